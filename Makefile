@@ -1,0 +1,67 @@
+# Two commands from nothing: `make demo` and `make test`. They need Python 3.11 or newer, git, make and pip;
+# everything else goes into .venv, pinned and hashed by requirements.lock. Nothing is written outside the checkout.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.uv-cache
+export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/.pip-cache
+export PYTHONPYCACHEPREFIX :=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types docs bench lock clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## set everything up, then show what herdbeat can do
+	@bash demo/run
+
+test: $(READY) check  ## set everything up, then every check and every test
+	@echo "── tests"
+	@$(BIN)/pytest -n 2
+
+check: $(READY) lint types docs  ## format, lint, types, docs: what must be clean in every commit
+
+lint: $(READY)
+	@echo "── format and lint"
+	@$(BIN)/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+
+types: $(READY)
+	@echo "── types"
+	@$(BIN)/mypy --no-error-summary
+
+docs: $(READY)  ## build the docs site, strictly, into site/
+	@echo "── docs"
+	@$(BIN)/mkdocs build --strict --quiet
+
+format: $(READY)  ## put the code into its format
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## measure against peers, as ratios in one run
+	@$(BIN)/python -m bench
+
+lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into requirements.lock
+	@$(BIN)/uv lock --quiet --upgrade
+	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --group dev --no-annotate --no-header \
+	    --output-file requirements.lock
+	@rm -f uv.lock
+
+clean:  ## remove everything make has made
+	@rm -rf $(VENV) .demo site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The lock is the only source of versions: first uv by pip, then the rest by uv, each checked against its hash.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "herdbeat needs Python 3.11 or newer; say which: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "── setting up $(VENV) (once; about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock > $(VENV)/uv.txt
+	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r $(VENV)/uv.txt
+	@$(BIN)/uv pip install --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@

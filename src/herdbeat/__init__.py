@@ -1,0 +1,1 @@
+"""Cron for AI agents and HTTP endpoints that can always tell you why."""

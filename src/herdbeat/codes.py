@@ -1,0 +1,281 @@
+"""Every problem code: the stable word a machine reads, with its meaning and its mend.
+
+A code is part of the public contract: the CLI's `--json`, the API's problem documents and the page
+`docs/reference/problems.md` all speak it. Add freely, never rename.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a code says in words: one line of title, one of cause, one of mending."""
+
+    title: str
+    cause: str
+    mend: str
+
+
+class Code(StrEnum):
+    """The machine word of a problem. `Code.X.meaning` has the human words."""
+
+    # the file as text
+    UNREADABLE_FILE = "unreadable_file"
+    FILE_NOT_FOUND = "file_not_found"
+    NO_CONFIG = "no_config"
+    YAML_SYNTAX = "yaml_syntax"
+    YAML_LIMIT = "yaml_limit"
+    DUPLICATE_KEY = "duplicate_key"
+    UNDEFINED_VARIABLE = "undefined_variable"
+    # the keys
+    UNKNOWN_KEY = "unknown_key"
+    MISSING_KEY = "missing_key"
+    CONFLICTING_KEYS = "conflicting_keys"
+    WRONG_TYPE = "wrong_type"
+    INVALID_VALUE = "invalid_value"
+    INVALID_NAME = "invalid_name"
+    DUPLICATE_NAME = "duplicate_name"
+    UNKNOWN_TARGET = "unknown_target"
+    FLEET_CYCLE = "fleet_cycle"
+    # the times
+    INVALID_INTERVAL = "invalid_interval"
+    INVALID_CRON = "invalid_cron"
+    NEVER_FIRES = "never_fires"
+    INVALID_TIMEZONE = "invalid_timezone"
+    INVALID_TIME = "invalid_time"
+    LIMITS_CROSSED = "limits_crossed"
+    # the prompts
+    INVALID_TEMPLATE = "invalid_template"
+    UNKNOWN_TEMPLATE_NAME = "unknown_template_name"
+    # warnings: the file loads, and means something the reader should know
+    DEPRECATED_KEY = "deprecated_key"
+    NOT_SERVED = "not_served"
+    CHANGED_MEANING = "changed_meaning"
+    NO_BUDGET = "no_budget"
+    # requests
+    USAGE = "usage"
+    NOT_FOUND = "not_found"
+    CONFLICT = "conflict"
+    MISSING_EXTRA = "missing_extra"
+    # running
+    SCHEDULER = "scheduler"
+    TRIGGER_FAILED = "trigger_failed"
+    SHUTDOWN_TIMED_OUT = "shutdown_timed_out"
+    STORE_UNAVAILABLE = "store_unavailable"
+    CLAIM_LOST = "claim_lost"
+    RUNNER_FAILED = "runner_failed"
+    WORK_SOURCE_FAILED = "work_source_failed"
+    PLANNER_FAILED = "planner_failed"
+
+    @property
+    def meaning(self) -> Meaning:
+        return _MEANINGS[self]
+
+
+def _meaning(title: str, cause: str, mend: str) -> Meaning:
+    return Meaning(title=title, cause=cause, mend=mend)
+
+
+_MEANINGS: dict[Code, Meaning] = {
+    Code.UNREADABLE_FILE: _meaning(
+        "The file cannot be read",
+        "The file exists, but it is not text in UTF-8, or this user may not read it.",
+        "Save it as UTF-8, or mend its permissions.",
+    ),
+    Code.FILE_NOT_FOUND: _meaning(
+        "The file does not exist",
+        "A path in the configuration, or on the command line, leads nowhere.",
+        "Correct the path. Paths in a file are relative to that file.",
+    ),
+    Code.NO_CONFIG: _meaning(
+        "No configuration was found",
+        "There is no herdbeat.yaml, herdctl.yaml or .agentd/ here or in any folder above.",
+        "Name one with --config, or write a herdbeat.yaml.",
+    ),
+    Code.YAML_SYNTAX: _meaning(
+        "The YAML cannot be parsed",
+        "The text breaks YAML's grammar at the place shown; a tab, a colon or a quote is the usual cause.",
+        "Mend the line shown, or the one above it.",
+    ),
+    Code.YAML_LIMIT: _meaning(
+        "The file is past a safety limit",
+        "A configuration file may be at most 1 MiB, 50 levels deep, and may not expand its aliases past a bound.",
+        "Split the file, or write the repeated part out.",
+    ),
+    Code.DUPLICATE_KEY: _meaning(
+        "A key is written twice",
+        "YAML would keep the last one silently; herdbeat refuses to guess which was meant.",
+        "Remove one of the two.",
+    ),
+    Code.UNDEFINED_VARIABLE: _meaning(
+        "An environment variable is not set",
+        "The file names ${NAME}, and neither the environment nor the .env beside the file has it.",
+        "Set it, or give a default: ${NAME:-default}.",
+    ),
+    Code.UNKNOWN_KEY: _meaning(
+        "The key is not known here",
+        "A typing mistake, or a key that belongs one level higher or lower.",
+        "Use the suggested key, or look it up in the configuration reference.",
+    ),
+    Code.MISSING_KEY: _meaning(
+        "A key is missing",
+        "The entry cannot work without it.",
+        "Add the key that the message names.",
+    ),
+    Code.CONFLICTING_KEYS: _meaning(
+        "Two keys exclude each other",
+        "Only one of them can say what happens.",
+        "Keep the one you mean.",
+    ),
+    Code.WRONG_TYPE: _meaning(
+        "The value has the wrong type",
+        "For example a list where a text is expected, or a number written in quotes.",
+        "Write the type that the message names.",
+    ),
+    Code.INVALID_VALUE: _meaning(
+        "The value is not one of those allowed",
+        "It has the right type, but no meaning here.",
+        "Choose one of the values that the message lists.",
+    ),
+    Code.INVALID_NAME: _meaning(
+        "The name cannot be used",
+        "Names start with a letter or a digit and go on with letters, digits, - and _.",
+        "Choose a name of that form.",
+    ),
+    Code.DUPLICATE_NAME: _meaning(
+        "Two things have one name",
+        "Names are how history, state and commands find a target or schedule, so they must differ.",
+        "Rename one of them.",
+    ),
+    Code.UNKNOWN_TARGET: _meaning(
+        "The target does not exist",
+        "A workflow names an agent that no file of the fleet defines.",
+        "Correct the name, or add the agent.",
+    ),
+    Code.FLEET_CYCLE: _meaning(
+        "A fleet includes itself",
+        "Following the fleets: entries leads back to a file that is already open.",
+        "Remove one of the references in the chain shown.",
+    ),
+    Code.INVALID_INTERVAL: _meaning(
+        "The duration cannot be read",
+        "A duration is one whole number and one unit: s, m, h or d.",
+        'Write for example "30s", "5m", "1h", "1d"; "90m" instead of "1h30m".',
+    ),
+    Code.INVALID_CRON: _meaning(
+        "The cron expression cannot be read",
+        "One of its five fields (or six, with seconds first) has a value outside its range or form.",
+        "Mend the field that the message names.",
+    ),
+    Code.NEVER_FIRES: _meaning(
+        "The schedule can never fire",
+        "Its date does not exist in any year, such as 30 February, or it lies outside its own limits.",
+        "Choose a date that exists, or widen the limits.",
+    ),
+    Code.INVALID_TIMEZONE: _meaning(
+        "The time zone is not known",
+        "Zones are written by their IANA names.",
+        'Write for example "Europe/Berlin" or "UTC".',
+    ),
+    Code.INVALID_TIME: _meaning(
+        "The time cannot be read",
+        "A moment is written as RFC 3339 with its offset, so that it means one instant everywhere.",
+        'Write for example "2026-12-01T09:00:00Z" or "2026-12-01T09:00:00+01:00".',
+    ),
+    Code.LIMITS_CROSSED: _meaning(
+        "A lower limit is above its upper limit",
+        "No instant can obey both.",
+        "Lower the one or raise the other.",
+    ),
+    Code.INVALID_TEMPLATE: _meaning(
+        "The prompt's template cannot be read",
+        "A {{ is not closed, or has no name inside.",
+        "Close it, or write \\{{ for braces that are meant as text.",
+    ),
+    Code.UNKNOWN_TEMPLATE_NAME: _meaning(
+        "The prompt names something it cannot have",
+        "The name does not exist, or this kind of trigger never provides it.",
+        "Use one of the names listed in the prompt reference, or \\{{ for text.",
+    ),
+    Code.DEPRECATED_KEY: _meaning(
+        "The key has a newer name",
+        "It still works and means the same.",
+        "Write the newer name when you next edit the file.",
+    ),
+    Code.NOT_SERVED: _meaning(
+        "The key has no effect",
+        "It belongs to another tool's file and names something herdbeat does not do.",
+        "Nothing needs to be done; remove it if it misleads.",
+    ),
+    Code.CHANGED_MEANING: _meaning(
+        "The key means more here than in the tool it comes from",
+        "herdbeat keeps what that tool's documents promise, where its code did not.",
+        "Read the message; nothing needs to be done if it is what you want.",
+    ),
+    Code.NO_BUDGET: _meaning(
+        "The agent has no budget",
+        "A scheduled agent can spend without end.",
+        "Set budget: { usd_per_day: … } on the schedule or in defaults.",
+    ),
+    Code.USAGE: _meaning(
+        "The command cannot be understood",
+        "An option or argument is missing, unknown or has the wrong form.",
+        "Run the command with --help.",
+    ),
+    Code.NOT_FOUND: _meaning(
+        "There is no such thing",
+        "No target, schedule, beat or run has that name.",
+        "Use the suggested name.",
+    ),
+    Code.CONFLICT: _meaning(
+        "The request does not fit the present state",
+        "Something else changed it first, or holds it.",
+        "Look at the state again, then repeat the request.",
+    ),
+    Code.MISSING_EXTRA: _meaning(
+        "An optional package is missing",
+        "The feature needs a package that the base installation leaves out.",
+        "Install the extra that the message names.",
+    ),
+    Code.SCHEDULER: _meaning(
+        "The scheduler refused",
+        "The message says which rule was broken.",
+        "Follow the message.",
+    ),
+    Code.TRIGGER_FAILED: _meaning(
+        "The schedule could not be triggered",
+        "Starting its run raised an error.",
+        "Read the cause; the schedule keeps its next run.",
+    ),
+    Code.SHUTDOWN_TIMED_OUT: _meaning(
+        "Runs were still going when the time to stop was over",
+        "They took longer than the stop timeout.",
+        "Give a longer timeout, or cancel the runs first.",
+    ),
+    Code.STORE_UNAVAILABLE: _meaning(
+        "The store does not answer",
+        "The database is locked, full, restarting or out of reach.",
+        "herdbeat keeps trying; look at the database if it lasts.",
+    ),
+    Code.CLAIM_LOST: _meaning(
+        "Another node holds the beat now",
+        "This node's lease ended before its result was written.",
+        "Nothing: the other node accounts for the beat.",
+    ),
+    Code.RUNNER_FAILED: _meaning(
+        "The target could not be run",
+        "Its command, address or function could not be started or answered wrongly.",
+        "Read the message; explain shows the run.",
+    ),
+    Code.WORK_SOURCE_FAILED: _meaning(
+        "The work source failed",
+        "Asking for work, claiming it or reporting it went wrong.",
+        "Check access to the source; it is tried again next time.",
+    ),
+    Code.PLANNER_FAILED: _meaning(
+        "The planner failed",
+        "The model or its server did not give a usable answer.",
+        "Nothing: schedules go on with their baseline.",
+    ),
+}

@@ -1,0 +1,1 @@
+"""The nouns: values that every room speaks in. They know nothing of files, stores or faces."""

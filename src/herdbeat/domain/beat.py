@@ -1,0 +1,24 @@
+"""The words for what becomes of a beat."""
+
+from enum import StrEnum
+
+
+class SkipReason(StrEnum):
+    """Why a due beat did not run although a node was there. The first six are the documented words."""
+
+    UNSUPPORTED_TYPE = "unsupported_type"
+    DISABLED = "disabled"
+    ALREADY_RUNNING = "already_running"
+    AT_CAPACITY = "at_capacity"
+    NOT_DUE = "not_due"
+    NO_WORK = "no_work"
+    PAUSED = "paused"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    FILTERED = "filtered"
+    PRECHECK = "precheck"
+    INACTIVE_HOURS = "inactive_hours"
+    WORK_SOURCE_ERROR = "work_source_error"
+    CONFIG_ERROR = "config_error"
+    EXPIRED = "expired"
+    TARGET_OFFLINE = "target_offline"
+    BY_REQUEST = "by_request"

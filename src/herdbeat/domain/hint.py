@@ -1,0 +1,46 @@
+"""A temporary wish for another time. It may replace the baseline; it never passes the limits."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+
+class Rank(IntEnum):
+    """Who outranks whom. The lower number wins."""
+
+    HUMAN = 1
+    AGENT = 2
+    RULE = 3
+    PLANNER = 4
+
+    @classmethod
+    def of(cls, origin: str) -> "Rank":
+        """The rank of an origin such as `human:you`, `agent:triage`, `rule:surge`, `planner`."""
+        return cls[origin.partition(":")[0].upper()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """Either a pace (`every`) or one moment (`at`), with author, reason and end."""
+
+    origin: str
+    expires_at: datetime
+    every: timedelta | None = None
+    at: datetime | None = None
+    reason: str = ""
+    created_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if (self.every is None) == (self.at is None):
+            raise ValueError("a hint has either every or at")
+        if self.every is not None and self.every <= timedelta(0):
+            raise ValueError("a hint's interval is longer than zero")
+        Rank.of(self.origin)
+
+    @property
+    def rank(self) -> Rank:
+        return Rank.of(self.origin)
+
+    def is_active(self, now: datetime) -> bool:
+        """An expired hint does not exist; the very moment of its expiry is already past it."""
+        return self.expires_at > now

@@ -1,0 +1,34 @@
+"""A target, a trigger, a prompt and the policies: everything a user wrote, resolved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdbeat.domain.policies import Policies
+from herdbeat.domain.trigger import Trigger
+from herdbeat.errors import Place
+
+DEFAULT_NAME = "default"
+"""The name of the schedule that is written right beside its target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    target: str
+    name: str
+    trigger: Trigger
+    policies: Policies
+    prompt: str | None = None
+    enabled: bool = True
+    work_source: Mapping[str, object] | None = None
+    resume_session: bool = False
+    output_to_file: bool = False
+    origin: Place | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.target}/{self.name}"
+
+    @property
+    def label(self) -> str:
+        """What people call it: the target alone is enough for a schedule written beside its name."""
+        return self.target if self.name == DEFAULT_NAME else self.id

@@ -1,0 +1,91 @@
+"""What is run: an agent, an endpoint, a command, a callable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import ClassVar
+
+from herdbeat.errors import Place
+
+
+class TargetKind(StrEnum):
+    AGENT = "agent"
+    ENDPOINT = "endpoint"
+    COMMAND = "command"
+    CALLABLE = "callable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSpec:
+    """A program by its argv, never a shell string."""
+
+    kind: ClassVar[TargetKind] = TargetKind.COMMAND
+    command: tuple[str, ...]
+    working_directory: str
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSpec:
+    """One HTTP request. 2xx, and `ok` if given, mean success."""
+
+    kind: ClassVar[TargetKind] = TargetKind.ENDPOINT
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    ok: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallableSpec:
+    """A Python function, named `module:function`."""
+
+    kind: ClassVar[TargetKind] = TargetKind.CALLABLE
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """An AI agent: a runtime, what it may do, and where it works."""
+
+    kind: ClassVar[TargetKind] = TargetKind.AGENT
+    runtime: str
+    working_directory: str
+    command: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    default_prompt: str | None = None
+    system_prompt: str | None = None
+    model: str | None = None
+    max_turns: int | None = None
+    permission_mode: str = "acceptEdits"
+    tools: tuple[str, ...] | None = None
+    allowed_tools: tuple[str, ...] = ()
+    denied_tools: tuple[str, ...] = ()
+    mcp_servers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    plugins: tuple[object, ...] = ()
+    setting_sources: tuple[str, ...] = ("project",)
+    session_timeout: timedelta = timedelta(hours=24)
+    metadata_file: str = "metadata.json"
+    docker: Mapping[str, object] | None = None
+    hooks: Mapping[str, object] = field(default_factory=dict)
+    chat: Mapping[str, object] = field(default_factory=dict)
+
+
+TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A name, what it is, and how many runs of it may go on at once."""
+
+    name: str
+    spec: TargetSpec
+    description: str = ""
+    max_concurrent: int = 1
+    origin: Place | None = None
+
+    @property
+    def kind(self) -> TargetKind:
+        return self.spec.kind

@@ -1,0 +1,77 @@
+"""When? The contract of every trigger kind. The kinds themselves live in `herdbeat.triggers`."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from herdbeat.domain.decision import Source
+
+
+class TriggerKind(StrEnum):
+    INTERVAL = "interval"
+    CRON = "cron"
+    DELAY = "delay"
+    WEBHOOK = "webhook"
+    CHAT = "chat"
+    MANUAL = "manual"
+
+    @property
+    def waits_for_event(self) -> bool:
+        """True for the kinds that the clock never fires: webhook, chat, manual."""
+        return self in _EVENT_KINDS
+
+    @property
+    def source(self) -> Source:
+        """Why a beat of this kind happens when nothing else has a say."""
+        return _SOURCES[self]
+
+
+_EVENT_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.CHAT, TriggerKind.MANUAL})
+_SOURCES = {
+    TriggerKind.INTERVAL: Source.BASELINE_INTERVAL,
+    TriggerKind.CRON: Source.BASELINE_CRON,
+    TriggerKind.DELAY: Source.DELAY,
+    TriggerKind.WEBHOOK: Source.WEBHOOK,
+    TriggerKind.CHAT: Source.CHAT,
+    TriggerKind.MANUAL: Source.MANUAL,
+}
+
+
+class Trigger(Protocol):
+    """A frozen value that says when. Pure: the same arguments give the same answer."""
+
+    @property
+    def kind(self) -> TriggerKind: ...
+
+    @property
+    def pace(self) -> timedelta | None:
+        """The distance kept from the last completion; None if the calendar, or an event, decides.
+
+        Only a paced trigger is stretched by backoff.
+        """
+        ...
+
+    def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
+        """The next nominal instant; None if only an event, or nothing any more, can fire it.
+
+        `last` is when the previous clock beat was settled, None if there was none. Paced kinds count from
+        it and may answer with the past (then the beat is overdue); calendar kinds answer strictly after `now`.
+        """
+        ...
+
+    def dedup_id(self, due_at: datetime, schedule: str) -> str:
+        """The id that makes a beat of this trigger unique within its schedule (SEMANTICS 14)."""
+        ...
+
+    def variables(self, due_at: datetime, schedule: str) -> Mapping[str, str]:
+        """What a prompt may say about this firing: `fire_time`, `source_id`, `title` and their like."""
+        ...
+
+    def describe(self) -> str:
+        """A short sentence for people: "every 5m", "at 09:00, Monday to Friday"."""
+        ...
+
+    def options(self) -> Mapping[str, str]:
+        """What `herdbeat.triggers.from_options` needs, with `kind`, to build this value again."""
+        ...

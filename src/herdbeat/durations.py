@@ -1,0 +1,104 @@
+"""Durations as people write them: one whole number and one unit, "5m" <-> timedelta(minutes=5)."""
+
+import re
+from datetime import timedelta
+
+from herdbeat.errors import IntervalParseError
+
+UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+LONGEST = timedelta(days=36_500)
+"""A hundred years. Longer is a slip of the keyboard, and now + longer soon leaves the calendar."""
+
+_WRITTEN = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]+([.,][0-9]*)?|[.,][0-9]+)\s*(?P<unit>.*)", re.DOTALL)
+_FORM = 'Write a whole number and a unit (s, m, h, d), for example "5m".'
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read "30s", "5m", "1h" or "1d", in any case. Raises IntervalParseError, which says what is wrong."""
+    written = text.strip()
+    if not written:
+        raise IntervalParseError("The duration is empty.", text, hint=_FORM)
+    parts = _WRITTEN.fullmatch(written)
+    if parts is None:
+        raise IntervalParseError(f'"{_short(text)}" is not a duration.', text, hint=_FORM)
+    _refuse_sign_and_decimals(text, parts)
+    unit = _unit_seconds(text, parts)
+    # Seventeen digits are past the limit in every unit, and int() itself refuses thousands of them.
+    seconds = int(parts["number"].lstrip("0")[:17] or 0) * unit
+    if seconds == 0:
+        raise IntervalParseError(f'"{_short(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".')
+    if seconds > LONGEST.total_seconds():
+        raise IntervalParseError(
+            f'"{_short(text)}" is longer than 100 years.', text, hint=f'The longest duration is "{LONGEST.days}d".'
+        )
+    return timedelta(seconds=seconds)
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest way to write a duration in one unit, so that parse_duration() gives it back.
+
+    Durations that cannot be written (below a second, or not whole seconds) show their exact
+    seconds, for people to read only.
+    """
+    if duration.microseconds or duration <= timedelta(0):
+        return f"{duration.total_seconds():g}s"
+    seconds = duration.days * 86_400 + duration.seconds
+    unit = next(unit for unit in ("d", "h", "m", "s") if seconds % UNITS[unit] == 0)
+    return f"{seconds // UNITS[unit]}{unit}"
+
+
+def spoken_duration(duration: timedelta) -> str:
+    """A duration at a glance, in its two largest units: "18s", "4m 2s", "7h 12m", "3d 17h"."""
+    seconds = abs(round(duration.total_seconds()))
+    for large, small in (("d", "h"), ("h", "m"), ("m", "s")):
+        count, rest = divmod(seconds, UNITS[large])
+        if count:
+            rest //= UNITS[small]
+            return f"{count}{large} {rest}{small}" if rest else f"{count}{large}"
+    return f"{seconds}s"
+
+
+def _refuse_sign_and_decimals(text: str, parts: re.Match[str]) -> None:
+    if parts["sign"] == "-":
+        raise IntervalParseError(f'"{_short(text)}": negative durations are not allowed.', text, hint=_FORM)
+    if parts["sign"]:
+        raise IntervalParseError(f'"{_short(text)}" is not a duration.', text, hint=_FORM)
+    if not parts["number"].isdigit():
+        raise IntervalParseError(f'"{_short(text)}": decimals are not supported.', text, hint=_without_decimals(parts))
+
+
+def _unit_seconds(text: str, parts: re.Match[str]) -> int:
+    unit = parts["unit"]
+    if not unit:
+        raise IntervalParseError(
+            f'"{_short(text)}": the time unit is missing.',
+            text,
+            hint=f'Write "{parts["number"][:12]}s" for seconds, or another unit: m, h, d.',
+        )
+    if unit.lower() in UNITS:
+        return UNITS[unit.lower()]
+    if re.fullmatch(r"[smhdSMHD](\s*\d+\s*[smhdSMHD])+", unit):
+        raise IntervalParseError(
+            f'"{_short(text)}": only one unit is allowed.', text, hint='Write for example "90m" instead of "1h30m".'
+        )
+    raise IntervalParseError(
+        f'"{_short(text)}": "{_short(unit)}" is not a time unit.', text, hint="Valid units are s, m, h, d."
+    )
+
+
+def _without_decimals(parts: re.Match[str]) -> str:
+    """5.5m -> use 330s; when that is no whole second either, only the form."""
+    unit = UNITS.get(parts["unit"].lower())
+    if unit is None or len(parts["number"]) > 12:
+        return _FORM
+    seconds = float(parts["number"].replace(",", ".")) * unit
+    if seconds != int(seconds) or seconds == 0:
+        return _FORM
+    return f'Write a whole number and a unit, for example "{format_duration(timedelta(seconds=seconds))}".'
+
+
+def _short(text: str) -> str:
+    """The value as it goes into a message: one line, not a page."""
+    line = " ".join(text.split())
+    return line if len(line) <= 40 else line[:37] + "…"

@@ -1,0 +1,7 @@
+"""And next? A pure function from the state of a schedule to its next run, with the whole story."""
+
+from herdbeat.governor.decide import decide
+from herdbeat.governor.preview import upcoming
+from herdbeat.governor.state import Pause, ScheduleState
+
+__all__ = ["Pause", "ScheduleState", "decide", "upcoming"]

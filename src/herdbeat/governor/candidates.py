@@ -1,0 +1,149 @@
+"""Who has a say in the next time: the baseline, the strongest interval hint, the earliest one-shot."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from herdbeat.domain.decision import Source, Step, StepKind
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import FirstRun
+from herdbeat.durations import format_duration, spoken_duration
+from herdbeat.governor.backoff import multiplier, stretched
+from herdbeat.governor.state import ScheduleState
+
+_TICK = timedelta(microseconds=1)
+
+
+class Candidate(NamedTuple):
+    """A time that takes part. `due` is its nominal instant, `at` the same or now, whichever is later.
+
+    `gap` is how far the instant after it lies, if that is known: jitter stays inside. `on_calendar`
+    says that the trigger's calendar made it, so only calendar instants may take its place.
+    """
+
+    at: datetime
+    due: datetime
+    source: Source
+    text: str
+    origin: str = ""
+    gap: timedelta | None = None
+    on_calendar: bool = False
+
+
+class Hints(NamedTuple):
+    """The active hints, sorted into those that are heard and those that are not."""
+
+    interval: Hint | None
+    one_shot: Hint | None
+    heard: tuple[Hint, ...]
+    shadowed: tuple[Hint, ...]
+    expired: tuple[Hint, ...]
+
+
+_SILENCE = Hints(None, None, (), (), ())
+
+
+def baseline(now: datetime, state: ScheduleState) -> Candidate | None:
+    """What the trigger alone would do; None if the clock can fire it no more, or never could."""
+    timing = state.timing
+    pace = timing.trigger.pace
+    if pace is None:
+        return _calendar(now, state)
+    if state.is_new and timing.first_run is FirstRun.NOW:
+        return Candidate(now, now, Source.FIRST_RUN, "it never ran: due at once")
+    wait = stretched(pace, timing.backoff, state.failures)
+    at = max(now, state.anchor_at + wait)
+    return Candidate(at, at, timing.trigger.kind.source, _pace_text(state, pace, wait), gap=wait)
+
+
+def _calendar(now: datetime, state: ScheduleState) -> Candidate | None:
+    trigger, starts_at = state.timing.trigger, state.timing.bounds.starts_at
+    after = now if starts_at is None else max(now, starts_at - _TICK)
+    due = trigger.next_time(None if state.is_new else state.anchor_at, after)
+    if due is None:
+        return None
+    return Candidate(max(now, due), due, trigger.kind.source, f"baseline {trigger.describe()}", on_calendar=True)
+
+
+def _pace_text(state: ScheduleState, pace: timedelta, wait: timedelta) -> str:
+    text = f"baseline every {format_duration(pace)}"
+    if state.failures <= 0:
+        return text
+    times = multiplier(state.timing.backoff, state.failures)
+    failures = "1 failure" if state.failures == 1 else f"{state.failures} failures"
+    return f"{text} x{times} backoff after {failures} = {format_duration(wait)}"
+
+
+def sort_hints(now: datetime, hints: tuple[Hint, ...]) -> Hints:
+    """One interval hint is heard, the strongest (then the newest); one-shots that do not rank below it compete."""
+    if not hints:
+        return _SILENCE
+    active = [hint for hint in hints if hint.is_active(now)]
+    paces = sorted((hint for hint in active if hint.every is not None), key=_strongest_first)
+    interval = paces[0] if paces else None
+    one_shots = [hint for hint in active if hint.at is not None and (interval is None or hint.rank <= interval.rank)]
+    one_shot = min(one_shots, key=_earliest_first, default=None)
+    heard = [hint for hint in (interval, *one_shots) if hint is not None]
+    return Hints(
+        interval,
+        one_shot,
+        tuple(heard),
+        tuple(hint for hint in active if hint not in heard),
+        tuple(hint for hint in hints if not hint.is_active(now)),
+    )
+
+
+def _strongest_first(hint: Hint) -> tuple[int, float]:
+    newest = -hint.created_at.timestamp() if hint.created_at else 0.0
+    return hint.rank, newest
+
+
+def _earliest_first(hint: Hint) -> tuple[datetime, int]:
+    assert hint.at is not None
+    return hint.at, hint.rank
+
+
+def of_interval_hint(now: datetime, state: ScheduleState, hint: Hint) -> Candidate:
+    assert hint.every is not None
+    at = max(now, state.anchor_at + hint.every)
+    return Candidate(at, at, Source.AI_INTERVAL, hint_text(now, hint), hint.origin, gap=hint.every)
+
+
+def of_one_shot(now: datetime, hint: Hint) -> Candidate:
+    assert hint.at is not None
+    at = max(now, hint.at)
+    return Candidate(at, at, Source.AI_ONESHOT, hint_text(now, hint), hint.origin)
+
+
+def hint_text(now: datetime, hint: Hint) -> str:
+    wish = "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
+    left = spoken_duration(hint.expires_at - now)
+    life = f"{left} left" if hint.is_active(now) else f"expired {left} ago"
+    reason = f' "{hint.reason}"' if hint.reason else ""
+    return f"hint {wish} by {hint.origin}, {life}{reason}"
+
+
+def choose(base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None) -> Candidate | None:
+    """The documented table. Ties: the interval hint before the one-shot, the baseline before the one-shot."""
+    rival = interval or base
+    if rival is None or one_shot is None:
+        return rival or one_shot
+    return one_shot if one_shot.at < rival.at else rival
+
+
+def candidate_steps(candidates: tuple[Candidate | None, ...], winner: Candidate | None) -> list[Step]:
+    return [
+        Step(StepKind.CANDIDATE, each.text, each.at, each.source, each.origin, each is winner)
+        for each in candidates
+        if each is not None
+    ]
+
+
+def unheard_steps(now: datetime, state: ScheduleState, hints: Hints) -> list[Step]:
+    steps = [_unheard(now, state, hint, StepKind.SHADOWED) for hint in hints.shadowed]
+    return steps + [_unheard(now, state, hint, StepKind.EXPIRED) for hint in hints.expired]
+
+
+def _unheard(now: datetime, state: ScheduleState, hint: Hint, kind: StepKind) -> Step:
+    at = hint.at if hint.every is None else state.anchor_at + hint.every
+    source = Source.AI_ONESHOT if hint.every is None else Source.AI_INTERVAL
+    return Step(kind, hint_text(now, hint), at, source, hint.origin)

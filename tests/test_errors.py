@@ -1,0 +1,46 @@
+import inspect
+
+import pytest
+
+from herdbeat import errors
+from herdbeat.codes import Code
+from herdbeat.errors import ConfigError, HerdbeatError, MissingExtra, Place, Problem
+
+TREE = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, HerdbeatError)]
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_code_says_what_it_means_and_how_to_mend_it(code: Code) -> None:
+    meaning = code.meaning
+
+    assert meaning.title
+    assert not meaning.title.endswith(".")
+    assert meaning.cause.endswith(".")
+    assert meaning.mend.endswith(".")
+
+
+@pytest.mark.parametrize("error", TREE, ids=lambda error: error.__name__)
+def test_the_error_tree_on_the_first_page_is_whole(error: type[HerdbeatError]) -> None:
+    assert isinstance(error.code, Code)
+    assert error.__name__ in str(errors.__doc__)
+
+
+def test_an_error_keeps_message_place_and_mend() -> None:
+    place = Place(file="herdbeat.yaml", line=14, column=17)
+
+    error = HerdbeatError("it broke", where=place, hint="mend it")
+
+    assert (str(error), str(error.where), error.hint) == ("it broke", "herdbeat.yaml:14:17", "mend it")
+
+
+def test_a_config_error_carries_every_problem() -> None:
+    problems = [Problem(code=Code.UNKNOWN_KEY, message=f"problem {number}") for number in range(3)]
+
+    error = ConfigError(problems)
+
+    assert str(error) == "problem 0 (and 2 more)"
+    assert len(error.problems) == 3
+
+
+def test_a_missing_extra_names_what_to_install() -> None:
+    assert "herdbeat[postgres]" in MissingExtra("PostgreSQL", "postgres").hint

@@ -1,0 +1,113 @@
+"""The house of ARCHITECTURE.md, checked: imports go downwards only, and neighbours do not import each other."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import herdbeat
+
+SOURCE = Path(herdbeat.__file__).parent
+GROUND = ("codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
+"""Floor 0, from left to right: each may use those to its left."""
+
+FLOORS = {
+    **dict.fromkeys(GROUND, 0),
+    **dict.fromkeys(("triggers", "governor", "prompts", "rules"), 1),
+    **dict.fromkeys(("store", "runners", "work", "planner"), 2),
+    **dict.fromkeys(("scheduler", "config"), 3),
+    "service": 4,
+    "app": 4.5,
+    "faces": 5,
+    "testing": 6,
+}
+PURE = ("triggers", "governor", "prompts", "rules", "domain")
+WORLD = {"asyncio", "http", "os", "pathlib", "random", "shutil", "socket", "sqlite3", "subprocess", "threading", "time"}
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: write the import out in full"
+            yield from _named(node)
+
+
+def _named(node: ast.ImportFrom) -> Iterator[str]:
+    """`from herdbeat import triggers` names the room herdbeat.triggers."""
+    for alias in node.names:
+        yield f"herdbeat.{alias.name}" if node.module == "herdbeat" else str(node.module)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def may_import(importer: str, imported: str) -> bool:
+    here, there = room_of(importer), room_of(imported)
+    if here == there:
+        return True
+    if here in GROUND and there in GROUND:
+        return GROUND.index(there) < GROUND.index(here)
+    return FLOORS[there] < FLOORS[here]
+
+
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_imports_go_downwards_only(path: Path) -> None:
+    name = module_name(path)
+    ours = [each for each in imports_of(path) if each.split(".")[0] == "herdbeat" and room_of(each)]
+
+    wrong = [each for each in ours if not may_import(name, each)]
+
+    assert not wrong, f"{name} (floor {FLOORS[room_of(name)]}) may not import {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if room_of(module_name(path)) in PURE], ids=module_name)
+def test_a_pure_room_does_not_touch_the_world(path: Path) -> None:
+    touched = {each.split(".")[0] for each in imports_of(path)} & WORLD
+
+    assert not touched, f"{module_name(path)} is pure and may not import {', '.join(sorted(touched))}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_only_the_clock_asks_for_the_time(path: Path) -> None:
+    calls = [
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+
+    asked = {"utcnow", "today"} & set(calls)
+    reads_now = any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "now"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "datetime"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+    assert not asked
+    assert not reads_now or module_name(path) == "herdbeat.clock"
+
+
+def test_every_room_stands_on_a_floor() -> None:
+    rooms = {room_of(module_name(path)) for path in modules()}
+
+    assert rooms <= set(FLOORS)
+
+
+def test_no_module_is_a_drawer_for_everything() -> None:
+    drawers = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+
+    assert not [path for path in modules() if path.stem in drawers]
