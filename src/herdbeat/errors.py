@@ -178,6 +178,8 @@ class UnknownTemplateName(TemplateError):
 
 
 class ScheduleTriggerError(SchedulerError):
+    """A schedule whose run could not be started; names the agent and the schedule."""
+
     code = Code.TRIGGER_FAILED
 
     def __init__(self, message: str, agent_name: str, schedule_name: str, *, hint: str = "") -> None:
@@ -187,6 +189,8 @@ class ScheduleTriggerError(SchedulerError):
 
 
 class SchedulerShutdownError(SchedulerError):
+    """A stop whose time was over before its runs were; says how many were still running."""
+
     code = Code.SHUTDOWN_TIMED_OUT
 
     def __init__(self, message: str, *, timed_out: bool, running_job_count: int) -> None:

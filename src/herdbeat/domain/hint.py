@@ -1,6 +1,6 @@
 """A temporary wish for another time. It may replace the baseline; it never passes the limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 
@@ -29,17 +29,14 @@ class Hint:
     at: datetime | None = None
     reason: str = ""
     created_at: datetime | None = None
+    rank: Rank = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.every is None) == (self.at is None):
             raise ValueError("a hint has either every or at")
         if self.every is not None and self.every <= timedelta(0):
             raise ValueError("a hint's interval is longer than zero")
-        Rank.of(self.origin)
-
-    @property
-    def rank(self) -> Rank:
-        return Rank.of(self.origin)
+        object.__setattr__(self, "rank", Rank.of(self.origin))
 
     def is_active(self, now: datetime) -> bool:
         """An expired hint does not exist; the very moment of its expiry is already past it."""

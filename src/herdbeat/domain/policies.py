@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.durations import format_duration
 
+_MINUTE = timedelta(minutes=1)
+
 
 class Catchup(StrEnum):
     """What happens to beats that were missed while nothing ran."""
@@ -101,8 +103,13 @@ class ActiveHours:
         return opening if opening >= moment else self._opening_on(day + timedelta(days=1))
 
     def _opening_on(self, day: date) -> datetime:
-        # Through UTC: an opening inside a DST gap becomes the real instant just as far after it.
-        return datetime.combine(day, self.opens, self.zone).astimezone(UTC)
+        opening = datetime.combine(day, self.opens, self.zone).astimezone(UTC)
+        if opening.astimezone(self.zone).time() == self.opens:
+            return opening
+        # The opening lies in a DST gap, and UTC has put it after it: go back to the first minute that exists.
+        while self.contains(opening - _MINUTE):
+            opening -= _MINUTE
+        return opening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

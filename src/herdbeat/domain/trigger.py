@@ -75,3 +75,11 @@ class Trigger(Protocol):
     def options(self) -> Mapping[str, str]:
         """What `herdbeat.triggers.from_options` needs, with `kind`, to build this value again."""
         ...
+
+
+def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
+    """The dedup id of a beat that an event made: `webhook:<delivery>`, `chat:<message>`, `manual:<run>`.
+
+    It follows the event's kind, not the schedule's trigger: a person may start any schedule by hand.
+    """
+    return f"{kind}:{event_id}"

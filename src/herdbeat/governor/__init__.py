@@ -1,7 +1,8 @@
 """And next? A pure function from the state of a schedule to its next run, with the whole story."""
 
+from herdbeat.domain.decision import Decision
 from herdbeat.governor.decide import decide
 from herdbeat.governor.preview import upcoming
 from herdbeat.governor.state import Pause, ScheduleState
 
-__all__ = ["Pause", "ScheduleState", "decide", "upcoming"]
+__all__ = ["Decision", "Pause", "ScheduleState", "decide", "upcoming"]

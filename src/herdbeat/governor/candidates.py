@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from herdbeat.domain.decision import Source, Step, StepKind
-from herdbeat.domain.hint import Hint
+from herdbeat.domain.hint import Hint, Rank
 from herdbeat.domain.policies import FirstRun
 from herdbeat.durations import format_duration, spoken_duration
 from herdbeat.governor.backoff import multiplier, stretched
@@ -77,24 +77,27 @@ def sort_hints(now: datetime, hints: tuple[Hint, ...]) -> Hints:
     """One interval hint is heard, the strongest (then the newest); one-shots that do not rank below it compete."""
     if not hints:
         return _SILENCE
-    active = [hint for hint in hints if hint.is_active(now)]
-    paces = sorted((hint for hint in active if hint.every is not None), key=_strongest_first)
+    paces: list[Hint] = []
+    one_shots: list[Hint] = []
+    expired: list[Hint] = []
+    for hint in hints:
+        (expired if not hint.is_active(now) else one_shots if hint.every is None else paces).append(hint)
+    paces.sort(key=_strongest_first)
     interval = paces[0] if paces else None
-    one_shots = [hint for hint in active if hint.at is not None and (interval is None or hint.rank <= interval.rank)]
-    one_shot = min(one_shots, key=_earliest_first, default=None)
-    heard = [hint for hint in (interval, *one_shots) if hint is not None]
+    weakest = interval.rank if interval else Rank.PLANNER
+    competing = [hint for hint in one_shots if hint.rank <= weakest]
+    competing.sort(key=_earliest_first)
     return Hints(
         interval,
-        one_shot,
-        tuple(heard),
-        tuple(hint for hint in active if hint not in heard),
-        tuple(hint for hint in hints if not hint.is_active(now)),
+        competing[0] if competing else None,
+        (*paces[:1], *competing),
+        (*paces[1:], *(hint for hint in one_shots if hint.rank > weakest)),
+        tuple(expired),
     )
 
 
 def _strongest_first(hint: Hint) -> tuple[int, float]:
-    newest = -hint.created_at.timestamp() if hint.created_at else 0.0
-    return hint.rank, newest
+    return hint.rank, -hint.created_at.timestamp() if hint.created_at else 0.0
 
 
 def _earliest_first(hint: Hint) -> tuple[datetime, int]:

@@ -1,0 +1,1 @@
+"""The documented names as a Python API: small functions over the pure rooms."""

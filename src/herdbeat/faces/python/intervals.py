@@ -1,0 +1,57 @@
+"""Intervals for Python: `parse_interval`, `calculate_next_trigger`, `is_schedule_due`."""
+
+from datetime import datetime, timedelta
+
+from herdbeat.clock import Clock, SystemClock
+from herdbeat.domain.decision import Decision
+from herdbeat.domain.policies import FirstRun, Jitter
+from herdbeat.domain.timing import Timing
+from herdbeat.durations import parse_duration
+from herdbeat.errors import UsageError
+from herdbeat.faces.python.moments import aware
+from herdbeat.governor import ScheduleState, decide
+from herdbeat.triggers.interval import Interval
+
+
+def parse_interval(interval: str) -> timedelta:
+    """Read "30s", "5m", "1h" or "1d". Raises IntervalParseError, which says what is wrong and what to write."""
+    return parse_duration(interval)
+
+
+def calculate_next_trigger(
+    last_completed_at: datetime | None,
+    interval: str | timedelta,
+    jitter_percent: float = 0,
+    *,
+    schedule: str = "",
+    clock: Clock | None = None,
+) -> datetime:
+    """When an interval is due next: after the last completion; now if it never ran or is overdue.
+
+    Jitter is not random: the same `schedule`, completion and interval always get the same share of up to
+    `jitter_percent` of the interval, so that a preview shows what will happen.
+    """
+    if not 0 <= jitter_percent <= 100:
+        raise UsageError(f"jitter_percent must be 0 to 100, got {jitter_percent}", hint="10 means up to a tenth.")
+    now = (clock or SystemClock()).now()
+    every = interval if isinstance(interval, timedelta) else parse_interval(interval)
+    return _decided(now, last_completed_at, every, jitter_percent / 100, schedule)
+
+
+def _decided(now: datetime, last: datetime | None, every: timedelta, share: float, schedule: str) -> datetime:
+    timing = Timing(
+        schedule=schedule,
+        trigger=Interval(every=every),
+        first_run=FirstRun.NOW,
+        jitter=Jitter(share=share) if share else None,
+    )
+    state = ScheduleState(timing=timing, anchor_at=now if last is None else aware(last), is_new=last is None)
+    decision: Decision = decide(now, state)
+    assert decision.next_run_at is not None
+    return decision.next_run_at
+
+
+def is_schedule_due(next_run_at: datetime, now: datetime | None = None, *, clock: Clock | None = None) -> bool:
+    """True from the very instant on. Without `now`, the clock is asked."""
+    moment = (clock or SystemClock()).now() if now is None else aware(now)
+    return aware(next_run_at) <= moment
