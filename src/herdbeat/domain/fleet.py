@@ -1,7 +1,8 @@
 """Everything a configuration describes, checked and resolved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.schedule import Schedule
@@ -12,6 +13,23 @@ from herdbeat.domain.target import Target
 class Server:
     host: str = "127.0.0.1"
     port: int = 3232
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhooks:
+    """Whether webhook calls are accepted, and the variable with the secret of their signatures."""
+
+    enabled: bool = False
+    port: int | None = None
+    secret_env: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much history is kept: so old, and so many beats per schedule."""
+
+    age: timedelta = timedelta(days=30)
+    beats: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +46,13 @@ class Fleet:
     description: str = ""
     files: tuple[str, ...] = ()
     notify: Mapping[str, Mapping[str, object]] | None = None
+    webhooks: Webhooks = field(default_factory=Webhooks)
+    retention: Retention = field(default_factory=Retention)
+    egress_allow: tuple[str, ...] = ()
+    lease: timedelta = timedelta(seconds=30)
+    check_interval: timedelta = timedelta(seconds=1)
+    catchup_rate: int = 10
+    stop_timeout: timedelta = timedelta(seconds=30)
 
     def target(self, name: str) -> Target | None:
         return next((target for target in self.targets if target.name == name), None)

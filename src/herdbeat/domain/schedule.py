@@ -1,9 +1,10 @@
 """A target, a trigger, a prompt and the policies: everything a user wrote, resolved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdbeat.domain.policies import Policies
+from herdbeat.domain.target import ToolPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import Place
 
@@ -22,6 +23,9 @@ class Schedule:
     work_source: Mapping[str, object] | None = None
     resume_session: bool = False
     output_to_file: bool = False
+    tool_policy: ToolPolicy | None = None
+    secret_env: str | None = None
+    secret: str | None = field(default=None, repr=False)
     origin: Place | None = None
 
     @property

@@ -16,6 +16,24 @@ class TargetKind(StrEnum):
     CALLABLE = "callable"
 
 
+class ToolMode(StrEnum):
+    """How a list of tools is meant."""
+
+    ALLOW_ALL = "allow_all"
+    DENY_ALL = "deny_all"
+    ALLOW_LIST = "allow_list"
+    DENY_LIST = "deny_list"
+    REQUIRE_APPROVAL = "require_approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPolicy:
+    """Which tools an agent may use. That of a schedule outranks that of its agent, for its runs only."""
+
+    mode: ToolMode = ToolMode.ALLOW_ALL
+    tools: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
     """A program by its argv, never a shell string."""
@@ -24,6 +42,7 @@ class CommandSpec:
     command: tuple[str, ...]
     working_directory: str
     env: tuple[str, ...] = ()
+    env_values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +74,7 @@ class AgentSpec:
     working_directory: str
     command: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    env_values: Mapping[str, str] = field(default_factory=dict, repr=False)
     default_prompt: str | None = None
     system_prompt: str | None = None
     model: str | None = None
@@ -66,10 +86,12 @@ class AgentSpec:
     mcp_servers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     plugins: tuple[object, ...] = ()
     setting_sources: tuple[str, ...] = ("project",)
+    tool_policy: ToolPolicy | None = None
     session_timeout: timedelta = timedelta(hours=24)
+    session_max_turns: int | None = None
+    repo: str | None = None
     metadata_file: str = "metadata.json"
     docker: Mapping[str, object] | None = None
-    hooks: Mapping[str, object] = field(default_factory=dict)
     chat: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -84,6 +106,7 @@ class Target:
     spec: TargetSpec
     description: str = ""
     max_concurrent: int = 1
+    hooks: Mapping[str, object] = field(default_factory=dict)
     origin: Place | None = None
 
     @property

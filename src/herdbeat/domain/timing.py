@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits
-from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits, Policies
 from herdbeat.domain.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Built once per revision of a schedule and shared by all its decisions."""
+    """Built once and shared: ten thousand schedules that say "every 5m" have one of these."""
 
-    schedule: str
     trigger: Trigger
     first_run: FirstRun = FirstRun.NOW
     backoff: Backoff = field(default_factory=Backoff)
@@ -21,11 +19,9 @@ class Timing:
     active_hours: ActiveHours | None = None
 
     @classmethod
-    def of(cls, schedule: Schedule) -> "Timing":
-        policies = schedule.policies
+    def of(cls, trigger: Trigger, policies: Policies) -> "Timing":
         return cls(
-            schedule=schedule.id,
-            trigger=schedule.trigger,
+            trigger=trigger,
             first_run=policies.first_run,
             backoff=policies.backoff,
             jitter=policies.jitter,

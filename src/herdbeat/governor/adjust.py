@@ -30,7 +30,7 @@ def spread(now: datetime, state: ScheduleState, draft: Draft, trace: list[Step])
     span = jitter.span if jitter.span is not None else (gap or timedelta(0)) * jitter.share
     if gap is not None:
         span = min(span, gap - _TICK)
-    offset = span * _fraction(state.timing.schedule, draft.due)
+    offset = span * _fraction(state.schedule, draft.due)
     if offset <= timedelta(0):
         return draft
     moved = draft._replace(at=draft.at + offset)

@@ -28,6 +28,7 @@ class ScheduleState:
     or enabling. `is_new` says that there was no such beat yet.
     """
 
+    schedule: str
     timing: Timing
     anchor_at: datetime
     is_new: bool = False
@@ -40,7 +41,8 @@ class ScheduleState:
     @classmethod
     def fresh(cls, schedule: Schedule, now: datetime) -> "ScheduleState":
         """A schedule that was created this moment."""
-        return cls(timing=Timing.of(schedule), anchor_at=now, is_new=True, enabled=schedule.enabled)
+        timing = Timing.of(schedule.trigger, schedule.policies)
+        return cls(schedule=schedule.id, timing=timing, anchor_at=now, is_new=True, enabled=schedule.enabled)
 
     def settled(self, due_at: datetime, finished_at: datetime) -> "ScheduleState":
         """The state right after a successful run. The claim of `due_at` has used up one-shots up to it."""
