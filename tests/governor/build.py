@@ -50,10 +50,8 @@ def hours(text: str, zone: str = "UTC") -> ActiveHours:
 def state(trigger: Trigger, *, anchor: datetime = NOW, **changes: Any) -> ScheduleState:
     """A schedule that last finished at `anchor`. Timing parts and state parts go in side by side."""
     parts = ("first_run", "backoff", "jitter", "limits", "bounds", "active_hours")
-    timing = Timing(
-        schedule="api/health", trigger=trigger, **{name: changes.pop(name) for name in parts if name in changes}
-    )
-    return ScheduleState(timing=timing, anchor_at=anchor, **changes)
+    timing = Timing(trigger=trigger, **{name: changes.pop(name) for name in parts if name in changes})
+    return ScheduleState(schedule="api/health", timing=timing, anchor_at=anchor, **changes)
 
 
 __all__ = [

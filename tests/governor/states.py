@@ -58,7 +58,6 @@ def timings() -> st.SearchStrategy[Timing]:
     clock = st.times().map(lambda moment: time(moment.hour, moment.minute))
     return st.builds(
         Timing,
-        schedule=st.sampled_from(["api/health", "triage/standup"]),
         trigger=triggers(),
         first_run=st.sampled_from(FirstRun),
         backoff=st.builds(Backoff, factor=st.integers(1, 10), max_failures=st.integers(0, 10)),
@@ -88,6 +87,7 @@ def pauses() -> st.SearchStrategy[Pause]:
 
 states = st.builds(
     ScheduleState,
+    schedule=st.sampled_from(["api/health", "triage/standup"]),
     timing=timings(),
     anchor_at=moments,
     is_new=st.booleans(),

@@ -40,12 +40,12 @@ def calculate_next_trigger(
 
 def _decided(now: datetime, last: datetime | None, every: timedelta, share: float, schedule: str) -> datetime:
     timing = Timing(
-        schedule=schedule,
         trigger=Interval(every=every),
         first_run=FirstRun.NOW,
         jitter=Jitter(share=share) if share else None,
     )
-    state = ScheduleState(timing=timing, anchor_at=now if last is None else aware(last), is_new=last is None)
+    anchor = now if last is None else aware(last)
+    state = ScheduleState(schedule=schedule, timing=timing, anchor_at=anchor, is_new=last is None)
     decision: Decision = decide(now, state)
     assert decision.next_run_at is not None
     return decision.next_run_at
