@@ -10,15 +10,16 @@ from herdbeat.errors import TimeParseError, TimezoneError
 _WRITTEN = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"([Tt ](?P<time>[0-9]{2}:[0-9]{2})(?P<seconds>:[0-9]{2})?([.,](?P<fraction>[0-9]{1,9}))?)?"
-    r"(?P<offset>[Zz]|[+-][0-9]{2}:[0-9]{2})?"
+    r"(?P<offset>[Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
 )
 _FORM = 'Write for example "2026-04-01T09:00:00Z", or "2026-04-01T09:00:00+02:00".'
 _ZONE_FORM = 'Write an IANA name such as "Europe/Berlin" or "UTC".'
 
 # No dots, no leading slash, no NUL: a name can never leave the folder of zones.
 _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*){0,3}")
-# Copies of the whole tree that some systems carry; the clocks in `right/` even count leap seconds.
-_NOT_ZONES = ("posix/", "right/")
+# Files that some systems keep beside the zones: copies of the tree (in `right/` the clocks even count leap
+# seconds) and links to whatever the machine is set to, which would mean another zone on the next machine.
+_NOT_ZONES = ("posix", "right/", "localtime", "Factory")
 
 
 def parse_moment(text: str) -> datetime:
@@ -92,13 +93,15 @@ def _nearest_zone(written: str) -> str | None:
     if not written or len(written) > 80:
         return None
     wanted = written.lower().replace(" ", "_")
-    # Sorted, and the short city names first come from the tree with "/": the answer never depends on a set.
-    zones = sorted(zone for zone in available_timezones() if not zone.startswith("Etc/"))
+    # Sorted, so that the answer does not depend on the order of a set.
+    zones = sorted(zone for zone in available_timezones() if not zone.startswith(("Etc/", *_NOT_ZONES)))
     names = {zone.lower(): zone for zone in zones}
     cities = {zone.lower().rsplit("/", maxsplit=1)[-1]: zone for zone in zones}
     for known in (names, cities):
         if wanted in known:
             return known[wanted]
+    if len(wanted) < 5:
+        return None  # between abbreviations every guess is a wrong one: CEST is near EST, and seven hours off
     for known in (names, cities):
         if close := get_close_matches(wanted, known, n=1, cutoff=0.75):
             return known[close[0]]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from herdbeat.domain.decision import Source
 
@@ -83,3 +83,18 @@ def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
     It follows the event's kind, not the schedule's trigger: a person may start any schedule by hand.
     """
     return f"{kind}:{event_id}"
+
+
+@runtime_checkable
+class Calendar(Protocol):
+    """A trigger whose instants exist whether anybody looks or not, so that those of a long gap can be counted."""
+
+    def next_time(self, last: datetime | None, now: datetime) -> datetime | None: ...
+
+    def count(self, after: datetime, until: datetime) -> int:
+        """How many instants lie in (after, until], by arithmetic."""
+        ...
+
+    def latest(self, after: datetime, until: datetime) -> datetime | None:
+        """The newest instant in (after, until]; None if there is none."""
+        ...

@@ -1,0 +1,1 @@
+"""The command line. `commands.py` is the one table of what it can do."""

@@ -1,0 +1,203 @@
+"""From words to a command: which one is meant, and what was given to it.
+
+Written by hand because a program that answers `next` in an instant cannot import a parser first: the usual
+packages cost more than the whole rest of the call (docs/decisions has the numbers).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from herdbeat.errors import UsageError
+from herdbeat.faces.cli.commands import BARE, COMMANDS, GROUPS, HELP, VERSION, Command, Option, find
+
+_OPTIONS: dict[str, Option] = {
+    name: option
+    for option in (*(option for command in COMMANDS for option in command.all_options), VERSION)
+    for name in option.names
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a command was given: its words, the options that took a value, and the switches."""
+
+    words: tuple[str, ...] = ()
+    values: dict[str, str] = field(default_factory=dict)
+    switches: frozenset[str] = frozenset()
+
+    def word(self, index: int) -> str | None:
+        return self.words[index] if index < len(self.words) else None
+
+    def value(self, option: Option) -> str | None:
+        return self.values.get(option.key)
+
+    def has(self, option: Option) -> bool:
+        return option.key in self.switches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A command line, understood. Without a command it asks for help (of a group, if `group` is set)."""
+
+    command: Command | None
+    given: Given
+    group: str = ""
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Words and options apart. An option may stand anywhere, so only the end tells whose it is."""
+
+    words: list[str] = field(default_factory=list)
+    used: list[Option] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+
+def understand(argv: Sequence[str]) -> Request:
+    """Read a command line. Raises UsageError, which guesses what was meant."""
+    parts = _sort(argv)
+    if parts.words[:1] == ["help"]:
+        parts.words.pop(0)
+        parts.used.append(HELP)
+    command, words = _command(parts.words)
+    if command is None:
+        _refuse_unknown_options(parts, None)
+        return Request(command=None, given=_given((), parts), group=words[0] if words else "")
+    _refuse_unknown_options(parts, command)
+    if not any(option is HELP for option in parts.used):
+        _check_words(command, words)
+        _check_choices(command, parts)
+    return Request(command=command, given=_given(tuple(words), parts))
+
+
+def _given(words: tuple[str, ...], parts: _Sorted) -> Given:
+    switches = frozenset(option.key for option in parts.used if not option.value)
+    return Given(words=words, values=parts.values, switches=switches)
+
+
+def _sort(argv: Sequence[str]) -> _Sorted:
+    parts = _Sorted()
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            parts.words += rest
+            break
+        if word == "-" or not word.startswith("-"):
+            parts.words.append(word)
+        elif word.startswith("--"):
+            _take(parts, *_split(word), rest)
+        else:
+            _take_short(parts, word, rest)
+    return parts
+
+
+def _split(word: str) -> tuple[str, str | None]:
+    name, equals, value = word.partition("=")
+    return name, value if equals else None
+
+
+def _take_short(parts: _Sorted, word: str, rest: list[str]) -> None:
+    """`-n3`, `-n 3` and `-qv`: a letter with a value takes what follows, switches stand side by side."""
+    name, after = word[:2], word[2:]
+    option = _OPTIONS.get(name)
+    if option is None:
+        parts.unknown.append(word)
+    elif option.value:
+        _take(parts, name, after.removeprefix("=") if after else None, rest)
+    else:
+        parts.used.append(option)
+        if after:
+            _take_short(parts, f"-{after}", rest)
+
+
+def _take(parts: _Sorted, name: str, value: str | None, rest: list[str]) -> None:
+    option = _OPTIONS.get(name)
+    if option is None:
+        parts.unknown.append(name)
+        return
+    if not option.value and value is not None:
+        raise UsageError(f"{name} takes no value.", hint=f"Write {name} alone.")
+    parts.used.append(option)
+    if option.value:
+        if value is None and not rest:
+            raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}: {option.meaning}.")
+        parts.values[option.key] = rest.pop(0) if value is None else value
+
+
+def _command(words: list[str]) -> tuple[Command | None, list[str]]:
+    """The command that the first words name, and the words left for it."""
+    if not words:
+        return None, []
+    for length in (2, 1):
+        if command := find(tuple(words[:length])):
+            return command, words[length:]
+    if words[0] in GROUPS and len(words) == 1:
+        return None, words
+    raise _unknown_command(words)
+
+
+def _unknown_command(words: list[str]) -> UsageError:
+    tried = " ".join(words[:2]) if words[0] in GROUPS else words[0]
+    paths = [path for command in COMMANDS for path in (command.path, *command.aliases)]
+    names = [" ".join(path) for path in paths] + list(GROUPS)
+    # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.
+    seconds = {path[-1]: " ".join(path) for path in paths if len(path) > 1}
+    near = guess(tried, names) or seconds.get(guess(tried, seconds) or "")
+    return UsageError(
+        f'There is no command "{_short(tried)}"{_meant(near)}', hint='Run "herdbeat --help" to see all commands.'
+    )
+
+
+def _refuse_unknown_options(parts: _Sorted, command: Command | None) -> None:
+    allowed = command.all_options if command else BARE
+    unknown = [*parts.unknown, *(option.names[-1] for option in parts.used if option not in allowed)]
+    if not unknown:
+        return
+    whose = f"herdbeat {command.name}" if command else "herdbeat"
+    near = guess(unknown[0], [name for option in allowed for name in option.names])
+    hint = f'Run "{whose} --help" to see its options.'
+    raise UsageError(f'"{whose}" has no option {_short(unknown[0])}{_meant(near)}', hint=hint)
+
+
+def _check_words(command: Command, words: list[str]) -> None:
+    hint = f'Run "herdbeat {command.name} --help" for examples.'
+    if len(words) > len(command.arguments):
+        extra = words[len(command.arguments)]
+        if command.name == "next":
+            hint = f'Put an expression in quotes: herdbeat next "{_short(" ".join(words))}"'
+        raise UsageError(f'"{_short(extra)}" is one word too many.', hint=hint)
+    for argument, word in zip(command.arguments, words, strict=False):
+        _check_choice(argument.name, argument.choices, word)
+    missing = [argument for argument in command.arguments[len(words) :] if argument.required]
+    if missing:
+        raise UsageError(f"{missing[0].name} is missing: {missing[0].meaning}.", hint=hint)
+
+
+def _check_choices(command: Command, parts: _Sorted) -> None:
+    for option in command.options:
+        if option.key in parts.values:
+            _check_choice(option.names[-1], option.choices, parts.values[option.key])
+
+
+def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
+    if choices and word not in choices:
+        near = guess(word, choices)
+        listed = " or ".join(choices)
+        raise UsageError(f'{name} cannot be "{_short(word)}"{_meant(near)}', hint=f"Write {listed}.")
+
+
+def guess(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, if one is near."""
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def _meant(near: str | None) -> str:
+    return f'; did you mean "{near}"?' if near else "."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,103 @@
+"""`herdbeat completion`: scripts for three shells, written from the table of commands."""
+
+from collections.abc import Iterator
+
+from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.commands import COMMANDS, GROUPS, VERSION, Command
+from herdbeat.faces.cli.world import World
+
+# Not `words` and `path`: both mean something else to zsh, which runs this script too.
+_BASH = """\
+# herdbeat completion for bash
+_herdbeat() {{
+    local current="${{COMP_WORDS[COMP_CWORD]}}" offers="" typed="" each
+    for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case "$each" in -*) ;; *) typed="$typed $each" ;; esac
+    done
+    case "${{typed# }}" in
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$offers" -- "$current"))
+}}
+complete -o default -F _herdbeat herdbeat
+"""
+
+_ZSH = """\
+#compdef herdbeat
+# herdbeat completion for zsh
+autoload -U +X bashcompinit && bashcompinit
+{bash}"""
+
+
+def run(given: Given, world: World) -> int:
+    script = {"bash": bash, "zsh": zsh, "fish": fish}[given.words[0]]()
+    world.terminal.out.write(script)
+    return 0
+
+
+def bash() -> str:
+    rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
+    rows += [(f'"{group}"', " ".join(_second_words(group))) for group in GROUPS]
+    rows += [(f'"{path}"*', " ".join(_offers(command))) for path, command in _paths()]
+    return _BASH.format(cases="\n".join(f'        {case}) offers="{words}" ;;' for case, words in rows))
+
+
+def zsh() -> str:
+    """zsh reads bash's script through its own bridge: one script less that could be wrong."""
+    return _ZSH.format(bash=bash())
+
+
+def fish() -> str:
+    return "\n".join(["# herdbeat completion for fish", "complete -c herdbeat -f", *_fish_lines()]) + "\n"
+
+
+def _fish_lines() -> Iterator[str]:
+    for word in _first_words():
+        yield f"complete -c herdbeat -n __fish_use_subcommand -a {word} -d {_quoted(_meaning(word))}"
+    for path, command in _paths():
+        seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
+        for group in GROUPS:
+            if path.startswith(f"{group} "):
+                second = path.split()[1]
+                yield (
+                    f"complete -c herdbeat -n '__fish_seen_subcommand_from {group}'"
+                    f" -a {second} -d {_quoted(command.summary)}"
+                )
+        for argument in command.arguments:
+            if argument.choices:
+                yield f"complete -c herdbeat -n '{seen}' -a '{' '.join(argument.choices)}'"
+            elif argument.takes_file:
+                yield f"complete -c herdbeat -n '{seen}' -F"
+        for option in command.all_options:
+            names = " ".join(f"-{'l' if name.startswith('--') else 's'} {name.lstrip('-')}" for name in option.names)
+            takes = " -r" if option.value else ""
+            yield f"complete -c herdbeat -n '{seen}' {names}{takes} -d {_quoted(option.meaning)}"
+
+
+def _paths() -> Iterator[tuple[str, Command]]:
+    for command in COMMANDS:
+        for path in (command.path, *command.aliases):
+            yield " ".join(path), command
+
+
+def _first_words() -> list[str]:
+    return list(dict.fromkeys(path.split()[0] for path, _ in _paths()))
+
+
+def _second_words(group: str) -> list[str]:
+    return [path.split()[1] for path, _ in _paths() if path.startswith(f"{group} ")]
+
+
+def _offers(command: Command) -> Iterator[str]:
+    for argument in command.arguments:
+        yield from argument.choices
+    for option in command.all_options:
+        yield from option.names
+
+
+def _meaning(word: str) -> str:
+    return next((command.summary for path, command in _paths() if path == word), GROUPS.get(word, ""))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,52 @@
+"""Finding a fleet and picking from it, for every command that looks at one."""
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from herdbeat.app import read_configuration
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.schedule import Schedule
+from herdbeat.errors import ConfigError, NotFound
+from herdbeat.faces.cli.arguments import guess
+from herdbeat.faces.cli.world import World
+
+if TYPE_CHECKING:
+    from herdbeat.config import Reading
+
+
+def read(path: str | None, world: World) -> "tuple[Reading, Fleet]":
+    """What the files say, and the fleet in it. Raises ConfigError if there is none to look at.
+
+    A broken schedule does not hide the others: they are shown, with a remark that something is wrong.
+    """
+    reading = read_configuration(path, world.environ, world.folder)
+    if reading.fleet is None:
+        raise ConfigError(reading.errors)
+    if reading.errors:
+        count = "1 problem" if len(reading.errors) == 1 else f"{len(reading.errors)} problems"
+        world.terminal.remark(f"{count} in the configuration; what is broken is left out. See: herdbeat validate")
+    return reading, reading.fleet
+
+
+def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
+    """The schedules that a selector means: all, a target's, or one `target/schedule`. Raises NotFound."""
+    if selector is None:
+        return list(fleet.schedules)
+    chosen = [each for each in fleet.schedules if _fits(each, selector)]
+    if not chosen and fleet.target(selector) is None:
+        raise _not_found(fleet, selector)
+    return chosen
+
+
+def _fits(schedule: Schedule, selector: str) -> bool:
+    if "*" in selector:
+        return fnmatchcase(schedule.id, selector)
+    return selector in (schedule.id, schedule.target)
+
+
+def _not_found(fleet: Fleet, selector: str) -> NotFound:
+    known = {each.name for each in fleet.targets} | {each.label for each in fleet.schedules}
+    near = guess(selector, sorted(known))
+    meant = f'; did you mean "{near}"?' if near else "."
+    hint = 'Run "herdbeat next" to see all schedules.'
+    return NotFound(f'There is no target or schedule "{selector[:60]}"{meant}', hint=hint)

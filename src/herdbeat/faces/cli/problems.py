@@ -1,0 +1,101 @@
+"""Errors as people see them, in one shape: where, what happened, the line with a caret, what to do."""
+
+import json
+from collections.abc import Mapping
+
+from herdbeat.errors import ConfigError, CronParseError, HerdbeatError, Place, Problem, Severity
+from herdbeat.faces.cli.terminal import Terminal, printable
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+def show_problem(terminal: Terminal, problem: Problem, sources: Mapping[str, str]) -> None:
+    """One problem of a configuration, on stdout: for `validate` it is the data."""
+    colour = _COLOURS[problem.severity]
+    where = problem.where
+    if where is not None:
+        path = f"  {terminal.style(printable(where.path), 'dim')}" if where.path else ""
+        terminal.say(f"{terminal.style(printable(str(where)), 'bold')}{path}")
+    for line in terminal.wrap(f"{problem.severity}: {printable(problem.message)}", "  "):
+        terminal.say(line.replace(f"  {problem.severity}:", f"  {terminal.style(problem.severity, colour)}:", 1))
+    if where is not None:
+        for line in code_frame(where, sources.get(where.file, "")):
+            terminal.say(_coloured_frame(terminal, line, colour))
+    for line in terminal.wrap(printable(problem.hint), "  ") if problem.hint else []:
+        terminal.say(line)
+
+
+def show_error(terminal: Terminal, error: HerdbeatError, *, as_json: bool = False) -> None:
+    """What stopped a command, on stderr."""
+    problems = error.problems if isinstance(error, ConfigError) else ()
+    if as_json:
+        listed = problems or (Problem(code=error.code, message=error.message, where=error.where, hint=error.hint),)
+        terminal.complain(json.dumps({"problems": [problem_object(each) for each in listed]}, ensure_ascii=False))
+        return
+    for each in problems or (error,):
+        where = f"{printable(str(each.where))}  " if each.where else ""
+        terminal.complain(f"{where}{terminal.style_error('error', 'red', 'bold')}: {printable(each.message)}")
+        for line in _cron_frame(error) if isinstance(error, CronParseError) else []:
+            terminal.complain(f"    {line}")
+        for line in terminal.wrap(printable(each.hint), "  ") if each.hint else []:
+            terminal.complain(line)
+
+
+def problem_object(problem: Problem) -> dict[str, object]:
+    """A problem as `--json` gives it."""
+    where = problem.where
+    return {
+        "severity": problem.severity.value,
+        "code": problem.code.value,
+        "detail": problem.message,
+        "hint": problem.hint,
+        "file": where.file if where else None,
+        "line": where.line if where else None,
+        "column": where.column if where else None,
+        "pointer": pointer(where.path) if where else None,
+    }
+
+
+def pointer(path: str) -> str:
+    """A dotted path as a JSON Pointer: agents.0.name -> /agents/0/name."""
+    steps = path.replace("[", ".").replace("]", "").split(".") if path else []
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def code_frame(where: Place, source: str) -> list[str]:
+    """The line that is meant and the one above it, with a caret below the value."""
+    lines = source.splitlines()
+    if not 0 < where.line <= len(lines):
+        return []
+    gutter = len(str(where.line)) + 2
+    first = where.line - 1 if where.line > 1 and lines[where.line - 2].strip() else where.line
+    frame = [f"{number:>{gutter}} | {_flat(lines[number - 1])}" for number in range(first, where.line + 1)]
+    room = max(1, len(lines[where.line - 1]) - where.column + 1)
+    carets = "^" * max(1, min(where.width, room))
+    return [*frame, f"{'':>{gutter}} | {' ' * (where.column - 1)}{carets}"]
+
+
+def _flat(line: str) -> str:
+    """A line as it is shown: a tab is one blank, so that the caret stands right below."""
+    return printable(line.replace("\t", " "))
+
+
+def _coloured_frame(terminal: Terminal, line: str, colour: str) -> str:
+    gutter, bar, code = line.partition(" | ")
+    is_caret = not gutter.strip()
+    return terminal.style(gutter + bar, "dim") + (terminal.style(code, colour) if is_caret else code)
+
+
+def _cron_frame(error: CronParseError) -> list[str]:
+    """The expression with a caret below the token that is wrong."""
+    expression = " ".join(printable(error.expression).split())
+    at = _token_at(expression, error.token) if error.token else -1
+    if at < 0 or len(expression) > 100 or not error.token:
+        return []
+    return [expression, " " * at + "^" * len(error.token)]
+
+
+def _token_at(expression: str, token: str) -> int:
+    """Where the token stands as a whole item; items are parted by blanks and commas."""
+    padded = f" {expression.upper()} ".replace(",", " ")
+    return padded.find(f" {token.upper()} ")

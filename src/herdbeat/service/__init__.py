@@ -1,0 +1,1 @@
+"""What the faces may ask and do. So far: questions that need no store."""

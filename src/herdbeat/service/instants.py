@@ -1,0 +1,110 @@
+"""Instants to come, and those of a bare expression: cron, a duration, a moment.
+
+Apart from `preview`, which knows schedules: `herdbeat next "0 9 * * 1-5"` has to answer before the governor
+and the policies are even loaded.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.decision import Source, Step
+from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.triggers import Cron, Delay, Interval
+
+_DURATION = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?\s*[a-z]{0,2}", re.IGNORECASE)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]")
+_PASSED = "that time has passed; a new schedule fires at once"
+_SOURCES = {
+    TriggerKind.CRON: Source.BASELINE_CRON,
+    TriggerKind.INTERVAL: Source.BASELINE_INTERVAL,
+    TriggerKind.DELAY: Source.DELAY,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upcoming:
+    """One instant to come. `notes` say what moved it, and what the clocks do that night.
+
+    `schedule` is the label of a schedule, and empty for a bare expression.
+    """
+
+    schedule: str
+    due_at: datetime
+    next_run_at: datetime
+    source: Source
+    notes: tuple[str, ...] = ()
+    trace: tuple[Step, ...] = ()
+
+
+class Standing(StrEnum):
+    """Why a schedule has no next time."""
+
+    DISABLED = "disabled"
+    WAITING = "waiting"  # only an event can fire it
+    ENDED = "ended"  # its life is over, or no instant of it can happen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """A schedule without a time, and the reason."""
+
+    schedule: str
+    when: str
+    standing: Standing
+    reason: str = ""
+
+
+def read_expression(text: str, zone: ZoneInfo) -> Trigger | None:
+    """The trigger that a text means: cron, a duration or a moment. None if it looks like none of them.
+
+    Raises the error of the kind it looks like.
+    """
+    written = text.strip()
+    if _DATE.match(written):
+        return Delay.parse(written)
+    if _DURATION.fullmatch(written):
+        return Interval.parse(written)
+    if written.startswith("@") or len(written.split()) > 1:
+        return Cron.parse(written, zone)
+    return None
+
+
+def read_cron(text: str, zone: ZoneInfo) -> Trigger:
+    """A text that is meant as a cron expression, whatever it looks like. Raises CronParseError."""
+    return Cron.parse(text, zone)
+
+
+def of_trigger(trigger: Trigger, now: datetime) -> Iterator[Upcoming]:
+    """The instants of an expression: what a schedule without policies would do.
+
+    An interval counts from `now`, as if a run had just ended; a moment that has passed is due at once.
+    """
+    return until_calendar_ends(_of_trigger(trigger, now))
+
+
+def until_calendar_ends(instants: Iterator[Upcoming]) -> Iterator[Upcoming]:
+    """The same, but the end of the year 9999 is an end and not an error."""
+    try:
+        yield from instants
+    except OverflowError:
+        return
+
+
+def clock_notes(trigger: Trigger, due_at: datetime, previous: datetime | None) -> tuple[str, ...]:
+    """What a clock change does to an instant; only a calendar can be touched by one."""
+    return tuple(note.text for note in trigger.notes(due_at, previous)) if isinstance(trigger, Cron) else ()
+
+
+def _of_trigger(trigger: Trigger, now: datetime) -> Iterator[Upcoming]:
+    last = now if trigger.pace else None
+    previous: datetime | None = None
+    while (due_at := trigger.next_time(last, now)) is not None:
+        last = now = max(due_at, now)
+        source = _SOURCES[trigger.kind]
+        notes = clock_notes(trigger, due_at, previous) if due_at == now else (_PASSED,)
+        yield Upcoming(schedule="", due_at=due_at, next_run_at=now, source=source, notes=notes)
+        previous = due_at

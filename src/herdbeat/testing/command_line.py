@@ -1,0 +1,46 @@
+"""The command line without a process: words in, texts and status out."""
+
+import json
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from herdbeat.clock import Clock
+from herdbeat.faces.cli.main import main
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How a command ended, and what it wrote where."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandLine:
+    """Runs `herdbeat` in a folder, at a time and in an environment of your choice."""
+
+    folder: Path
+    clock: Clock
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *words: str, **environ: str) -> Answer:
+        out, err = StringIO(), StringIO()
+        status = main(
+            words,
+            out=out,
+            err=err,
+            environ={**self.environ, **environ},
+            clock=self.clock,
+            folder=self.folder,
+        )
+        return Answer(status=status, out=out.getvalue(), err=err.getvalue())

@@ -1,0 +1,36 @@
+"""When? One module per kind; this table is the only list of them."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.triggers.chat import Chat
+from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.delay import Delay
+from herdbeat.triggers.interval import Interval
+from herdbeat.triggers.manual import Manual
+from herdbeat.triggers.webhook import Webhook
+
+
+class Kind(Protocol):
+    """What the class of a kind can do beside its values."""
+
+    def from_options(self, options: Mapping[str, str], /) -> Trigger: ...
+
+
+KINDS: dict[TriggerKind, Kind] = {
+    TriggerKind.INTERVAL: Interval,
+    TriggerKind.CRON: Cron,
+    TriggerKind.DELAY: Delay,
+    TriggerKind.WEBHOOK: Webhook,
+    TriggerKind.CHAT: Chat,
+    TriggerKind.MANUAL: Manual,
+}
+
+
+def from_options(kind: TriggerKind | str, options: Mapping[str, str]) -> Trigger:
+    """Build a trigger again from what is stored of it: `from_options(t.kind, t.options()) == t`."""
+    return KINDS[TriggerKind(kind)].from_options(options)
+
+
+__all__ = ["KINDS", "Chat", "Cron", "Delay", "Interval", "Kind", "Manual", "Webhook", "from_options"]

@@ -1,0 +1,86 @@
+"""The wall-clock times that an expression names, as if clocks never changed."""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+
+from herdbeat.triggers.cron.days import DAY, Days
+
+_EVERY_HOUR = tuple(range(24))
+_EVERY_MINUTE = _EVERY_SECOND = tuple(range(60))
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Times on a wall; what happens when a clock change meets one of them is decided in `instants`.
+
+    The seconds are stored from the first one on, and `shift` is that first one. So "15 30 2 * * *" is
+    "30 2 * * *" plus 15 seconds, also on the night on which 02:30 is moved.
+    """
+
+    days: Days
+    is_every_day: bool
+    hours: tuple[int, ...]
+    minutes: tuple[int, ...]
+    seconds: tuple[int, ...]
+    shift: timedelta
+    is_fixed: bool
+    """True if neither minute nor hour begins with `*`: it means these times, not "every so often"."""
+
+    @classmethod
+    def of(cls, days: Days) -> "Pattern":
+        seconds = _ordered(days.seconds, _EVERY_SECOND)
+        if first := seconds[0]:
+            seconds = tuple(second - first for second in seconds)
+        return cls(
+            days,
+            days.is_every_day,
+            _ordered(days.hours, _EVERY_HOUR),
+            _ordered(days.minutes, _EVERY_MINUTE),
+            seconds,
+            timedelta(seconds=first),
+            not days.parts[1].startswith("*") and not days.parts[2].startswith("*"),
+        )
+
+    def first(self, wall: datetime) -> datetime:
+        """The first time at or after `wall`, with its tzinfo. Raises OverflowError where the calendar ends."""
+        day = wall.date()
+        if self.is_every_day or self.days.matches(day):
+            hour, minute = wall.hour, wall.minute
+            if hour in self.days.hours:
+                if minute in self.days.minutes:
+                    at = bisect_left(self.seconds, wall.second)
+                    if at < len(self.seconds):
+                        return wall.replace(second=self.seconds[at])
+                at = bisect_right(self.minutes, minute)
+                if at < len(self.minutes):
+                    return wall.replace(minute=self.minutes[at], second=0)
+            at = bisect_right(self.hours, hour)
+            if at < len(self.hours):
+                return wall.replace(hour=self.hours[at], minute=self.minutes[0], second=0)
+        day = self.days.first(day + DAY)
+        return datetime(day.year, day.month, day.day, self.hours[0], self.minutes[0], tzinfo=wall.tzinfo)
+
+    def count(self, start: datetime, end: datetime) -> int:
+        """How many times there are from `start` up to, not including, `end`: matching days x times per day."""
+        if start >= end:
+            return 0
+        per_day = len(self.hours) * len(self.minutes) * len(self.seconds)
+        whole = self.days.count(start.date(), end.date()) * per_day
+        return whole - self._since_midnight(start) + self._since_midnight(end)
+
+    def _since_midnight(self, wall: datetime) -> int:
+        """How many times of that day lie before `wall`."""
+        return self._before(wall.time()) if self.days.matches(wall.date()) else 0
+
+    def _before(self, at: time) -> int:
+        count = bisect_left(self.hours, at.hour) * len(self.minutes) * len(self.seconds)
+        if at.hour in self.hours:
+            count += bisect_left(self.minutes, at.minute) * len(self.seconds)
+            if at.minute in self.minutes:
+                count += bisect_left(self.seconds, at.second)
+        return count
+
+
+def _ordered(values: set[int], every: tuple[int, ...]) -> tuple[int, ...]:
+    return every if len(values) == len(every) else tuple(sorted(values))

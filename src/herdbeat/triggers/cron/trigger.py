@@ -1,0 +1,93 @@
+"""Cron itself: an expression in a zone, and the instants that it means."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Self
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.moments import format_moment, parse_zone
+from herdbeat.triggers.cron.counting import count, latest
+from herdbeat.triggers.cron.describe import describe
+from herdbeat.triggers.cron.instants import next_instant
+from herdbeat.triggers.cron.notes import Note, notes
+from herdbeat.triggers.cron.pattern import Pattern
+from herdbeat.triggers.cron.read import read
+from herdbeat.triggers.told import told
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """An expression on the wall clock of a zone. Read once, by `parse`; cheap to ask from many threads.
+
+    Clock changes are met as in Debian's cron. A fixed time that the clocks jump over runs once, right
+    after the jump; one that comes twice runs the first time. Frequent expressions (minute or hour begins
+    with `*`) follow real time: nothing in the gap, both passes of a repeated hour.
+    """
+
+    expression: str
+    zone: ZoneInfo
+    pattern: Pattern = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, expression: str, zone: ZoneInfo) -> Self:
+        """Raises CronParseError, which names field, token and range; CronNeverFires if no year has such a day."""
+        return cls(" ".join(expression.split()), zone, read(expression))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        return cls.parse(options["expression"], parse_zone(options["timezone"]))
+
+    @property
+    def kind(self) -> TriggerKind:
+        return TriggerKind.CRON
+
+    @property
+    def pace(self) -> None:
+        return None
+
+    def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
+        """The first instant strictly after `now`, in whole seconds UTC; None only where the calendar ends."""
+        try:
+            return next_instant(self.pattern, self.zone, now)
+        except OverflowError:
+            return None
+
+    def upcoming(self, after: datetime) -> Iterator[datetime]:
+        """All instants strictly after `after`, in order."""
+        instant = self.next_time(None, after)
+        while instant is not None:
+            yield instant
+            instant = self.next_time(None, instant)
+
+    def count(self, after: datetime, until: datetime) -> int:
+        """How many instants lie in (after, until], by arithmetic: ten years cost milliseconds."""
+        return count(self.pattern, self.zone, after, until)
+
+    def latest(self, after: datetime, until: datetime) -> datetime | None:
+        """The newest instant in (after, until]; None if there is none."""
+        return latest(partial(self.next_time, None), after, until)
+
+    def notes(self, instant: datetime, previous: datetime | None = None) -> tuple[Note, ...]:
+        """What clock changes did to an instant of this trigger, or since the previous one."""
+        return notes(self.pattern, self.zone, instant, previous)
+
+    def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
+        return f"{self.kind}:{format_moment(due_at.replace(microsecond=0))}"
+
+    def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
+        return told(
+            due_at=due_at.replace(microsecond=0),
+            schedule=schedule,
+            source_id=self.dedup_id(due_at, schedule),
+            title=f"Cron trigger: {self.expression}",
+            cron_expression=self.expression,
+        )
+
+    def describe(self) -> str:
+        return describe(self.pattern)
+
+    def options(self) -> dict[str, str]:
+        return {"expression": self.expression, "timezone": self.zone.key}

@@ -1,0 +1,60 @@
+"""`delay`: once, at a given moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.moments import format_moment, parse_moment
+from herdbeat.triggers.told import told
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Fires once at `run_at`. `arm` counts how often it was armed: each time may fire once more."""
+
+    run_at: datetime
+    arm: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read RFC 3339 with its offset. Raises TimeParseError, which says what is missing."""
+        return cls(parse_moment(text))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        return cls(parse_moment(options["run_at"]), int(options.get("arm", "1")))
+
+    @property
+    def kind(self) -> TriggerKind:
+        return TriggerKind.DELAY
+
+    @property
+    def pace(self) -> None:
+        return None
+
+    def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
+        """`run_at`, also when it has passed (then it is due at once); None when it has fired."""
+        return self.run_at if last is None else None
+
+    def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
+        """Without the instant: a restart around `run_at` must find that it has fired already."""
+        return f"{self.kind}:{schedule}" if self.arm == 1 else f"{self.kind}:{schedule}#{self.arm}"
+
+    def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
+        run_at = format_moment(self.run_at)
+        return told(
+            due_at=due_at,
+            schedule=schedule,
+            source_id=self.dedup_id(due_at, schedule),
+            title=f"Delay trigger: {run_at}",
+            run_at=run_at,
+        )
+
+    def describe(self) -> str:
+        written = self.run_at.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC").lstrip("0")
+        return f"once, {written.replace(':00 UTC', ' UTC')}"
+
+    def options(self) -> dict[str, str]:
+        return {"run_at": format_moment(self.run_at), "arm": str(self.arm)}

@@ -1,0 +1,43 @@
+"""What `webhook`, `chat` and `manual` have in common: the clock never fires them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Self
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.moments import format_moment
+from herdbeat.triggers.told import told
+
+
+@dataclass(frozen=True, slots=True)
+class EventTrigger:
+    """Waits for its event. Who may send it, and what is done with it, are policies of the schedule."""
+
+    kind: ClassVar[TriggerKind]
+    title: ClassVar[str]
+    sentence: ClassVar[str]
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:  # noqa: ARG003 -- there are none to read
+        return cls()
+
+    @property
+    def pace(self) -> None:
+        return None
+
+    def next_time(self, last: datetime | None, now: datetime) -> None:  # noqa: ARG002 -- the contract of Trigger
+        return None
+
+    def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
+        """The id of a beat that a one-shot hint made; an event's own id is `event_dedup_id(kind, id)`."""
+        return f"{self.kind}:{format_moment(due_at)}"
+
+    def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
+        return told(due_at=due_at, schedule=schedule, source_id=self.dedup_id(due_at, schedule), title=self.title)
+
+    def describe(self) -> str:
+        return self.sentence
+
+    def options(self) -> dict[str, str]:
+        return {}

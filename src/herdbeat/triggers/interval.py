@@ -1,0 +1,56 @@
+"""`interval`: again when some time has passed since the last beat was over."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.durations import format_duration, parse_duration
+from herdbeat.moments import format_moment
+from herdbeat.triggers.told import told
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Keeps `every` between the end of one run and the start of the next, so runs never pile up."""
+
+    every: timedelta
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "5m". Raises IntervalParseError."""
+        return cls(parse_duration(text))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        return cls.parse(options["every"])
+
+    @property
+    def kind(self) -> TriggerKind:
+        return TriggerKind.INTERVAL
+
+    @property
+    def pace(self) -> timedelta:
+        return self.every
+
+    def next_time(self, last: datetime | None, now: datetime) -> datetime:
+        """`last + every`, which may lie in the past (overdue); a schedule without a last beat is due now."""
+        return now if last is None else last + self.every
+
+    def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
+        return f"{self.kind}:{format_moment(due_at)}"
+
+    def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
+        return told(
+            due_at=due_at,
+            schedule=schedule,
+            source_id=self.dedup_id(due_at, schedule),
+            title=f"Interval trigger: {format_duration(self.every)}",
+        )
+
+    def describe(self) -> str:
+        return f"every {format_duration(self.every)}"
+
+    def options(self) -> dict[str, str]:
+        return {"every": format_duration(self.every)}

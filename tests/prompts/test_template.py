@@ -1,0 +1,141 @@
+"""One pass over {{dotted.names}}."""
+
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.errors import TemplateError
+from herdbeat.prompts.template import Block, Name, Template, scan
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("no braces at all", "no braces at all"),
+        ("", ""),
+        ("on {{date}}", "on 2026-04-01"),
+        ("on {{ date }}", "on 2026-04-01"),
+        ("on {{\n date\t}}", "on 2026-04-01"),
+        ("{{date}}{{date}}", "2026-04-012026-04-01"),
+        (r"write \{{date}} for a name", "write {{date}} for a name"),
+        ("{ {date} } }}", "{ {date} } }}"),
+        ("{{payload.issue.labels.1.name}}", "auth"),
+        ("{{payload.count}} of {{payload.share}}", "3 of 0.5"),
+        ("{{payload.open}}", "true"),
+        ("{{payload.issue}}", '{"labels":[{"name":"bug"},{"name":"auth"}],"who":"Zoë"}'),
+        ("[{{payload.nothing}}]", "[]"),
+        ("[{{payload.null}}]", "[]"),
+        ("[{{payload.issue.labels.2.name}}]", "[]"),
+        ("[{{payload.issue.labels.-1.name}}]", "[]"),
+        ("[{{payload.issue.labels.99999999999999999999}}]", "[]"),
+        ("[{{payload.count.real}}]", "[]"),
+        ("[{{payload.issue.who.0}}]", "[]"),
+        ("[{{payload.keys}}]", "[]"),
+    ],
+)
+def test_names_are_replaced_by_their_values(text: str, rendered: str) -> None:
+    labels = [{"name": "bug"}, {"name": "auth"}]
+    payload = {"issue": {"labels": labels, "who": "Zoë"}, "count": 3, "share": 0.5, "open": True, "null": None}
+    values = {"date": "2026-04-01", "payload": payload}
+
+    assert Template.parse(text).render(values) == rendered
+
+
+def test_values_are_never_scanned_again() -> None:
+    values = {"title": "{{secret}}", "secret": "the key"}
+
+    rendered = Template.parse("{{title}}").render(values)
+
+    assert rendered == "{{secret}}"
+
+
+def test_names_know_where_they_stand() -> None:
+    text = r"a \{{b}} {{ c.d }} {{e}}"
+
+    names = Template.parse(text).names
+
+    assert [(name.name, text[name.offset : name.offset + name.width]) for name in names] == [
+        ("c.d", "{{ c.d }}"),
+        ("e", "{{e}}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "width", "message"),
+    [
+        ("say {{date", 4, 2, 'A "{{" is not closed.'),
+        ("{{ a {{date}}", 0, 2, 'A "{{" is not closed.'),
+        ("x{{}}", 1, 4, '"{{}}" names nothing.'),
+        ("x{{  }}", 1, 6, '"{{  }}" names nothing.'),
+        ("{{ date | upper }}", 0, 18, '"{{ date | upper }}" is not a name.'),
+        ("{{a..b}}", 0, 8, '"{{a..b}}" is not a name.'),
+        ("{{.a}}", 0, 6, '"{{.a}}" is not a name.'),
+        ("{{{a}}}", 0, 6, '"{{{a}}" is not a name.'),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_its_place(text: str, offset: int, width: int, message: str) -> None:
+    with pytest.raises(TemplateError) as caught:
+        Template.parse(text)
+
+    assert (caught.value.offset, caught.value.width, str(caught.value)) == (offset, width, message)
+    assert r"\{{" in caught.value.hint
+
+
+def test_every_error_is_collected_and_its_text_stays() -> None:
+    text = "{{}} {{date}} {{a b}} {{"
+
+    template, errors = scan(text)
+
+    assert [error.offset for error in errors] == [0, 14, 22]
+    assert template.render({"date": "today"}) == "{{}} today {{a b}} {{"
+
+
+def test_containers_of_any_make_are_written_as_json() -> None:
+    values = {"payload": MappingProxyType({"ids": (1, 2), "more": MappingProxyType({})})}
+
+    assert Template.parse("{{payload}}").render(values) == '{"ids":[1,2],"more":{}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("{{x}}", "BLOCK"),
+        ("say {{x}}", "say \nBLOCK"),
+        ("say\n{{x}}\nnow", "say\nBLOCK\nnow"),
+        ("{{x}} now", "BLOCK\n now"),
+        ("{{x}}{{x}}", "BLOCK\nBLOCK"),
+    ],
+)
+def test_a_block_stands_on_lines_of_its_own(text: str, rendered: str) -> None:
+    def show(name: Name, value: object) -> Block:
+        return Block("BLOCK")
+
+    assert Template.parse(text).render({}, show) == rendered
+
+
+@given(st.text(alphabet="ab{}\\. \n", max_size=40))
+def test_any_text_is_either_read_or_refused_with_a_place_inside_it(text: str) -> None:
+    template, errors = scan(text)
+
+    for error in errors:
+        assert text[error.offset :].startswith("{{")
+        assert error.offset + error.width <= len(text)
+    for name in template.names:
+        assert text[name.offset : name.offset + name.width] == name.written
+
+
+@given(st.text())
+def test_escaped_text_comes_out_as_it_was(text: str) -> None:
+    plain = text.replace("\\", "/")
+    escaped = plain.replace("{{", r"\{{")
+
+    assert Template.parse(escaped).render({}) == plain
+
+
+@given(value=st.text(), before=st.text(alphabet="xyz \n"), after=st.text(alphabet="xyz \n"))
+def test_a_value_goes_in_unchanged(value: str, before: str, after: str) -> None:
+    template = Template.parse(before + "{{value}}" + after)
+
+    assert template.render({"value": value}) == before + value + after
