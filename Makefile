@@ -62,6 +62,6 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock > $(VENV)/uv.txt
 	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r $(VENV)/uv.txt
-	@$(BIN)/uv pip install --require-hashes -r requirements.lock
+	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
