@@ -11,10 +11,10 @@ export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/.pip-cache
 export PYTHONPYCACHEPREFIX :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs bench lock clean
+.PHONY: help demo test check format lint types docs reference bench lock clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## set everything up, then show what herdbeat can do
 	@bash demo/run
@@ -36,7 +36,11 @@ types: $(READY)
 
 docs: $(READY)  ## build the docs site, strictly, into site/
 	@echo "── docs"
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+reference: $(READY)  ## write the generated pages and the outputs of the examples anew
+	@$(BIN)/python -m scripts.reference
+	@$(BIN)/python -m scripts.examples --write
 
 format: $(READY)  ## put the code into its format
 	@$(BIN)/ruff check --fix-only --quiet .

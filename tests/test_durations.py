@@ -82,7 +82,7 @@ def test_any_text_is_a_duration_or_an_interval_parse_error(text: str) -> None:
     try:
         duration = parse_duration(text)
     except IntervalParseError as error:
-        said = error.message and error.hint
+        said = bool(error.message and error.hint)
     else:
         said = timedelta(0) < duration <= LONGEST
 

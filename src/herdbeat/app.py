@@ -24,14 +24,14 @@ def read_configuration(path: str | None, environ: Mapping[str, str], folder: Pat
     """The fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
     from herdbeat.config import find_config, read_fleet  # noqa: PLC0415
     from herdbeat.config.find import config_in  # noqa: PLC0415
+    from herdbeat.config.kinds import is_agentd_folder  # noqa: PLC0415
 
     found = find_config(folder, environ, None if path is None else Path(path))
+    if found is not None and found.is_dir() and not is_agentd_folder(found):
+        found = config_in(found)
     if found is None:
         meaning = Code.NO_CONFIG.meaning
         raise ConfigError([Problem(code=Code.NO_CONFIG, message=meaning.cause, hint=meaning.mend)])
-    if found.is_dir():
-        # A fleet's folder often has an agents/ beside its file, and must not be taken for an .agentd one.
-        found = config_in(found) or found
     return read_fleet(found, environ=environ, system_zone=system_zone(environ), base=folder)
 
 

@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-from herdbeat.errors import IntervalParseError
+from herdbeat.errors import IntervalParseError, shown
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
@@ -21,16 +21,16 @@ def parse_duration(text: str) -> timedelta:
         raise IntervalParseError("The duration is empty.", text, hint=_FORM)
     parts = _WRITTEN.fullmatch(written)
     if parts is None:
-        raise IntervalParseError(f'"{_short(text)}" is not a duration.', text, hint=_FORM)
+        raise IntervalParseError(f'"{shown(text)}" is not a duration.', text, hint=_FORM)
     _refuse_sign_and_decimals(text, parts)
     unit = _unit_seconds(text, parts)
     # Seventeen digits are past the limit in every unit, and int() itself refuses thousands of them.
     seconds = int(parts["number"].lstrip("0")[:17] or 0) * unit
     if seconds == 0:
-        raise IntervalParseError(f'"{_short(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".')
+        raise IntervalParseError(f'"{shown(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".')
     if seconds > LONGEST.total_seconds():
         raise IntervalParseError(
-            f'"{_short(text)}" is longer than 100 years.', text, hint=f'The longest duration is "{LONGEST.days}d".'
+            f'"{shown(text)}" is longer than 100 years.', text, hint=f'The longest duration is "{LONGEST.days}d".'
         )
     return timedelta(seconds=seconds)
 
@@ -61,18 +61,18 @@ def spoken_duration(duration: timedelta) -> str:
 
 def _refuse_sign_and_decimals(text: str, parts: re.Match[str]) -> None:
     if parts["sign"] == "-":
-        raise IntervalParseError(f'"{_short(text)}": negative durations are not allowed.', text, hint=_FORM)
+        raise IntervalParseError(f'"{shown(text)}": negative durations are not allowed.', text, hint=_FORM)
     if parts["sign"]:
-        raise IntervalParseError(f'"{_short(text)}" is not a duration.', text, hint=_FORM)
+        raise IntervalParseError(f'"{shown(text)}" is not a duration.', text, hint=_FORM)
     if not parts["number"].isdigit():
-        raise IntervalParseError(f'"{_short(text)}": decimals are not supported.', text, hint=_without_decimals(parts))
+        raise IntervalParseError(f'"{shown(text)}": decimals are not supported.', text, hint=_without_decimals(parts))
 
 
 def _unit_seconds(text: str, parts: re.Match[str]) -> int:
     unit = parts["unit"]
     if not unit:
         raise IntervalParseError(
-            f'"{_short(text)}": the time unit is missing.',
+            f'"{shown(text)}": the time unit is missing.',
             text,
             hint=f'Write "{parts["number"][:12]}s" for seconds, or another unit: m, h, d.',
         )
@@ -80,10 +80,10 @@ def _unit_seconds(text: str, parts: re.Match[str]) -> int:
         return UNITS[unit.lower()]
     if re.fullmatch(r"[smhdSMHD](\s*\d+\s*[smhdSMHD])+", unit):
         raise IntervalParseError(
-            f'"{_short(text)}": only one unit is allowed.', text, hint='Write for example "90m" instead of "1h30m".'
+            f'"{shown(text)}": only one unit is allowed.', text, hint='Write for example "90m" instead of "1h30m".'
         )
     raise IntervalParseError(
-        f'"{_short(text)}": "{_short(unit)}" is not a time unit.', text, hint="Valid units are s, m, h, d."
+        f'"{shown(text)}": "{shown(unit)}" is not a time unit.', text, hint="Valid units are s, m, h, d."
     )
 
 
@@ -96,9 +96,3 @@ def _without_decimals(parts: re.Match[str]) -> str:
     if seconds != int(seconds) or seconds == 0:
         return _FORM
     return f'Write a whole number and a unit, for example "{format_duration(timedelta(seconds=seconds))}".'
-
-
-def _short(text: str) -> str:
-    """The value as it goes into a message: one line, not a page."""
-    line = " ".join(text.split())
-    return line if len(line) <= 40 else line[:37] + "…"

@@ -53,6 +53,12 @@ class Problem:
     severity: Severity = Severity.ERROR
 
 
+def shown(value: str, at_most: int = 40) -> str:
+    """A value as it goes into a message: one printable line, not a page."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in value[: 4 * at_most]).split())
+    return line if len(line) <= at_most and len(value) <= 4 * at_most else line[: at_most - 3] + "…"
+
+
 class HerdbeatError(Exception):
     """What every error of ours is. `str()` is the message; `hint` is the next thing to do."""
 

@@ -16,7 +16,7 @@ class Located:
 
     `key` is the place of the key that names it, if it is a value in a mapping: a complaint about the
     key itself ("unknown key") points there. `written` is a scalar as it stands in the file, and `style`
-    its quote or block mark. `expanded` says that `${…}` put something in, which may be a secret;
+    its quote or block mark. `expanded` names the variables that `${…}` put in, whose values may be secret;
     `undefined` names the variable that could not be put in, so that only who reads the value complains.
     """
 
@@ -25,7 +25,7 @@ class Located:
     key: Place | None = None
     written: str = ""
     style: str = ""
-    expanded: bool = False
+    expanded: str = ""
     undefined: str = ""
 
     @property

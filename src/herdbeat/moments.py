@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from zoneinfo import ZoneInfo, available_timezones
 
-from herdbeat.errors import TimeParseError, TimezoneError
+from herdbeat.errors import TimeParseError, TimezoneError, shown
 
 _WRITTEN = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -29,7 +29,7 @@ def parse_moment(text: str) -> datetime:
     """
     parts = _WRITTEN.fullmatch(text.strip())
     if parts is None:
-        raise TimeParseError(f'"{_short(text)}" is not a date and time.', text, hint=_FORM)
+        raise TimeParseError(f'"{shown(text)}" is not a date and time.', text, hint=_FORM)
     _refuse_gaps(text, parts)
     micros = (parts["fraction"] or "")[:6].ljust(6, "0")
     offset = "+00:00" if parts["offset"] in "Zz" else parts["offset"]
@@ -37,7 +37,7 @@ def parse_moment(text: str) -> datetime:
         written = f"{parts['date']}T{parts['time']}{parts['seconds']}.{micros}{offset}"
         return datetime.fromisoformat(written).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise TimeParseError(f'"{_short(text)}": {_reason(error)}.', text, hint=_FORM) from error
+        raise TimeParseError(f'"{shown(text)}": {_reason(error)}.', text, hint=_FORM) from error
 
 
 def format_moment(moment: datetime) -> str:
@@ -54,7 +54,7 @@ def parse_zone(name: str) -> ZoneInfo:
         # Beside "not found", zoneinfo lets through what the file system says: a folder, a file that is no zone.
         except (KeyError, ValueError, OSError):
             pass
-    raise TimezoneError(f'"{_short(name)}" is not a time zone.', name, hint=_zone_hint(written))
+    raise TimezoneError(f'"{shown(name)}" is not a time zone.', name, hint=_zone_hint(written))
 
 
 def _refuse_gaps(text: str, parts: re.Match[str]) -> None:
@@ -72,7 +72,7 @@ def _refuse_gaps(text: str, parts: re.Match[str]) -> None:
     hint = f'Write for example "{example}{offset}"'
     if not parts["offset"]:
         hint += f' for UTC, or "{example}+02:00"'
-    raise TimeParseError(f'"{_short(text)}": the {what} {verb} missing.', text, hint=hint + ".")
+    raise TimeParseError(f'"{shown(text)}": the {what} {verb} missing.', text, hint=hint + ".")
 
 
 def _reason(error: Exception) -> str:
@@ -106,9 +106,3 @@ def _nearest_zone(written: str) -> str | None:
         if close := get_close_matches(wanted, known, n=1, cutoff=0.75):
             return known[close[0]]
     return None
-
-
-def _short(text: str) -> str:
-    """The value as it goes into a message: one printable line, not a page."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return line if len(line) <= 40 else line[:37] + "…"

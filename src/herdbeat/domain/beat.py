@@ -1,6 +1,17 @@
-"""The words for what becomes of a beat."""
+"""What becomes of a due instant: the words, and the record."""
 
 from enum import StrEnum
+
+
+class BeatOutcome(StrEnum):
+    """Every beat ends as exactly one of the last four."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    RAN = "ran"
+    SKIPPED = "skipped"
+    MISSED = "missed"
+    MERGED = "merged"
 
 
 class SkipReason(StrEnum):
@@ -22,3 +33,12 @@ class SkipReason(StrEnum):
     EXPIRED = "expired"
     TARGET_OFFLINE = "target_offline"
     BY_REQUEST = "by_request"
+
+
+class MissedReason(StrEnum):
+    """Why nobody was there when it was due, or why it came too late to be worth running."""
+
+    SCHEDULER_DOWN = "scheduler_down"
+    SLEPT = "slept"
+    CLOCK_JUMPED = "clock_jumped"
+    TOO_LATE = "too_late"

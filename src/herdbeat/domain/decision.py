@@ -25,6 +25,14 @@ class Source(StrEnum):
     RULE_TRIGGER = "rule-trigger"
     BACKFILL = "backfill"
 
+    @property
+    def is_clock(self) -> bool:
+        """True if the schedule's own clock made the beat. Only such beats move its anchor and its next run."""
+        return self not in _EVENTS
+
+
+_EVENTS = frozenset({Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL})
+
 
 class StepKind(StrEnum):
     """What one line of a trace is about."""

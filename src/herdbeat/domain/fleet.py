@@ -34,7 +34,10 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Targets and schedules in file order, and the settings they share."""
+    """Targets and schedules in file order, and the settings they share.
+
+    `home` is the folder of the first file, from which relative paths such as the store's count.
+    """
 
     name: str
     zone: ZoneInfo
@@ -45,6 +48,7 @@ class Fleet:
     max_concurrent: int | None = None
     description: str = ""
     files: tuple[str, ...] = ()
+    home: str = ""
     notify: Mapping[str, Mapping[str, object]] | None = None
     webhooks: Webhooks = field(default_factory=Webhooks)
     retention: Retention = field(default_factory=Retention)

@@ -35,4 +35,8 @@ class Schedule:
     @property
     def label(self) -> str:
         """What people call it: the target alone is enough for a schedule written beside its name."""
-        return self.target if self.name == DEFAULT_NAME else self.id
+        return label_of(self.target, self.name)
+
+
+def label_of(target: str, name: str) -> str:
+    return target if name == DEFAULT_NAME else f"{target}/{name}"

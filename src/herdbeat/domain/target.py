@@ -52,7 +52,7 @@ class EndpointSpec:
     kind: ClassVar[TargetKind] = TargetKind.ENDPOINT
     url: str
     method: str = "GET"
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: object = None
     ok: str | None = None
 
@@ -83,7 +83,7 @@ class AgentSpec:
     tools: tuple[str, ...] | None = None
     allowed_tools: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
-    mcp_servers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    mcp_servers: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
     plugins: tuple[object, ...] = ()
     setting_sources: tuple[str, ...] = ("project",)
     tool_policy: ToolPolicy | None = None
@@ -112,3 +112,9 @@ class Target:
     @property
     def kind(self) -> TargetKind:
         return self.spec.kind
+
+
+SPECS: Mapping[str, type[TargetSpec]] = {
+    spec.kind: spec for spec in (AgentSpec, EndpointSpec, CommandSpec, CallableSpec)
+}
+"""The spec of each kind, for who reads a stored one."""

@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.errors import TemplateError, UnknownTemplateName
+from herdbeat.errors import TemplateError, UnknownTemplateName, shown
 from herdbeat.prompts.names import ALL, NAMES, OWN_NAMES, Known, elsewhere, lookup
 from herdbeat.prompts.template import ESCAPE_HINT, Name, scan
 
@@ -30,14 +30,14 @@ def _unknown(name: Name, kind: TriggerKind, *, has_work: bool) -> UnknownTemplat
 
 def _words(name: str, kind: TriggerKind, *, has_work: bool) -> tuple[str, str]:
     """What to say: it exists elsewhere, it is nearly a known one, or nobody knows it."""
-    shown = f"{{{{{_short(name)}}}}}"
+    written = f"{{{{{shown(name)}}}}}"
     if rows := elsewhere(name):
-        return f"{shown} exists only on {_owners(rows)}.", f"This is {_article(kind)} schedule. {ESCAPE_HINT}"
+        return f"{written} exists only on {_owners(rows)}.", f"This is {_article(kind)} schedule. {ESCAPE_HINT}"
     provided = [row for row in NAMES if row.is_provided(kind, has_work=has_work)]
     if guess := _guess(name, provided):
-        return f"{shown} is not known; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
+        return f"{written} is not known; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
     has = f"{_article(kind).capitalize()} schedule has {_overview(provided)}."
-    return f"{shown} is not known.", f"{has} {ESCAPE_HINT}"
+    return f"{written} is not known.", f"{has} {ESCAPE_HINT}"
 
 
 def _owners(rows: tuple[Known, ...]) -> str:
@@ -66,7 +66,3 @@ def _overview(provided: list[Known]) -> str:
 
 def _article(kind: TriggerKind) -> str:
     return f"an {kind}" if kind is TriggerKind.INTERVAL else f"a {kind}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "…"

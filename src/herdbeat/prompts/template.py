@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from herdbeat.errors import TemplateError
+from herdbeat.errors import TemplateError, shown
 
 ESCAPE_HINT = 'Write "\\{{" for braces that are meant as text.'
 
@@ -124,7 +124,7 @@ def _read(text: str, opening: re.Match[str]) -> str | Name | TemplateError:
         return TemplateError(f'"{written}" names nothing.', offset=start, width=len(written), hint=ESCAPE_HINT)
     if not _DOTTED.fullmatch(name):
         hint = f"A name is made of letters, digits, _ and -, parted by dots. {ESCAPE_HINT}"
-        return TemplateError(f'"{_short(written)}" is not a name.', offset=start, width=len(written), hint=hint)
+        return TemplateError(f'"{shown(written)}" is not a name.', offset=start, width=len(written), hint=hint)
     return Name(name, start, written)
 
 
@@ -153,8 +153,3 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, Sequence) else str(value)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 40 else line[:37] + "…"

@@ -15,7 +15,7 @@ from herdbeat.domain.decision import Source, Step
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.triggers import Cron, Delay, Interval
 
-_DURATION = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?\s*[a-z]{0,2}", re.IGNORECASE)
+_DURATION = re.compile(r"[+-]?[0-9][0-9.,]*\s*([a-z]{0,2}|[smhd0-9 ]*)", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]")
 _PASSED = "that time has passed; a new schedule fires at once"
 _SOURCES = {

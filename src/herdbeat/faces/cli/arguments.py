@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from herdbeat.errors import UsageError
+from herdbeat.errors import UsageError, shown
 from herdbeat.faces.cli.commands import BARE, COMMANDS, GROUPS, HELP, VERSION, Command, Option, find
 
 _OPTIONS: dict[str, Option] = {
@@ -147,7 +147,7 @@ def _unknown_command(words: list[str]) -> UsageError:
     seconds = {path[-1]: " ".join(path) for path in paths if len(path) > 1}
     near = guess(tried, names) or seconds.get(guess(tried, seconds) or "")
     return UsageError(
-        f'There is no command "{_short(tried)}"{_meant(near)}', hint='Run "herdbeat --help" to see all commands.'
+        f'There is no command "{shown(tried)}"{_meant(near)}', hint='Run "herdbeat --help" to see all commands.'
     )
 
 
@@ -159,7 +159,7 @@ def _refuse_unknown_options(parts: _Sorted, command: Command | None) -> None:
     whose = f"herdbeat {command.name}" if command else "herdbeat"
     near = guess(unknown[0], [name for option in allowed for name in option.names])
     hint = f'Run "{whose} --help" to see its options.'
-    raise UsageError(f'"{whose}" has no option {_short(unknown[0])}{_meant(near)}', hint=hint)
+    raise UsageError(f'"{whose}" has no option {shown(unknown[0])}{_meant(near)}', hint=hint)
 
 
 def _check_words(command: Command, words: list[str]) -> None:
@@ -167,8 +167,8 @@ def _check_words(command: Command, words: list[str]) -> None:
     if len(words) > len(command.arguments):
         extra = words[len(command.arguments)]
         if command.name == "next":
-            hint = f'Put an expression in quotes: herdbeat next "{_short(" ".join(words))}"'
-        raise UsageError(f'"{_short(extra)}" is one word too many.', hint=hint)
+            hint = f'Put an expression in quotes: herdbeat next "{shown(" ".join(words))}"'
+        raise UsageError(f'"{shown(extra)}" is one word too many.', hint=hint)
     for argument, word in zip(command.arguments, words, strict=False):
         _check_choice(argument.name, argument.choices, word)
     missing = [argument for argument in command.arguments[len(words) :] if argument.required]
@@ -186,7 +186,7 @@ def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
     if choices and word not in choices:
         near = guess(word, choices)
         listed = " or ".join(choices)
-        raise UsageError(f'{name} cannot be "{_short(word)}"{_meant(near)}', hint=f"Write {listed}.")
+        raise UsageError(f'{name} cannot be "{shown(word)}"{_meant(near)}', hint=f"Write {listed}.")
 
 
 def guess(word: str, known: Iterable[str]) -> str | None:
@@ -197,7 +197,3 @@ def guess(word: str, known: Iterable[str]) -> str | None:
 
 def _meant(near: str | None) -> str:
     return f'; did you mean "{near}"?' if near else "."
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -67,14 +67,13 @@ def offset_at(zone: ZoneInfo, moment: datetime) -> timedelta:
 
 
 def _narrow(zone: ZoneInfo, low: datetime, high: datetime) -> Change:
-    """The change in (low, high], to the second. Changes happen on whole seconds."""
+    """The change in (low, high]. Changes happen on whole seconds, so only those are looked at."""
     before = offset_at(zone, low)
-    low = low.replace(microsecond=0).astimezone(UTC)
+    low, high = (each.astimezone(UTC).replace(microsecond=0) for each in (low, high))
     while high - low > _SECOND:
-        middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
+        middle = low + _SECOND * ((high - low) // _SECOND // 2)
         if offset_at(zone, middle) == before:
             low = middle
         else:
             high = middle
-    high = (low + _SECOND) if high.microsecond else high.astimezone(UTC)
     return Change(at=high, before=before, after=offset_at(zone, high))

@@ -3,7 +3,7 @@
 import re
 from difflib import get_close_matches
 
-from herdbeat.errors import CronNeverFires, CronParseError
+from herdbeat.errors import CronNeverFires, CronParseError, shown
 from herdbeat.triggers.cron.vocabulary import DAY, HOUR, MONTHS, WEEKDAY, WEEKDAYS, Word, words_for
 
 Finding = tuple[str, str]
@@ -13,7 +13,7 @@ Finding = tuple[str, str]
 def refusal(
     expression: str, problem: str, *, field: str | None = None, token: str | None = None, hint: str = ""
 ) -> CronParseError:
-    message = f'Invalid cron expression "{_short(expression)}": {problem}'
+    message = f'Invalid cron expression "{shown(expression, 60)}": {problem}'
     return CronParseError(message, expression, field=field, token=token, hint=hint)
 
 
@@ -24,7 +24,7 @@ def never_fires(expression: str, fields: list[str]) -> CronNeverFires:
     if weekday not in ("*", "?"):
         when += f" on day of week {weekday}"
     return CronNeverFires(
-        f'Invalid cron expression "{_short(expression)}": it would never run, no year has {when}',
+        f'Invalid cron expression "{shown(expression, 60)}": it would never run, no year has {when}',
         expression,
         field=DAY.name,
         token=day,
@@ -37,6 +37,8 @@ def wrong_token(expression: str, fields: list[str]) -> CronParseError | None:
     for word, field in zip(words_for(fields), fields, strict=True):
         # An empty item among others means nothing; a field of nothing else is checked as one empty item.
         items = [item for item in field.removeprefix("+" if word is WEEKDAY else "").split(",") if item]
+        if len(items) > 1 and "?" in items:
+            return refusal(expression, f"{word.name}: ? must stand alone, got {field}", field=word.name, token=field)
         for item in items or [""]:
             if finding := _check(word, item):
                 problem, hint = finding
@@ -51,7 +53,9 @@ def _check(word: Word, item: str) -> Finding | None:
             f"{word.name} step must be a whole number from 1, got {_token(step)}",
             f'Write for example "{base or "*"}/5".',
         )
-    if base == "*" or (_is_special(word, base) and not slash):
+    if slash and (_is_special(word, base) or "#" in base or (word is WEEKDAY and base.endswith("L"))):
+        return f"{word.name} cannot have a step there, got {item}", 'A step goes with * or a range: "*/5", "9-17/2".'
+    if base == "*" or _is_special(word, base):
         return None
     if "#" in base or (word is WEEKDAY and base.endswith("L")):
         return _check_nth(word, base)
@@ -110,11 +114,14 @@ def _split_range(word: Word, first: str, last: str) -> str:
 def _not_a_value(word: Word, value: str) -> Finding:
     problem = f"{word.name} must be {word.allowed}, got {_token(value)}"
     if value in ("L", "W", "LW", "?") or re.fullmatch(r"[0-9]{1,2}[LW]", value):
-        return problem, f"{value} is not possible in this field."
+        return problem, f"{value} is not possible there."
     if word is HOUR and value == "24":
         return problem, "Midnight is hour 0."
     guess = get_close_matches(_as_name(value), word.names, n=1, cutoff=0.6)
-    return problem, f"Did you mean {guess[0]}?" if guess and not value.isdigit() else ""
+    if guess and not value.isdigit():
+        return problem, f"Did you mean {guess[0]}?"
+    example = f" or a name such as {next(iter(word.names))}" if word.names else ""
+    return problem, f"Write a number of that range{example}."
 
 
 def _as_name(value: str) -> str:
@@ -123,10 +130,4 @@ def _as_name(value: str) -> str:
 
 
 def _token(value: str) -> str:
-    return _short(value) if value else "nothing"
-
-
-def _short(text: str) -> str:
-    """The value as it goes into a message: one printable line, not a page."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
-    return line if len(line) <= 60 else line[:57] + "…"
+    return shown(value) if value else "nothing"

@@ -40,7 +40,7 @@ def latest(next_time: Callable[[datetime], datetime | None], after: datetime, un
             low = newest = found
         else:
             high = middle
-        if high - low <= _SECOND:
+        if high - low < _SECOND:
             return newest
 
 

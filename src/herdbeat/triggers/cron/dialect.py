@@ -7,8 +7,8 @@ from herdbeat.triggers.cron.vocabulary import WEEKDAY
 
 _NEAREST = re.compile(r"([0-9]{1,2})W")
 _NTH = re.compile(r"(?P<first>[0-9A-Z]+)(-(?P<last>[0-9A-Z]+))?#(?P<nth>[0-9L]+)")
-_LAST = re.compile(r"(?P<day>[A-Z]{3})L")
-_TO_SUNDAY = re.compile(r"(?P<first>[1-6]|[A-Z]{3})-SUN(?P<step>/.*)?")
+_LAST = re.compile(r"(?P<first>[0-9A-Z]+?)(-(?P<last>[0-9A-Z]+?))?L")
+_TO_SUNDAY = re.compile(r"(?P<first>0*[1-7]|(?!SUN)[A-Z]{3})-SUN(?P<step>/.*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +22,12 @@ class Translated:
 
 def translate(fields: list[str]) -> Translated:
     """Never raises: what makes no sense is left as it is, and cronsim refuses it."""
-    *front, day, month, weekday = (_without_empty_items(field) for field in fields)
+    both = fields[-1].startswith("+")
+    *front, day, month, weekday = map(_without_empty_items, [*fields[:-1], fields[-1].removeprefix("+")])
     items = ["*"] if day == "?" else day.split(",")
     nearest = [item for item in items if _is_nearest(item)]
-    day = ",".join(item for item in items if item not in nearest)
-    both = weekday.startswith("+")
     return Translated(
-        fields=[*front, day, month, _weekdays(weekday.removeprefix("+"))],
+        fields=[*front, ",".join(item for item in items if item not in nearest), month, _weekdays(weekday)],
         nearest=frozenset(int(item[:-1]) for item in nearest),
         both=both,
     )
@@ -54,7 +53,7 @@ def _weekday(item: str) -> str:
     if match := _TO_SUNDAY.fullmatch(item):
         return f"{match['first']}-7{match['step'] or ''}"  # the week ends on 7, also by name
     if match := _LAST.fullmatch(item):
-        return _nth(match["day"], match["day"], "L", item)
+        return _nth(match["first"], match["last"] or match["first"], "L", item)
     if match := _NTH.fullmatch(item):
         return _nth(match["first"], match["last"] or match["first"], match["nth"], item)
     return item

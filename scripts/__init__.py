@@ -1,0 +1,1 @@
+"""What keeps the pages true: the generated reference, and the examples that are run."""

@@ -1,0 +1,66 @@
+"""A target as collected from the files: everything merged, nothing judged yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.target import TargetKind
+from herdbeat.errors import Place
+from herdbeat.located import Located
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetZone:
+    """The zone of schedules that name none, and who says so."""
+
+    zone: ZoneInfo
+    origin: Place | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetFile:
+    """A fleet file that was opened: its tree, where it lies, and what it hands down to its targets.
+
+    A refused one has a problem of its own; its targets are still looked through for more.
+    """
+
+    path: Path
+    tree: Located
+    zone: FleetZone
+    prefix: str = ""
+    defaults: Located | None = None
+    rules: Located | None = None
+    notify: Located | None = None
+    chain: tuple[Path, ...] = ()
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A schedule that another folder adds to a target, with the zone of that folder."""
+
+    node: Located
+    zone: FleetZone
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One target. `defaults` holds the policies of its fleet, `rules` and `notify` the named
+    sets and channels in reach.
+
+    `home` is the folder from which its relative paths count. `is_refused` says that its own problem was
+    reported while it was collected; it is still looked through for more.
+    """
+
+    name: str
+    kind: TargetKind
+    node: Located
+    home: Path
+    zone: FleetZone
+    defaults: Located | None = None
+    rules: Located | None = None
+    notify: Located | None = None
+    imported: Mapping[str, Imported] = field(default_factory=dict)
+    is_refused: bool = False

@@ -1,0 +1,35 @@
+"""Where the configuration is, if nobody says."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+NATIVE_FILES = ("herdbeat.yaml", "herdbeat.yml")
+HERDCTL_FILES = ("herdctl.yaml", "herdctl.yml")
+AGENTD_FOLDER = ".agentd"
+VARIABLE = "HERDBEAT_CONFIG"
+
+
+def find_config(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
+    """The path that was asked for, `$HERDBEAT_CONFIG`, or the nearest file here or above.
+
+    Our own file wins over herdctl's, and that over agentd's folder, however far up it lies: a
+    herdbeat.yaml that imports an .agentd folder must be found from within that folder too.
+    """
+    asked = explicit or environ.get(VARIABLE)
+    if asked:
+        return start / asked
+    return _upward(start, NATIVE_FILES) or _upward(start, HERDCTL_FILES) or _upward(start, (AGENTD_FOLDER,))
+
+
+def config_in(folder: Path) -> Path | None:
+    """The configuration that lies in this very folder."""
+    names = (*NATIVE_FILES, *HERDCTL_FILES, AGENTD_FOLDER)
+    return next((folder / name for name in names if (folder / name).exists()), None)
+
+
+def _upward(start: Path, names: tuple[str, ...]) -> Path | None:
+    for folder in (start.absolute(), *start.absolute().parents):
+        for name in names:
+            if (folder / name).exists():
+                return folder / name
+    return None

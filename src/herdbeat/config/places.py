@@ -1,0 +1,71 @@
+"""Where in the text: places inside a scalar, and names of files as people read them."""
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from herdbeat.errors import Place
+from herdbeat.located import Located
+
+_QUOTES = ("'", '"')
+_CRON_FIELDS = ("second", "minute", "hour", "day of month", "month", "day of week")
+
+
+def shown_path(path: Path, base: Path) -> str:
+    """A file as messages name it: relative below the base folder, absolute elsewhere."""
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def beside(file: Path, written: str) -> Path:
+    """A path as a file names it: relative to the folder of that file, without detours."""
+    return Path(os.path.normpath(file.absolute().parent / written))
+
+
+def real_path(path: Path) -> Path:
+    """The file behind all links. Path.resolve() raises on a loop of links; this leaves it to the opening."""
+    return Path(os.path.realpath(path))
+
+
+def place_inside(node: Located, offset: int, width: int, source: str) -> Place:
+    """Where the offset of a scalar's value stands in its file.
+
+    Exact for whole files (style "file"), literal blocks, and scalars on one line without escapes, which
+    is how prompts are written; other forms fall back to the start of the scalar.
+    """
+    if not isinstance(node.value, str) or node.expanded:
+        return node.place
+    if node.style == "file":
+        before = node.value[:offset]
+        column = len(before.rpartition("\n")[2]) + 1
+        return replace(node.place, line=before.count("\n") + 1, column=column, width=width)
+    if node.style == "|":
+        return _inside_block(node, offset, width, source)
+    quote = 1 if node.style in _QUOTES else 0
+    if node.place.width != len(node.value) + 2 * quote:
+        return node.place  # escapes or several lines: an offset in the value is another one in the text
+    column = node.place.column + offset + quote
+    return replace(node.place, column=column, width=width)
+
+
+def cron_offset(expression: str, field: str | None, token: str | None) -> int | None:
+    """Where in a cron expression the token of a field stands; None if that cannot be told."""
+    fields = list(re.finditer(r"\S+", expression))
+    names = _CRON_FIELDS[-len(fields) :]
+    if not token or not fields or field not in names:
+        return None
+    written = fields[names.index(field)]
+    within = written[0].find(token)
+    return written.start() + within if within >= 0 else None
+
+
+def _inside_block(node: Located, offset: int, width: int, source: str) -> Place:
+    before = str(node.value)[:offset]
+    lines = source.splitlines()[node.place.line :]
+    first = next((line for line in lines if line.strip()), "")
+    indent = len(first) - len(first.lstrip(" "))
+    line = node.place.line + 1 + before.count("\n")
+    return replace(node.place, line=line, column=indent + len(before.rpartition("\n")[2]) + 1, width=width)

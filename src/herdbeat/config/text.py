@@ -1,0 +1,75 @@
+"""A file as text, within limits. Everything that can be wrong before YAML begins is said here."""
+
+import re
+from pathlib import Path
+
+from herdbeat.codes import Code
+from herdbeat.config.report import Misfit
+from herdbeat.errors import Place
+
+LARGEST_FILE = 1024 * 1024
+"""Bytes. A fleet of eight thousand schedules fits; a log that was named by mistake does not."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def read_text(path: Path, shown: str) -> str:
+    """The file's text. Raises Misfit, which says why there is none."""
+    where = Place(file=shown, line=1, column=1)
+    try:
+        if path.exists() and not path.is_file():
+            # A folder says so itself; a pipe would let us wait for ever.
+            raise Misfit(
+                Code.UNREADABLE_FILE,
+                f'"{shown}" is not a file.',
+                hint="Name a file, or its folder.",
+                where=where,
+            )
+        # Reading one byte too many finds a large file out without taking it in.
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise Misfit(
+            Code.FILE_NOT_FOUND, f'There is no file "{shown}".', hint="Correct the path.", where=where
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Misfit(
+            Code.UNREADABLE_FILE, f'"{shown}" cannot be read: {reason}.', hint="Mend its permissions.", where=where
+        ) from error
+    if len(data) > LARGEST_FILE:
+        raise Misfit(
+            Code.YAML_LIMIT,
+            f'"{shown}" is larger than 1 MiB.',
+            hint="Split it: agents may stand in files of their own (path:).",
+            where=where,
+        )
+    return _decoded(data, where)
+
+
+def _decoded(data: bytes, where: Place) -> str:
+    try:
+        # A byte order mark at the start is an editor's habit and harmless.
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8", errors="replace")
+        raise Misfit(
+            Code.UNREADABLE_FILE,
+            f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read.",
+            hint="Save it as UTF-8.",
+            where=_place_after(before, where),
+        ) from error
+    text = text.replace("\r\n", "\n")
+    if found := _CONTROL.search(text):
+        raise Misfit(
+            Code.YAML_SYNTAX,
+            f"The file holds a control character (U+{ord(found[0]):04X}).",
+            hint="Remove it; in a quoted text it can be written as an escape.",
+            where=_place_after(text[: found.start()], where),
+        )
+    return text
+
+
+def _place_after(before: str, where: Place) -> Place:
+    line = before.count("\n") + 1
+    return Place(file=where.file, line=line, column=len(before.rpartition("\n")[2]) + 1)

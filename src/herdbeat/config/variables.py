@@ -1,0 +1,77 @@
+"""`${NAME}` and `${NAME:-default}` in values, filled in after parsing, from the environment and `.env`.
+
+After parsing, because a password with a colon or a quote must not be able to change the file's structure.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from herdbeat.located import Located
+
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
+_COMMENT = re.compile(r"\s+#.*")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+
+
+def expand(node: Located, environ: Mapping[str, str]) -> Located:
+    """The tree with every variable filled in. One that is not set is only noted on its node.
+
+    Whoever reads the value complains. So a variable that only an ignored block needs refuses nothing.
+    """
+    if isinstance(node.value, dict):
+        return replace(node, value={name: expand(child, environ) for name, child in node.value.items()})
+    if isinstance(node.value, list):
+        return replace(node, value=[expand(child, environ) for child in node.value])
+    if not isinstance(node.value, str) or "${" not in node.value:
+        return node
+    return _expanded(node, node.value, environ)
+
+
+def _expanded(node: Located, text: str, environ: Mapping[str, str]) -> Located:
+    undefined: list[str] = []
+
+    def fill(match: re.Match[str]) -> str:
+        value: str | None = environ.get(match["name"], match["default"])
+        if value is None:
+            undefined.append(match["name"])
+            return match[0]
+        return value
+
+    filled = _VARIABLE.sub(fill, text)
+    if undefined:
+        return replace(node, undefined=undefined[0])
+    names = " ".join(match["name"] for match in _VARIABLE.finditer(text))
+    return replace(node, value=filled, expanded=names) if names else node
+
+
+def with_dotenv(environ: Mapping[str, str], folder: Path) -> Mapping[str, str]:
+    """The environment, completed by the `.env` of the folder. What is really set wins."""
+    try:
+        text = (folder / ".env").read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return environ
+    return parse_dotenv(text) | dict(environ)
+
+
+def parse_dotenv(text: str) -> dict[str, str]:
+    """Lines of `NAME=value`, with optional `export`, quotes and comments. Other lines are passed over."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if match := _ASSIGNMENT.fullmatch(line):
+            found[match["name"]] = _unquoted(match["value"])
+    return found
+
+
+def _unquoted(value: str) -> str:
+    quote = value[:1]
+    if quote and quote in "'\"" and (end := value.find(quote, 1)) > 0:
+        inner = value[1:end]
+        return inner if quote == "'" else re.sub(r"\\(.)", _unescaped, inner)
+    return "" if value.startswith("#") else _COMMENT.sub("", value)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[1], match[0])

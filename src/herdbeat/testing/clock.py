@@ -1,0 +1,37 @@
+"""A clock that stands until it is moved."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+
+class FakeClock:
+    """Tells the time it was given. Who waits for a moment is woken when the clock is moved there or past it."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now.astimezone(UTC)
+        self._waiting: list[tuple[datetime, asyncio.Event]] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, by: timedelta) -> datetime:
+        """Move the clock, and say what time it is then."""
+        self._now += by
+        for moment, reached in self._waiting:
+            if moment <= self._now:
+                reached.set()
+        return self._now
+
+    async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
+        """Return when the clock is moved to the moment, or as soon as the event is set."""
+        if moment <= self._now:
+            return
+        waiting = (moment, asyncio.Event())
+        self._waiting.append(waiting)
+        either = [asyncio.ensure_future(event.wait()) for event in (waiting[1], woken)]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waiting.remove(waiting)
+            for each in either:
+                each.cancel()

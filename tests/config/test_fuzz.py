@@ -1,0 +1,238 @@
+"""Whatever the bytes: a Reading with problems that have a place, never an exception of another kind."""
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from herdbeat.codes import Code
+from herdbeat.config import Reading, read_fleet
+from herdbeat.config.report import Report
+from herdbeat.config.yaml_tree import read_tree
+
+CASES = Path(__file__).parent / "cases"
+WRONG: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    10**30,
+    float("nan"),
+    "",
+    "  ",
+    "{{",
+    "${NO}",
+    [],
+    [[1]],
+    {},
+    {"a": {"b": 1}},
+    "a\0b",
+)
+GOOD_FILES = sorted(path for path in CASES.rglob("*.y*ml") if path.relative_to(CASES).parts[0].startswith("good_"))
+SHARED = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+WORDS = (
+    "agents",
+    "name",
+    "schedules",
+    "every",
+    "5m",
+    "cron",
+    "&a",
+    "*a",
+    "<<",
+    "-",
+    ":",
+    "?",
+    "|",
+    ">",
+    "'",
+    '"',
+    "[",
+    "]",
+)
+GLUE = (
+    "\n",
+    "\n  ",
+    "\n    ",
+    ": ",
+    " ",
+    ", ",
+    "{",
+    "}",
+    "#",
+    "\t",
+    "---\n",
+    "%",
+    "!",
+    "@",
+    "`",
+    "\x00",
+    "\ufeff",
+    "\x85",
+    "é",
+)
+
+
+def read(path: Path) -> Reading:
+    return read_fleet(path, environ={}, system_zone=ZoneInfo("UTC"), base=path.parent)
+
+
+def assert_is_told(reading: Reading) -> None:
+    assert reading.fleet is not None or reading.errors
+    for problem in reading.problems:
+        assert problem.message
+        assert problem.where is not None
+        assert problem.where.line >= 1
+        assert problem.where.column >= 1
+        assert problem.where.width >= 1
+
+
+@SHARED
+@given(data=st.binary(max_size=300))
+def test_random_bytes_are_told_not_raised(data: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "herdbeat.yaml"
+    file.write_bytes(data)
+
+    reading = read(file)
+
+    assert_is_told(reading)
+
+
+@SHARED
+@given(pieces=st.lists(st.sampled_from(WORDS + GLUE), max_size=40), name=st.sampled_from(("herdbeat.yaml", "x.yaml")))
+def test_random_yaml_is_told_not_raised(pieces: list[str], name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text("".join(pieces), encoding="utf-8")
+
+    reading = read(file)
+
+    assert_is_told(reading)
+
+
+@pytest.mark.parametrize("file", GOOD_FILES, ids=lambda path: path.relative_to(CASES).as_posix())
+def test_a_wrong_value_in_any_place_is_told_not_raised(file: Path, tmp_path: Path) -> None:
+    root, copy = _copied(file, tmp_path)
+    document = plain(file)
+
+    for changed in _mutations(document):
+        copy.write_text(yaml.safe_dump(changed, allow_unicode=True), encoding="utf-8")
+        reading = read(root)
+
+        assert_is_told(reading)
+
+
+@pytest.mark.parametrize("name", ["good_short_forms", "good_every_policy", "good_null_undoes_defaults"])
+def test_no_target_is_left_out_in_silence(name: str, tmp_path: Path) -> None:
+    document = plain(CASES / f"{name}.yaml")
+
+    for changed in _mutations(document):
+        (tmp_path / "herdbeat.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+        reading = read(tmp_path)
+
+        if not reading.errors:
+            assert reading.fleet is not None
+            assert len(reading.fleet.targets) == len(reading.fleet.schedules) == _count_targets(changed)
+
+
+def test_ten_megabytes_are_refused_unparsed(tmp_path: Path) -> None:
+    file = tmp_path / "herdbeat.yaml"
+    file.write_bytes(b"- [" * 3_500_000)
+
+    reading = read(file)
+
+    assert [problem.code for problem in reading.problems] == [Code.YAML_LIMIT]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 500_000, "{a: " * 200_000, "- " * 500_000, "? " * 300_000, "a: [" + "1, " * 300_000]
+)
+def test_a_megabyte_of_nesting_or_items_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "herdbeat.yaml"
+    file.write_text(text)
+
+    reading = read(file)
+
+    assert reading.fleet is None
+    assert reading.errors
+
+
+def test_a_billion_laughs_are_refused_before_a_copy_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "herdbeat.yaml"
+    lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 40)]
+    file.write_text("\n".join(lines))
+
+    reading = read(file)
+
+    assert [problem.code for problem in reading.problems] == [Code.YAML_LIMIT]
+
+
+def test_merge_keys_cannot_multiply_either(tmp_path: Path) -> None:
+    file = tmp_path / "herdbeat.yaml"
+    lines = ["x-0: &a0 {k: v}"]
+    lines += [f"x-{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: v}}" for n in range(1, 40)]
+    file.write_text("\n".join(lines))
+
+    reading = read(file)
+
+    assert [problem.code for problem in reading.problems] == [Code.YAML_LIMIT]
+
+
+def test_a_folder_or_a_missing_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "herdbeat.yaml").mkdir()
+
+    for path in (tmp_path, tmp_path / "herdbeat.yaml", tmp_path / "nowhere.yaml", tmp_path / "a\0b"):
+        reading = read(path)
+
+        assert reading.fleet is None
+        assert_is_told(reading)
+
+
+def plain(file: Path) -> Any:
+    tree = read_tree(file.read_text(encoding="utf-8"), file.name, Report())
+    assert tree is not None
+    return tree.plain()
+
+
+def _copied(file: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """The case in a folder of its own: what to read, and the one file to change."""
+    first = file.relative_to(CASES).parts[0]
+    if (CASES / first).is_dir():
+        shutil.copytree(CASES / first, tmp_path / first)
+        return tmp_path / first, tmp_path / file.relative_to(CASES)
+    return tmp_path / first, tmp_path / first
+
+
+def _count_targets(document: Any) -> int:
+    return sum(len(document.get(section) or ()) for section in ("agents", "endpoints", "commands", "callables"))
+
+
+def _mutations(document: Any) -> Iterator[Any]:
+    """The document with one value replaced, one key renamed or one key left out, for every place in it.
+
+    Each place gets every fourth wrong value, beginning with the next one: all of them everywhere take
+    minutes, and found nothing more.
+    """
+    turn = itertools.count()
+    yield from _changed(document, turn)
+
+
+def _changed(document: Any, turn: Iterator[int]) -> Iterator[Any]:
+    yield from WRONG[next(turn) % 4 :: 4]
+    if isinstance(document, dict):
+        for key in document:
+            yield {name: value for name, value in document.items() if name != key}
+            yield {(f"{name}x" if name == key else name): value for name, value in document.items()}
+            for changed in _changed(document[key], turn):
+                yield document | {key: changed}
+    if isinstance(document, list):
+        for index, item in enumerate(document):
+            for changed in _changed(item, turn):
+                yield [*document[:index], changed, *document[index + 1 :]]

@@ -1,0 +1,91 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.config.folder import Folder
+
+from herdbeat.config.variables import expand, parse_dotenv
+from herdbeat.errors import Place
+from herdbeat.located import Located
+
+PLACE = Place(file="a.yaml", line=1, column=1)
+ENVIRON = {"HOST": "db", "EMPTY": "", "NESTED": "${HOST}"}
+EXPANDED = [
+    ("${HOST}", "db"),
+    ("a-${HOST}-${HOST}", "a-db-db"),
+    ("${EMPTY}", ""),
+    ("${EMPTY:-x}", ""),
+    ("${NONE:-x}", "x"),
+    ("${NONE:-}", ""),
+    ("${NESTED}", "${HOST}"),
+    ("$HOST {{HOST}} ${{ x }} ${1}", "$HOST {{HOST}} ${{ x }} ${1}"),
+]
+LINES = [
+    ("A=1", {"A": "1"}),
+    ("export A = 1 ", {"A": "1"}),
+    ("A='b # c' # d", {"A": "b # c"}),
+    ('A="b\\nc"', {"A": "b\nc"}),
+    ("A=b # c", {"A": "b"}),
+    ("A=b#c", {"A": "b#c"}),
+    ("A=", {"A": ""}),
+    ("# A=1\nnonsense\n=2\nB=x=y", {"B": "x=y"}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), EXPANDED)
+def test_a_variable_is_filled_in_once(text: str, value: str) -> None:
+    assert expand(Located(text, PLACE), ENVIRON).value == value
+
+
+def test_an_undefined_variable_is_noted_and_the_text_left() -> None:
+    node = expand(Located("x ${NONE} ${HOST}", PLACE), ENVIRON)
+
+    assert (node.undefined, node.value) == ("NONE", "x ${NONE} ${HOST}")
+
+
+def test_a_node_knows_which_variables_it_holds() -> None:
+    node = expand(Located([Located("${HOST}/${EMPTY}", PLACE), Located(5, PLACE)], PLACE), ENVIRON)
+
+    assert [child.expanded for child in node.elements()] == ["HOST EMPTY", ""]
+
+
+@given(st.text())
+def test_text_without_the_mark_is_never_changed(text: str) -> None:
+    node = Located(text.replace("${", ""), PLACE)
+
+    assert expand(node, ENVIRON) is node
+
+
+@pytest.mark.parametrize(("text", "found"), LINES)
+def test_a_dotenv_line_is_read_as_shells_and_tools_write_it(text: str, found: dict[str, str]) -> None:
+    assert parse_dotenv(text) == found
+
+
+@given(st.text())
+def test_any_dotenv_text_can_be_read(text: str) -> None:
+    assert all(isinstance(value, str) for value in parse_dotenv(text).values())
+
+
+def test_the_real_environment_wins_over_dotenv(folder: Folder) -> None:
+    folder.environ["A"] = "real"
+    folder.write({".env": "A=file\nB=file\n"})
+
+    fleet = folder.fleet("fleet: { name: '${A}', description: '${B}' }")
+
+    assert (fleet.name, fleet.description) == ("real", "file")
+
+
+def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_elsewhere(folder: Folder) -> None:
+    folder.environ["N"] = "42"
+
+    fleet = folder.fleet("max_concurrent: '${N}'\nfleet: { name: '${N}' }\n")
+
+    assert (fleet.max_concurrent, fleet.name) == (42, "42")
+
+
+def test_what_a_variable_holds_is_never_part_of_a_message(folder: Folder) -> None:
+    folder.environ["KEY"] = "s3cret"
+
+    reading = folder.read("endpoints: [{ name: '${KEY}!', url: '${KEY}', every: '${KEY}', timeout: '${KEY}' }]")
+
+    assert len(reading.errors) == 4
+    assert "s3cret" not in str(reading.problems)

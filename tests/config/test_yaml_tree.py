@@ -1,0 +1,94 @@
+from herdbeat.codes import Code
+from herdbeat.config.report import Report
+from herdbeat.config.yaml_tree import read_tree
+from herdbeat.located import Located
+
+
+def tree_of(text: str) -> Located:
+    report = Report()
+    tree = read_tree(text, "a.yaml", report)
+    assert tree is not None, report.in_file_order()
+    return tree
+
+
+def codes_of(text: str) -> list[Code]:
+    report = Report()
+    read_tree(text, "a.yaml", report)
+    return [problem.code for problem in report.in_file_order()]
+
+
+def test_a_value_knows_its_line_column_width_and_path() -> None:
+    tree = tree_of("a:\n  b: [x, 'long text']\n")
+
+    place = tree.find(("a", "b", 1)).place
+
+    assert (place.line, place.column, place.width, place.path) == (2, 10, 11, "a.b[1]")
+
+
+def test_a_value_knows_the_place_of_its_key() -> None:
+    node = tree_of("a:\n  key: value\n").find(("a", "key"))
+
+    assert node.key is not None
+    assert (node.key.line, node.key.column, node.key.width) == (2, 3, 3)
+
+
+def test_an_entry_of_a_list_is_known_by_its_name() -> None:
+    tree = tree_of("agents:\n  - path: x\n  - name: scout\n    every: 5m\n")
+
+    assert tree.find(("agents", 0, "path")).place.path == "agents[0].path"
+    assert tree.find(("agents", 1, "every")).place.path == "agents.scout.every"
+
+
+def test_letters_outside_ascii_do_not_move_the_columns() -> None:
+    place = tree_of("{é: ü, b: x}\n").find(("b",)).place
+
+    assert place.column == 11
+
+
+def test_an_alias_is_a_copy_with_its_own_path_and_the_place_of_what_it_repeats() -> None:
+    tree = tree_of("x-a: &a { k: v }\nb: *a\n")
+
+    place = tree.find(("b", "k")).place
+
+    assert (place.line, place.path) == (1, "b.k")
+
+
+def test_a_merge_key_fills_gaps_and_never_overrides() -> None:
+    tree = tree_of("x-a: &a { k: 1, l: 1 }\nx-b: &b { l: 2, m: 2 }\nc: { <<: [*a, *b], k: 3 }\n")
+
+    assert tree.find(("c",)).plain() == {"k": 3, "l": 1, "m": 2}
+
+
+def test_a_quoted_merge_key_is_an_ordinary_key() -> None:
+    assert tree_of('"<<": { a: 1 }\n').plain() == {"<<": {"a": 1}}
+
+
+def test_quoted_scalars_and_str_tags_are_text() -> None:
+    assert tree_of("""{a: "1", b: 'true', c: !!str 5, d: ! 6}""").plain() == {"a": "1", "b": "true", "c": "5", "d": 6}
+
+
+def test_of_two_equal_keys_the_first_is_kept_and_the_second_told() -> None:
+    report = Report()
+
+    tree = read_tree("a: 1\nb: 2\na: 3\n", "a.yaml", report)
+
+    assert tree is not None
+    assert tree.plain() == {"a": 1, "b": 2}
+    (problem,) = report.in_file_order()
+    assert problem.code is Code.DUPLICATE_KEY
+    assert problem.where is not None
+    assert problem.where.line == 3
+
+
+def test_keys_that_differ_only_by_quotes_are_equal() -> None:
+    assert codes_of('a: 1\n"a": 2\n') == [Code.DUPLICATE_KEY]
+
+
+def test_a_key_that_a_merge_brings_may_be_written_too() -> None:
+    assert codes_of("x-a: &a { k: 1 }\nb: { k: 2, <<: *a }\n") == []
+
+
+def test_depth_that_only_aliases_reach_is_refused() -> None:
+    lines = ["a0: &a0 x"] + [f"a{n}: &a{n} [[*a{n - 1}]]" for n in range(1, 30)]
+
+    assert codes_of("\n".join(lines)) == [Code.YAML_LIMIT]

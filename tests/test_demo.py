@@ -1,0 +1,48 @@
+"""`make demo` tells the truth: its fleet is right, its broken one has five mistakes, and it stays in its folder."""
+
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from herdbeat.testing import FakeClock
+from herdbeat.testing.command_line import CommandLine
+
+DEMO = Path(__file__).parent.parent / "demo"
+CLOCK = FakeClock(datetime(2026, 3, 2, 8, 0, tzinfo=UTC))
+
+
+def test_the_fleet_of_the_demo_has_not_even_a_warning() -> None:
+    answer = CommandLine(folder=DEMO / "fleet", clock=CLOCK).run("validate", "--strict")
+
+    assert (answer.status, answer.err) == (0, "")
+
+
+def test_the_broken_fleet_has_five_different_mistakes() -> None:
+    answer = CommandLine(folder=DEMO / "broken", clock=CLOCK).run("validate", "--json")
+
+    problems = answer.json()["problems"]
+    assert len(problems) == 5
+    assert {problem["code"] for problem in problems} == {
+        "invalid_interval",
+        "unknown_template_name",
+        "unknown_key",
+        "never_fires",
+        "invalid_cron",
+    }
+
+
+def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path: Path) -> None:
+    shutil.copytree(DEMO, tmp_path / "demo")
+    programs = Path(sys.executable).parent
+    environ = {"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+
+    done = subprocess.run(
+        ["bash", tmp_path / "demo" / "run"], env=environ, capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+
+    assert (done.returncode, "error: herdbeat itself" in done.stderr) == (0, False)
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert {path.name for path in tmp_path.iterdir()} == {"demo", ".demo"}

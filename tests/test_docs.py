@@ -1,0 +1,163 @@
+"""The pages say what the code does: nothing is missing, nothing is old, every example is played."""
+
+import doctest
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+from scripts.examples import pages, played
+from scripts.pages import PAGES
+
+import herdbeat
+from herdbeat.codes import Code
+from herdbeat.config import keys
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.decision import Source, StepKind
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.target import TargetKind
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.faces.cli.commands import BARE, COMMANDS, SHARED, Command
+from herdbeat.prompts import NAMES
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PYCON = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def sections(page: str) -> dict[str, str]:
+    """The parts of a page of the reference, by their headings."""
+    first, *others = re.split(r"^## ", read(REFERENCE / page), flags=re.MULTILINE)
+    parts = {"": first}
+    for other in others:
+        title, _, text = other.partition("\n")
+        parts[title.strip("`")] = text
+    return parts
+
+
+def relative_links(page: Path) -> Iterator[str]:
+    """Where a page leads within the checkout. What stands in a block is shown, not followed."""
+    for link in LINK.findall(FENCED.sub("", read(page))):
+        if "://" not in link and not link.startswith("#"):
+            yield link.partition("#")[0]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    assert read(REFERENCE / name) == PAGES[name](), "run: make reference"
+
+
+@pytest.mark.parametrize("title", list(dict.fromkeys(row.where for row in keys())))
+def test_the_reference_has_every_key_of_a_table(title: str) -> None:
+    table = sections("configuration.md")[title]
+
+    names = [row.name for row in keys() if row.where == title]
+    assert [name for name in names if f"`{name}`" not in table] == []
+
+
+def test_the_reference_has_every_other_name_of_a_key() -> None:
+    page = read(REFERENCE / "configuration.md")
+
+    aliases = {alias for row in keys() for alias in row.aliases}
+    assert [alias for alias in sorted(aliases) if f"`{alias}`" not in page] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_reference_has_every_command_with_its_options(command: Command) -> None:
+    page = sections("cli.md")[f"herdbeat {command.name}"]
+
+    words = [argument.name for argument in command.arguments]
+    words += [name for option in command.options for name in option.names]
+    words += [" ".join(alias) for alias in command.aliases]
+    assert [word for word in words if word not in page] == []
+
+
+def test_the_reference_has_the_options_that_every_command_takes() -> None:
+    page = sections("cli.md")
+
+    shared = page["Options of every command"] + page["herdbeat` alone"]
+    assert [name for option in (*SHARED, *BARE) for name in option.names if name not in shared] == []
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_problem_code_has_its_own_heading(code: Code) -> None:
+    text = sections("problems.md")[code]
+
+    assert code.meaning.cause in text
+    assert code.meaning.mend in text
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("Trigger kinds", TriggerKind),
+        ("Target kinds", TargetKind),
+        ("Sources", Source),
+        ("Steps of a trace", StepKind),
+        ("Beat outcomes", BeatOutcome),
+        ("Run states", RunStatus),
+        ("Skip reasons", SkipReason),
+        ("Missed reasons", MissedReason),
+    ],
+)
+def test_the_reference_has_every_word_of_a_closed_set(title: str, words: type[StrEnum]) -> None:
+    section = sections("words.md")[title]
+
+    assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == [word.value for word in words]
+
+
+@pytest.mark.parametrize("kind", TriggerKind)
+def test_every_kind_of_trigger_has_its_own_heading(kind: TriggerKind) -> None:
+    assert kind in sections("triggers.md")
+
+
+def test_the_reference_has_every_name_a_prompt_may_say() -> None:
+    page = read(REFERENCE / "prompts.md")
+
+    assert [row.name for row in NAMES if f"| `{row.name}` |" not in page] == []
+
+
+def test_the_reference_has_every_public_python_name() -> None:
+    page = read(REFERENCE / "python.md")
+
+    assert [name for name in herdbeat.__all__ if name not in page] == []
+
+
+@pytest.mark.parametrize(
+    "page", [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    assert [link for link in relative_links(page) if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_on_a_page_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    text = read(page)
+
+    assert played(text, tmp_path) == text, "run: make reference"
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if PYCON.search(read(page))], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_line_of_python_on_a_page_answers_what_the_page_says(page: Path) -> None:
+    source = "\n".join(PYCON.findall(read(page)))
+    examples = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
+    told: list[str] = []
+
+    doctest.DocTestRunner(verbose=False).run(examples, out=told.append)
+
+    assert "".join(told) == ""
+
+
+def test_every_decision_is_listed() -> None:
+    listed = set(relative_links(ROOT / "docs" / "decisions" / "index.md"))
+
+    assert {path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")} == listed

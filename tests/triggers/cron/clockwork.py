@@ -1,0 +1,67 @@
+"""A second opinion on clock changes that is slow and plain: it looks at the wall once a minute."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+MINUTE = timedelta(minutes=1)
+HALF_A_DAY = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Every minute of a few hours: the instant, and what the wall shows then."""
+
+    minutes: tuple[tuple[datetime, datetime], ...]
+
+    @classmethod
+    def around(cls, zone: ZoneInfo, moment: datetime, hours: int) -> "Clock":
+        start = moment - timedelta(hours=hours)
+        instants = (start + MINUTE * each for each in range(hours * 120))
+        return cls(tuple((each, each.astimezone(zone).replace(tzinfo=None, fold=0)) for each in instants))
+
+    @property
+    def start(self) -> datetime:
+        return self.minutes[0][0] - MINUTE
+
+    @property
+    def end(self) -> datetime:
+        return self.minutes[-1][0]
+
+    def frequent(self, minutes: set[int], hours: set[int]) -> list[datetime]:
+        """Whenever the wall shows such a time."""
+        return [at for at, wall in self.minutes if wall.minute in minutes and wall.hour in hours]
+
+    def fixed(self, minutes: set[int], hours: set[int]) -> list[datetime]:
+        """For every such time, the first instant at which the wall shows it, or has jumped past it."""
+        highest = self.minutes[0][1] - MINUTE
+        found: list[datetime] = []
+        for at, wall in self.minutes:
+            passed = [highest + MINUTE * each for each in range(1, (wall - highest) // MINUTE + 1)]
+            if any(each.minute in minutes and each.hour in hours for each in passed):
+                found.append(at)
+            highest = max(highest, wall)
+        return found
+
+
+def changes_by_sampling(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:
+    """When the offset changes, to the minute, found without the code under test."""
+    at, end = datetime(first_year, 1, 1, tzinfo=UTC), datetime(last_year + 1, 1, 1, tzinfo=UTC)
+    found = []
+    while at < end:
+        if at.astimezone(zone).utcoffset() != (at + HALF_A_DAY).astimezone(zone).utcoffset():
+            found.append(_change_within(zone, at))
+        at += HALF_A_DAY
+    return found
+
+
+def _change_within(zone: ZoneInfo, at: datetime) -> datetime:
+    before = at.astimezone(zone).utcoffset()
+    low, high = 0, HALF_A_DAY // MINUTE
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (at + MINUTE * middle).astimezone(zone).utcoffset() == before:
+            low = middle
+        else:
+            high = middle
+    return at + MINUTE * high

@@ -1,0 +1,63 @@
+"""Again when some time has passed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.errors import IntervalParseError
+from herdbeat.triggers import Interval
+
+NOW = datetime(2026, 4, 1, 9, tzinfo=UTC)
+
+
+def test_an_interval_counts_from_the_last_beat() -> None:
+    interval = Interval.parse("5m")
+
+    next_time = interval.next_time(NOW, NOW + timedelta(seconds=10))
+
+    assert next_time == NOW + timedelta(minutes=5)
+    assert interval.pace == timedelta(minutes=5)
+
+
+def test_an_interval_that_never_ran_is_due_now() -> None:
+    assert Interval.parse("5m").next_time(None, NOW) == NOW
+
+
+def test_an_overdue_interval_answers_with_the_past() -> None:
+    last = NOW - timedelta(days=3)
+
+    assert Interval.parse("1h").next_time(last, NOW) == last + timedelta(hours=1)
+
+
+def test_a_bad_interval_is_refused_where_it_is_written() -> None:
+    with pytest.raises(IntervalParseError, match="unit is missing"):
+        Interval.parse("5")
+
+
+def test_an_interval_beat_carries_its_due_instant() -> None:
+    interval = Interval.parse("90s")
+
+    assert interval.dedup_id(NOW, "scout/triage") == "interval:2026-04-01T09:00:00Z"
+    assert interval.dedup_id(NOW.replace(microsecond=1), "scout/triage") == "interval:2026-04-01T09:00:00.000001Z"
+
+
+def test_an_interval_tells_its_prompt_when_it_fired() -> None:
+    told = Interval.parse("60m").variables(NOW, "scout/triage")
+
+    assert told["fire_time"] == "2026-04-01T09:00:00Z"
+    assert told["source_id"] == "interval:2026-04-01T09:00:00Z"
+    assert told["title"] == "Interval trigger: 1h"
+
+
+@given(st.integers(1, 36_500 * 86_400))
+def test_an_interval_is_built_again_from_its_options(seconds: int) -> None:
+    interval = Interval(timedelta(seconds=seconds))
+
+    again = Interval.from_options(interval.options())
+
+    assert again == interval
+    assert again.kind is TriggerKind.INTERVAL
+    assert again.describe() == f"every {interval.options()['every']}"
