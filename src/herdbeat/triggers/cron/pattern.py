@@ -44,21 +44,21 @@ class Pattern:
 
     def first(self, wall: datetime) -> datetime:
         """The first time at or after `wall`, with its tzinfo. Raises OverflowError where the calendar ends."""
-        day = wall.date()
-        if self.is_every_day or self.days.matches(day):
+        if self.is_every_day or self.days.matches(wall.date()):
             hour, minute = wall.hour, wall.minute
             if hour in self.days.hours:
                 if minute in self.days.minutes:
                     at = bisect_left(self.seconds, wall.second)
                     if at < len(self.seconds):
-                        return wall.replace(second=self.seconds[at])
+                        second = self.seconds[at]
+                        return wall if second == wall.second else wall.replace(second=second)
                 at = bisect_right(self.minutes, minute)
                 if at < len(self.minutes):
                     return wall.replace(minute=self.minutes[at], second=0)
             at = bisect_right(self.hours, hour)
             if at < len(self.hours):
                 return wall.replace(hour=self.hours[at], minute=self.minutes[0], second=0)
-        day = self.days.first(day + DAY)
+        day = self.days.first(wall.date() + DAY)
         return datetime(day.year, day.month, day.day, self.hours[0], self.minutes[0], tzinfo=wall.tzinfo)
 
     def count(self, start: datetime, end: datetime) -> int:
