@@ -18,7 +18,7 @@ FLOORS = {
     **dict.fromkeys(("store", "runners", "work", "planner"), 2),
     **dict.fromkeys(("scheduler", "config"), 3),
     "service": 4,
-    "app": 4.5,
+    **dict.fromkeys(("app", "serve"), 4.5),
     "faces": 5,
     "testing": 6,
 }

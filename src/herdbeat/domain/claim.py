@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from herdbeat.domain.decision import Source
+from herdbeat.domain.plan import Plan
 
 
 class Claim(NamedTuple):
@@ -17,3 +18,5 @@ class Claim(NamedTuple):
     source: Source
     attempt: int
     revision: int
+    plan: Plan
+    fence: int = 0

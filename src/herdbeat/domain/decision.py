@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from herdbeat.moments import format_moment
+
 
 class Source(StrEnum):
     """Why this instant. The first seven are the documented words."""
@@ -59,6 +61,20 @@ class Step:
     source: Source | None = None
     origin: str = ""
     won: bool = False
+
+
+def step_to_json(step: Step) -> dict[str, object]:
+    """A step in the words of the API. Only what it says: most have no origin, and a trace is stored with every beat."""
+    data: dict[str, object] = {"kind": step.kind, "text": step.text}
+    if step.at is not None:
+        data["at"] = format_moment(step.at)
+    if step.source is not None:
+        data["source"] = step.source
+    if step.origin:
+        data["origin"] = step.origin
+    if step.kind is StepKind.CANDIDATE:
+        data["won"] = step.won
+    return data
 
 
 @dataclass(frozen=True, slots=True)

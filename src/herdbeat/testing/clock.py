@@ -3,12 +3,16 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+from herdbeat.scheduler.pulse import Reading
+
 
 class FakeClock:
     """Tells the time it was given. Who waits for a moment is woken when the clock is moved there or past it."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now.astimezone(UTC)
+        self._asleep = timedelta(0)
+        self._jumped = timedelta(0)
         self._waiting: list[tuple[datetime, asyncio.Event]] = []
 
     def now(self) -> datetime:
@@ -21,6 +25,20 @@ class FakeClock:
             if moment <= self._now:
                 reached.set()
         return self._now
+
+    def suspend(self, by: timedelta) -> datetime:
+        """Close the lid: the wall goes on, the monotonic clock stands still."""
+        self._asleep += by
+        return self.advance(by)
+
+    def jump(self, by: timedelta) -> datetime:
+        """Set the wall clock, as a person or a time server does. No real time passes."""
+        self._jumped += by
+        return self.advance(by)
+
+    def pulse(self) -> Reading:
+        passed = (self._now - self._jumped).timestamp()
+        return Reading(self._now, passed - self._asleep.total_seconds(), passed)
 
     async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
         """Return when the clock is moved to the moment, or as soon as the event is set."""

@@ -1,0 +1,67 @@
+"""What happened, as values. Transitions are published once; the log, the screen and the pages listen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.run import RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    at: datetime
+    schedule: str
+    run_id: int
+    source: Source
+    due_at: datetime
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    at: datetime
+    schedule: str
+    run_id: int
+    status: RunStatus
+    error: str
+    started_at: datetime | None
+    next_run_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BeatSettled:
+    """Instants that did not run, or wait: skipped, missed, merged, pending."""
+
+    at: datetime
+    schedule: str
+    outcome: BeatOutcome
+    reason: str
+    due_at: datetime
+    last_due_at: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLost:
+    """The machine slept, its clock was moved, or nobody was there."""
+
+    at: datetime
+    gap: Gap
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReady:
+    at: datetime
+    node_id: int
+    interrupted: int
+
+
+Event = RunStarted | RunFinished | BeatSettled | TimeLost | NodeReady
+Listener = Callable[[Event], None]
+
+
+def nobody(event: Event) -> None:
+    """The listener where nobody listens."""

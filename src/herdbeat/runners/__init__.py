@@ -1,0 +1,1 @@
+"""How a target is run: a program, a Python function, and more kinds to come."""

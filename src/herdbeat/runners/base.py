@@ -1,0 +1,46 @@
+"""What a runner promises. The scheduler sees nothing else of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.run import Outcome
+from herdbeat.domain.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run to do: whose, with which words, until when.
+
+    The deadline is told, not kept: whoever awaits the run also ends it. `fence` is the node's at the time of the start;
+    the target may use it to refuse a node that was believed dead.
+    """
+
+    claim: Claim
+    target: Target
+    prompt: str
+    deadline: datetime
+    variables: Mapping[str, str] = field(default_factory=dict)
+    fence: int = 0
+
+    @property
+    def beat_key(self) -> str:
+        """The same for every attempt at one beat, so that a target can tell a repetition from a new beat."""
+        return f"{self.claim.label}:{self.claim.dedup_id}"
+
+
+class Runner(Protocol):
+    """Runs one kind of target.
+
+    `run` returns how it ended, a failure included; it raises RunnerError only for what is not the target's fault.
+    Cancelled, it stops what it started, process groups included, before it lets the cancellation through. The one
+    thing that cannot be stopped is a Python function in a thread: `ended` tells when that is over, too.
+    """
+
+    async def run(self, job: Job) -> Outcome: ...
+
+    async def ended(self, run_id: int) -> None:
+        """Return once nothing of that run is going on any more: at once, but for a function left in its thread."""
+        ...

@@ -1,0 +1,156 @@
+"""Runs a Python function: async ones in the loop, others in a thread of their own pool.
+
+A function in a thread cannot be stopped. Cancelled, its run is over for us at once, but the function goes on until it
+returns; `ended` says when, so that its place is not given away before (SEMANTICS 39).
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from inspect import isawaitable
+from typing import Any
+
+from herdbeat.clock import Clock
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.target import CallableSpec
+from herdbeat.errors import RunnerError
+from herdbeat.runners.answer import SUCCEEDED, answered
+from herdbeat.runners.base import Job
+from herdbeat.runners.functions import Function, find
+from herdbeat.runners.log import RunLog, Stream
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.runners.threads import Threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What a function is told about its run, if it asks."""
+
+    schedule: str
+    beat: str
+    due_at: datetime
+    attempt: int
+    prompt: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An error on its way out of a thread."""
+
+    error: BaseException
+
+
+class CallableRunner:
+    """A function is imported once, by its first run, in a thread: an import may take seconds."""
+
+    def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._threads: Threads[Any] = Threads(settings.max_concurrent)
+        self._functions: dict[str, Function] = {}
+        self._unstopped: dict[int, asyncio.Future[Any]] = {}
+
+    async def run(self, job: Job) -> Outcome:
+        spec = job.target.spec
+        assert isinstance(spec, CallableSpec)
+        try:
+            function = self._functions.get(spec.call) or await self._find(job, spec.call)
+            value = await self._call(job, function)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return self._failed(job, error)  # nobody cancelled the run: the function itself raised it
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a function may raise anything; it is its run that fails
+            return self._failed(job, error)
+        return SUCCEEDED if value is None else answered(value, self._settings)
+
+    async def ended(self, run_id: int) -> None:
+        future = self._unstopped.get(run_id)
+        if future is not None:
+            await asyncio.shield(future)
+
+    def open(self) -> None:
+        """Functions are looked for beside the fleet file, too."""
+        sys.path.extend(str(folder) for folder in self._settings.module_folders)
+
+    def close(self) -> None:
+        self._threads.close()
+        for folder in self._settings.module_folders:
+            with suppress(ValueError):  # a function may have changed the path, too
+                sys.path.remove(str(folder))
+
+    async def _find(self, job: Job, name: str) -> Function:
+        found: Function = await self._in_thread(job, partial(find, name))
+        self._functions[name] = found
+        return found
+
+    async def _call(self, job: Job, function: Function) -> object:
+        call = partial(function.call, _context(job)) if function.takes_run else function.call
+        if function.is_async:
+            return await call()
+        value = await self._in_thread(job, call)
+        # A function that wraps an async one looks like any other until it returns.
+        return await value if isawaitable(value) else value
+
+    async def _in_thread(self, job: Job, call: Any) -> Any:
+        future = self._threads.call(partial(_attempt, call))
+        try:
+            result = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            run_id = job.claim.run_id
+            self._unstopped[run_id] = future
+            future.add_done_callback(lambda _: self._unstopped.pop(run_id))
+            raise
+        if isinstance(result, _Raised):
+            raise _tamed(result.error)
+        return result
+
+    def _failed(self, job: Job, error: BaseException) -> Outcome:
+        if isinstance(error, SystemExit) and not error.code:
+            return SUCCEEDED
+        settings = self._settings
+        with closing(RunLog(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap)) as words:
+            words.write(Stream.ERR, "".join(traceback.format_exception(error)))
+        return Outcome(status=RunStatus.FAILED, error=_sentence(error))
+
+
+def _attempt(call: Any) -> object:
+    """Hand over what was raised: a future refuses StopIteration, and SystemExit would end the thread in silence."""
+    try:
+        return call()
+    except BaseException as error:  # noqa: BLE001  it is raised again in the loop
+        return _Raised(error)
+
+
+def _tamed(error: BaseException) -> BaseException:
+    """In the loop a KeyboardInterrupt would mean that the operator wants the node to stop."""
+    if isinstance(error, Exception | SystemExit | asyncio.CancelledError):
+        return error
+    return RuntimeError(f"the function raised {type(error).__name__}").with_traceback(error.__traceback__)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, RunnerError):
+        return f"{error.message} {error.hint}".strip()
+    if isinstance(error, SystemExit):
+        return f"the function called sys.exit({error.code!r})"
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _context(job: Job) -> RunContext:
+    claim = job.claim
+    return RunContext(
+        schedule=claim.label,
+        beat=job.beat_key,
+        due_at=claim.due_at,
+        attempt=claim.attempt,
+        prompt=job.prompt,
+        variables=job.variables,
+    )

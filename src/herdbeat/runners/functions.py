@@ -1,0 +1,72 @@
+"""Finds the Python function behind `module:function`, and how it wants to be called."""
+
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from herdbeat.errors import RunnerError
+
+MEND = "Correct call, which is module:function."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """`is_async` ones are awaited in the loop, the others get a thread. `takes_run`: it wants to know its run."""
+
+    call: Callable[..., Any]
+    is_async: bool
+    takes_run: bool
+
+
+def find(name: str) -> Function:
+    """Import it. Raises RunnerError, permanent, that names the part that is missing; what the import raises stays."""
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise _wrong(f'"{name}" does not name a function.')
+    found: object = _module(module_name)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise _wrong(f'The module "{module_name}" has no "{path}".')
+        found = getattr(found, part)
+    if not callable(found):
+        raise _wrong(f'"{name}" is a {type(found).__name__}, not a function.')
+    return Function(call=found, is_async=_is_async(found), takes_run=_takes_run(name, found))
+
+
+def _module(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module is there; something that it imports is not
+        raise RunnerError(
+            f'There is no module "{name}".', permanent=True, hint="Correct call, or install the module beside herdbeat."
+        ) from error
+
+
+def _wrong(message: str) -> RunnerError:
+    return RunnerError(message, permanent=True, hint=MEND)
+
+
+def _is_async(found: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
+
+
+def _takes_run(name: str, found: Callable[..., Any]) -> bool:
+    """It does if it must have one argument, or may have one called `run`."""
+    try:
+        parameters = list(inspect.signature(found).parameters.values())
+    except (TypeError, ValueError):
+        return False  # written in C, and silent about itself
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    required = [each for each in parameters if each.default is each.empty and each.kind not in _OPEN]
+    if any(each.kind is each.KEYWORD_ONLY for each in required):
+        raise _wrong(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.')
+    if len(required) > 1:
+        raise _wrong(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.')
+    return bool(required) or bool(positional and positional[0].name == "run")
+
+
+_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

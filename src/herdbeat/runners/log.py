@@ -1,0 +1,96 @@
+"""The log of one run: what it printed and what we have to say about it, one JSON record a piece.
+
+`<state>/logs/<day>/<run>.jsonl`, readable by us alone. A record is `{"at", "stream", "text"}` and holds whatever
+arrived at once, so a record may hold many lines or a part of one; `jq -j .text` gives back what was printed, and
+`log_reader` gives lines. (A record per line made a child that prints `y` without end stop the node for a third of a
+second per read.)
+"""
+
+import json
+import logging
+import os
+import shutil
+from datetime import date, datetime
+from enum import StrEnum
+from pathlib import Path
+
+from herdbeat.clock import Clock
+from herdbeat.domain.ids import short_id
+
+log = logging.getLogger(__name__)
+
+LOGS = "logs"
+"""The folder in the state directory; one folder a day below it."""
+
+
+class Stream(StrEnum):
+    OUT = "out"
+    ERR = "err"
+    NOTE = "note"
+
+
+class RunLog:
+    """Opened by the first word written to it: a run that says nothing leaves no file.
+
+    Full, it keeps its beginning, and takes only notes. A disk that does not take it never fails the run.
+    """
+
+    def __init__(self, state_dir: Path, run_id: int, clock: Clock, cap: int) -> None:
+        self._folder = state_dir / LOGS
+        self._name = short_id(run_id)
+        self._clock = clock
+        self._left = cap
+        self._file: int | None = None
+        self._is_broken = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._left <= 0 or self._is_broken
+
+    def write(self, stream: Stream, text: str) -> None:
+        """Add a record. It is with the kernel on return, so whoever follows the file sees it."""
+        if self.is_full or not text:
+            return
+        self._left -= len(text)
+        self._append(stream, text)
+        if self._left <= 0:
+            self.note("the log is full: from here on only the end of the output is kept")
+
+    def note(self, text: str) -> None:
+        """Our own words about the run, full or not: there are few of them."""
+        self.write_end(Stream.NOTE, text + "\n")
+
+    def write_end(self, stream: Stream, text: str) -> None:
+        """Add a record although the log may be full."""
+        if not self._is_broken:
+            self._append(stream, text)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _append(self, stream: Stream, text: str) -> None:
+        now = self._clock.now()
+        record = {"at": now.isoformat(), "stream": stream, "text": text}
+        data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            if self._file is None:
+                self._file = self._open(now)
+            os.write(self._file, data)
+        except OSError as error:
+            self._is_broken = True
+            log.warning("run log given up run=%s error=%s the run itself goes on", self._name, error)
+
+    def _open(self, now: datetime) -> int:
+        folder = self._folder / now.date().isoformat()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(folder / f"{self._name}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def prune_logs(state_dir: Path, before: date) -> int:
+    """Remove the logs of every day before that one; returns how many days there were."""
+    days = [folder for folder in (state_dir / LOGS).glob("????-??-??") if folder.name < before.isoformat()]
+    for folder in days:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(days)

@@ -1,0 +1,83 @@
+"""Reads the log of a run back as lines, also while it is still being written."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from herdbeat.domain.ids import short_id
+from herdbeat.runners.log import LOGS, Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of output, without its end, and when its first letter arrived."""
+
+    at: datetime
+    stream: Stream
+    text: str
+
+
+def find_log(state_dir: Path, run_id: int) -> Path | None:
+    """The log of a run; None if it never said anything, or its day was pruned."""
+    return max((state_dir / LOGS).glob(f"*/{short_id(run_id)}.jsonl"), default=None)
+
+
+def read_log(path: Path) -> list[Line]:
+    """All of it, also a last line that was not ended."""
+    follower = LogFollower(path)
+    return [*follower.more(), *follower.rest()]
+
+
+class LogFollower:
+    """Gives what has come since it was last asked. A line is given when it is whole, or by `rest`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._open: dict[Stream, Line] = {}
+
+    def more(self) -> Iterator[Line]:
+        """The lines that have become whole. Nothing if the file is not there yet."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for record in whole.split(b"\n"):
+            piece = _piece(record)
+            if piece is not None:
+                yield from self._lines(piece)
+
+    def rest(self) -> Iterator[Line]:
+        """What was printed last without an end of line."""
+        yield from self._open.values()
+        self._open = {}
+
+    def _lines(self, piece: Line) -> Iterator[Line]:
+        begun = self._open.pop(piece.stream, None)
+        first, *others = piece.text.split("\n")
+        lines = [_joined(begun, piece, first), *(Line(at=piece.at, stream=piece.stream, text=each) for each in others)]
+        last = lines.pop()
+        if last.text:
+            self._open[piece.stream] = last
+        yield from lines
+
+
+def _joined(begun: Line | None, piece: Line, text: str) -> Line:
+    if begun is None:
+        return Line(at=piece.at, stream=piece.stream, text=text)
+    return Line(at=begun.at, stream=piece.stream, text=begun.text + text)
+
+
+def _piece(record: bytes) -> Line | None:
+    """None for a record that a full disk or a crash has torn: the others are still worth reading."""
+    try:
+        found = json.loads(record)
+        return Line(at=datetime.fromisoformat(found["at"]), stream=Stream(found["stream"]), text=str(found["text"]))
+    except (ValueError, KeyError, TypeError):
+        return None

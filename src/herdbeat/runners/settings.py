@@ -1,0 +1,26 @@
+"""What an operator, or a test, may choose about running things on one node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerSettings:
+    """`environ` is the node's own environment, of which a child gets only what is named.
+
+    `module_folders` are put on Python's path for callables: the folder of the fleet file, as a rule.
+    """
+
+    state_dir: Path
+    environ: Mapping[str, str] = field(repr=False)
+    max_concurrent: int = 100
+    kill_after: timedelta = timedelta(seconds=5)
+    pipe_grace: timedelta = timedelta(seconds=1)
+    log_cap: int = 10 * MIB
+    output_cap: int = MIB // 16
+    response_cap: int = MIB // 4
+    module_folders: tuple[Path, ...] = ()

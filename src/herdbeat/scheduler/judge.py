@@ -1,0 +1,264 @@
+"""What becomes of a schedule whose time has come: which beats are written, which start, and when it is due next.
+
+Pure but for the places it takes: everything it needs is handed in, everything it decides is in the verdict.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.decision import Decision, Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.policies import Overlap
+from herdbeat.governor import ScheduleState, decide
+from herdbeat.governor.replay import decision_to_json
+from herdbeat.scheduler.account import Fate, account
+from herdbeat.scheduler.instants import Instants, newest
+from herdbeat.scheduler.overlap import Meeting, meet
+from herdbeat.scheduler.room import Pacer, Rooms
+from herdbeat.store.base import ChangedSchedule, GrownBeat, NewBeat, Standing
+
+# Built once: json.dumps() with separators makes a new encoder at every call, and there is one per beat.
+_dump = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+_GROWS = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
+
+
+@dataclass(slots=True)
+class Verdict:
+    """All that a turn does with one schedule. `starts` are places in `beats`."""
+
+    standing: Standing
+    beats: list[NewBeat] = field(default_factory=list)
+    grown: list[GrownBeat] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    parked: int = 0
+    cancels: bool = False
+    decision: Decision | None = None
+    anchor_at: datetime | None = None
+    settled_until: datetime | None = None
+
+    @property
+    def is_paced(self) -> bool:
+        """While it runs it has no next time: the finish decides."""
+        standing = self.standing
+        return standing.plan.trigger.pace is not None or standing.next_source is Source.AI_INTERVAL
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every verdict of one turn shares."""
+
+    now: datetime
+    rooms: Rooms
+    pacer: Pacer
+    gaps: Sequence[Gap] = ()
+
+
+def judge(bench: Bench, standing: Standing) -> Verdict:
+    verdict = Verdict(standing)
+    if not is_due(bench.now, standing):
+        verdict.decision = decide(bench.now, state_of(standing))
+        return verdict
+    for fate in _fates(bench, standing):
+        if fate.outcome is BeatOutcome.PENDING:
+            _arrive(bench, verdict, fate)
+        else:
+            _write_off(bench, verdict, fate)
+    _go_on(bench, verdict)
+    return verdict
+
+
+def is_due(now: datetime, standing: Standing) -> bool:
+    """A time that was reached. The end of a pause or of a hint is only a reason to decide again."""
+    return (
+        standing.next_run_at is not None
+        and standing.next_due_at is not None
+        and standing.next_run_at <= now
+        and standing.next_source is not Source.PAUSED
+    )
+
+
+def state_of(standing: Standing) -> ScheduleState:
+    return ScheduleState(
+        schedule=standing.label,
+        timing=standing.plan.timing,
+        anchor_at=standing.anchor_at,
+        is_new=standing.is_new,
+        failures=standing.failures,
+        runs=standing.runs,
+        hints=standing.hints,
+        pause=standing.pause,
+        enabled=standing.enabled,
+    )
+
+
+def _fates(bench: Bench, standing: Standing) -> list[Fate]:
+    run_at, due_at = standing.next_run_at, standing.next_due_at
+    assert run_at is not None
+    assert due_at is not None
+    plan = standing.plan
+    if plan.trigger.pace is not None and bench.now - run_at <= plan.policies.grace:
+        return [Fate(Instants.one(due_at), BeatOutcome.PENDING)]  # the way of nearly every beat
+    # Lateness counts from the jittered time, so the clock that judges is put back by the jitter.
+    shift = run_at - due_at
+    gaps = [replace(gap, from_at=gap.from_at - shift, until=gap.until - shift) for gap in bench.gaps]
+    return account(bench.now - shift, due_at, plan.trigger, plan.policies, gaps)
+
+
+def _write_off(bench: Bench, verdict: Verdict, fate: Fate) -> None:
+    """Instants that do not run, as one row; they grow the row before if it says the same."""
+    standing, instants = verdict.standing, fate.instants
+    says_the_same = _tail_of(verdict) == f"{fate.outcome}:{fate.reason}"
+    if says_the_same and verdict.beats:
+        before = verdict.beats[-1]
+        verdict.beats[-1] = before._replace(number=before.number + instants.count, last_due_at=instants.last)
+    elif says_the_same and standing.tail_id is not None:
+        # One row for all: two changes of one row in one statement, and only one of them would count.
+        more = instants.count + (verdict.grown.pop().more if verdict.grown else 0)
+        verdict.grown.append(GrownBeat(standing.tail_id, more, instants.last))
+    else:
+        verdict.beats.append(_beat(bench, standing, instants, fate.outcome, fate.reason, fate.source))
+
+
+def _tail_of(verdict: Verdict) -> str | None:
+    """Outcome and reason of the row that the next one could be part of."""
+    if not verdict.beats:
+        return verdict.standing.tail
+    last = verdict.beats[-1]
+    return f"{last.outcome}:{last.reason}" if last.outcome in _GROWS else None
+
+
+def _arrive(bench: Bench, verdict: Verdict, fate: Fate) -> None:
+    """Instants that may run: the first now, later ones as if they came while it is there.
+
+    What is caught up waits for its place in the pace first, and meets others when it is taken up.
+    """
+    if fate.source is Source.CATCH_UP:
+        wake_at = bench.pacer.next_start(bench.now)
+        _park(bench, verdict, fate.instants, fate.source, Source.CATCH_UP, wake_at)
+        return
+    first, later = _first_and_later(verdict.standing, fate.instants)
+    _meet(bench, verdict, Instants.one(first), fate.source)
+    for instants in later:
+        _meet(bench, verdict, instants, fate.source)
+
+
+def _first_and_later(standing: Standing, instants: Instants) -> tuple[datetime, list[Instants]]:
+    if instants.count == 1:
+        return instants.first, []
+    trigger, policies = standing.plan.trigger, standing.plan.policies
+    following = trigger.next_time(None, instants.first)
+    assert following is not None
+    rest = Instants(following, instants.last, instants.count - 1)
+    if policies.overlap not in (Overlap.ALLOW, Overlap.QUEUE_ALL):
+        return instants.first, [rest]
+    older, listed = newest(trigger, rest, policies.catchup_max)
+    return instants.first, [*([older] if older else []), *(Instants.one(each) for each in listed)]
+
+
+def _meet(bench: Bench, verdict: Verdict, instants: Instants, source: Source | None) -> None:
+    standing = verdict.standing
+    meeting = meet(
+        standing.plan.policies.overlap,
+        running=standing.running + len(verdict.starts) > 0,
+        waiting=standing.waiting + verdict.parked > 0,
+    )
+    match meeting:
+        case Meeting.SKIP:
+            _write_off(bench, verdict, Fate(instants, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING, source))
+        case Meeting.MERGE:
+            _write_off(bench, verdict, Fate(instants, BeatOutcome.MERGED, SkipReason.AT_CAPACITY, source))
+        case Meeting.START:
+            if bench.rooms.take(standing.target_id):
+                verdict.starts.append(len(verdict.beats))
+                verdict.beats.append(_beat(bench, standing, instants, BeatOutcome.RUNNING, "", source))
+            else:
+                _park(bench, verdict, instants, source, SkipReason.AT_CAPACITY)
+        case Meeting.WAIT | Meeting.REPLACE:
+            verdict.cancels |= meeting is Meeting.REPLACE
+            _park(bench, verdict, instants, source, SkipReason.ALREADY_RUNNING)
+
+
+def _park(
+    bench: Bench,
+    verdict: Verdict,
+    instants: Instants,
+    source: Source | None,
+    reason: str,
+    wake_at: datetime | None = None,
+) -> None:
+    """One row that waits, however long; what comes with it is merged into it."""
+    standing = verdict.standing
+    verdict.parked += 1
+    max_late = standing.plan.policies.max_late
+    too_late_at = None if max_late is None else instants.first + max_late
+    beat = _beat(bench, standing, instants, BeatOutcome.PENDING, reason, source)
+    verdict.beats.append(beat._replace(wake_at=wake_at or too_late_at))
+
+
+def _beat(
+    bench: Bench, standing: Standing, instants: Instants, outcome: BeatOutcome, reason: str, source: Source | None
+) -> NewBeat:
+    trigger = standing.plan.trigger
+    return NewBeat(
+        schedule_id=standing.id,
+        target_id=standing.target_id,
+        dedup_id=trigger.dedup_id(instants.first, standing.label),
+        due_at=instants.first,
+        last_due_at=instants.last,
+        number=instants.count,
+        outcome=outcome,
+        reason=reason,
+        source=source or standing.next_source or trigger.kind.source,
+        origin=standing.next_origin,
+        priority=standing.plan.policies.priority,
+        created_at=bench.now,
+        settled_at=bench.now if outcome in _GROWS else None,
+    )
+
+
+def _go_on(bench: Bench, verdict: Verdict) -> None:
+    """When next: an interval after its run, a calendar after the instants just settled."""
+    standing = verdict.standing
+    verdict.settled_until = bench.now
+    at_it = bool(verdict.starts or verdict.parked)
+    if at_it and verdict.is_paced:
+        return
+    verdict.anchor_at = standing.anchor_at if at_it else bench.now
+    last = max((beat.last_due_at for beat in verdict.beats), default=bench.now)
+    last = max(last, *(each.last_due_at for each in verdict.grown), last)
+    left = tuple(hint for hint in standing.hints if hint.at is None or hint.at > last)
+    state = replace(state_of(standing), anchor_at=verdict.anchor_at, is_new=False, hints=left)
+    verdict.decision = decide(min(last, bench.now) if standing.plan.trigger.pace is None else bench.now, state)
+
+
+def changed(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSchedule:
+    """The schedule's row after the verdict."""
+    standing, decision = verdict.standing, verdict.decision
+    tail = verdict.beats[-1] if verdict.beats else None
+    grows = tail is not None and tail.outcome in _GROWS
+    return ChangedSchedule(
+        id=standing.id,
+        next_run_at=decision.next_run_at if decision else None,
+        next_due_at=decision.due_at if decision else None,
+        next_source=decision.source if decision else standing.next_source,
+        next_origin=decision.origin if decision else standing.next_origin,
+        next_trace=trace_of(decision) if decision else None,
+        wake_at=decision.wake_at if decision else None,
+        anchor_at=verdict.anchor_at or standing.anchor_at,
+        settled_until=verdict.settled_until or standing.settled_until,
+        is_new=standing.is_new and not verdict.beats,
+        failures=standing.failures,
+        runs=standing.runs,
+        running=standing.running + started,
+        waiting=standing.waiting + verdict.parked,
+        tail_id=(tail_id if grows else None) if tail else standing.tail_id,
+        tail=(f"{tail.outcome}:{tail.reason}" if grows else None) if tail else standing.tail,
+    )
+
+
+def trace_of(decision: Decision) -> str:
+    return _dump(decision_to_json(decision))

@@ -1,0 +1,184 @@
+"""The loop: sleep until something is due, claim it, start it, and never wait for it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.errors import StoreUnavailable
+from herdbeat.events import BeatSettled, Listener, RunFinished, RunStarted, TimeLost, nobody
+from herdbeat.scheduler.finish import Finished
+from herdbeat.scheduler.pulse import lost_time, went_back
+from herdbeat.scheduler.record import Recorder
+from herdbeat.scheduler.room import Pacer
+from herdbeat.scheduler.timer import Timer
+from herdbeat.scheduler.turn import Claimed, Node, claim
+from herdbeat.store.base import FinishedRun, Store, Transaction
+
+log = logging.getLogger(__name__)
+
+Perform = Callable[[Claim], Awaitable[FinishedRun]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an operator may choose for one node."""
+
+    node_id: int
+    max_concurrent: int = 100
+    check_interval: timedelta = timedelta(seconds=1)
+    catchup_rate: float = 10.0
+    lease: timedelta = timedelta(seconds=30)
+    gaps: tuple[Gap, ...] = ()
+
+
+class Running(NamedTuple):
+    """A run that this node holds right now."""
+
+    claim: Claim
+    task: asyncio.Task[None]
+
+
+class Loop:
+    """Claims and starts. One per node; everything it knows is in the store."""
+
+    def __init__(
+        self, store: Store, timer: Timer, perform: Perform, settings: Settings, listener: Listener = nobody
+    ) -> None:
+        self._store = store
+        self._timer = timer
+        self._perform = perform
+        self._settings = settings
+        self._tell = listener
+        self._pacer = Pacer(settings.catchup_rate)
+        self._gaps = list(settings.gaps)
+        self._pulse = timer.pulse()
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._was_full = False
+        self._look_at = timer.now()
+        self._endings: dict[int, RunStatus] = {}
+        self.recorder = Recorder(store, timer, self._on_finished)
+        self.running: dict[int, Running] = {}
+
+    def wake(self) -> None:
+        """Look now: something was changed."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Start nothing new from now on. Runs that are going go on."""
+        self._stopping = True
+        self._woken.set()
+
+    def cancel(self, run_id: int) -> bool:
+        """Stop one run of this node, on somebody's word. False if it is not (or no longer) here."""
+        running = self.running.get(run_id)
+        if running is None:
+            return False
+        self._endings[run_id] = RunStatus.CANCELLED
+        return running.task.cancel()
+
+    def _cancel_schedule(self, schedule_id: int) -> None:
+        for run_id in [run_id for run_id, each in self.running.items() if each.claim.schedule_id == schedule_id]:
+            self.cancel(run_id)
+
+    async def run(self) -> None:
+        """Until stop(), then until the last run has ended and is written down. Cancelled, the runs are too."""
+        async with asyncio.TaskGroup() as tasks:
+            recording = tasks.create_task(self.recorder.run(), name="recorder")
+            try:
+                await self._claim_until_stopped(tasks)
+            finally:
+                # Also when cancelled: what was cut off is written down before anybody leaves.
+                await self._until_idle()
+                recording.cancel()
+
+    async def _claim_until_stopped(self, tasks: asyncio.TaskGroup) -> None:
+        while not self._stopping:
+            # Cleared before looking, so that a wake between looking and sleeping is not lost.
+            self._woken.clear()
+            claimed = await self.turn(tasks)
+            if not self._stopping:
+                self._look_at = self._next_look(claimed)
+                await self._timer.sleep_until(self._look_at, self._woken)
+
+    async def turn(self, tasks: asyncio.TaskGroup) -> Claimed:
+        """Claim what is due and start it."""
+        now = self._timer.now()
+        room = self._settings.max_concurrent - len(self.running)
+        self._was_full = room <= 0
+        if self._was_full:
+            return Claimed()  # a full node leaves due work to others, and looks again when a run has ended
+        lost, is_back = self._notice(now)
+        node = Node(self._settings.node_id, room, self._pacer, tuple(self._gaps))
+        try:
+            claimed = await self._store.write(lambda tx: _turn(tx, now, node, lost, put_back=is_back))
+        except StoreUnavailable as error:
+            log.warning("nothing claimed error=%s next look in %s", error, self._settings.check_interval)
+            return Claimed()
+        for schedule_id in claimed.cancel_schedules:
+            self._cancel_schedule(schedule_id)
+        for each in claimed.claims:
+            self.running[each.run_id] = Running(each, tasks.create_task(self._run(each), name=f"run {each.label}"))
+        self._publish(now, claimed)
+        return claimed
+
+    def _notice(self, now: datetime) -> tuple[Gap | None, bool]:
+        """Has time been lost since the last look, or the clock been put back?"""
+        reading = self._timer.pulse()
+        silence = max(self._settings.lease / 3, 3 * self._settings.check_interval)
+        lost, is_back = lost_time(self._pulse, reading, silence), went_back(self._pulse, reading)
+        self._pulse = reading
+        if lost is not None:
+            self._gaps.append(lost)
+            self._tell(TimeLost(now, lost))
+        return lost, is_back
+
+    async def _run(self, claim: Claim) -> None:
+        try:
+            self.recorder.add(await self._perform(claim))
+        except asyncio.CancelledError:
+            status = self._endings.pop(claim.run_id, RunStatus.INTERRUPTED)
+            self.recorder.add(FinishedRun(claim.run_id, None, Outcome(status=status)))
+            if status is RunStatus.INTERRUPTED:
+                raise
+        finally:
+            del self.running[claim.run_id]
+
+    async def _until_idle(self) -> None:
+        while self.running:
+            await asyncio.wait([each.task for each in self.running.values()])
+        await self.recorder.drained()
+
+    def _next_look(self, claimed: Claimed) -> datetime:
+        poll = self._timer.now() + self._settings.check_interval
+        return poll if claimed.wake_at is None else min(poll, claimed.wake_at)
+
+    def _on_finished(self, finished: Finished) -> None:
+        """Look again if the finish has made something due before the loop would wake anyway."""
+        is_sooner = finished.wake_at is not None and finished.wake_at < self._look_at
+        if is_sooner or self._was_full:
+            self._woken.set()
+        for each in finished.closed:
+            self._tell(RunFinished(finished.at, *each))
+
+    def _publish(self, now: datetime, claimed: Claimed) -> None:
+        if self._tell is nobody:
+            return
+        for each in claimed.claims:
+            self._tell(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
+        for label, beat in claimed.settled:
+            self._tell(BeatSettled(now, label, beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number))
+
+
+def _turn(tx: Transaction, now: datetime, node: Node, lost: Gap | None, *, put_back: bool) -> Claimed:
+    if lost is not None:
+        tx.add_gap(lost)
+    if put_back:
+        tx.pull_back(now)
+    return claim(tx, now, node)

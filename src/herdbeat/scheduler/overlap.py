@@ -1,0 +1,35 @@
+"""A beat comes due while its schedule is still at an earlier one: what the user chose for that."""
+
+from enum import StrEnum
+from typing import assert_never
+
+from herdbeat.domain.policies import Overlap
+
+
+class Meeting(StrEnum):
+    """What becomes of the beat that came."""
+
+    START = "start"
+    SKIP = "skip"  # skipped: already_running
+    WAIT = "wait"  # pending until the run is over
+    MERGE = "merge"  # absorbed by the one that waits already
+    REPLACE = "replace"  # the run is told to stop, and this one waits for its place
+
+
+def meet(policy: Overlap, *, running: bool, waiting: bool) -> Meeting:
+    """Nothing in the way: start. One that waits absorbs later ones, unless each is to have its own turn."""
+    if policy is Overlap.ALLOW or not (running or waiting):
+        return Meeting.START
+    if policy is Overlap.QUEUE_ALL:
+        return Meeting.WAIT
+    if waiting:
+        return Meeting.MERGE
+    match policy:
+        case Overlap.SKIP:
+            return Meeting.SKIP
+        case Overlap.QUEUE:
+            return Meeting.WAIT
+        case Overlap.CANCEL:
+            return Meeting.REPLACE
+        case never:
+            assert_never(never)

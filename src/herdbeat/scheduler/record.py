@@ -1,0 +1,65 @@
+"""Results on their way into the ledger: what ended while the last commit ran goes into the next one."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.scheduler.finish import Finished, finish
+from herdbeat.scheduler.timer import Timer
+from herdbeat.store.base import FinishedRun, Store
+
+log = logging.getLogger(__name__)
+
+BATCH = 1_000
+FIRST_WAIT = timedelta(milliseconds=50)
+LONGEST_WAIT = timedelta(seconds=5)
+
+
+class Recorder:
+    """Writes results in groups, and keeps them until they are durable, however long the store is away."""
+
+    def __init__(self, store: Store, timer: Timer, on_finished: Callable[[Finished], None]) -> None:
+        self._store = store
+        self._timer = timer
+        self._on_finished = on_finished
+        self._ended: list[FinishedRun] = []
+        self._something = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._wait = FIRST_WAIT
+
+    def add(self, run: FinishedRun) -> None:
+        self._ended.append(run)
+        self._empty.clear()
+        self._something.set()
+
+    async def drained(self) -> None:
+        """Return once everything that was added is durable."""
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        """Until cancelled. Wait for the first, then take all that are there."""
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            while self._ended:
+                await self._write(self._ended[:BATCH])
+            self._empty.set()
+
+    async def _write(self, group: list[FinishedRun]) -> None:
+        now = self._timer.now()
+        try:
+            finished = await self._store.write(lambda tx: finish(tx, now, group))
+        except StoreUnavailable as error:
+            await self._try_again(error, now)
+            return
+        del self._ended[: len(group)]
+        self._wait = FIRST_WAIT
+        self._on_finished(finished)
+
+    async def _try_again(self, error: StoreUnavailable, now: datetime) -> None:
+        log.warning("results wait for the store runs=%s error=%s retry_in=%s", len(self._ended), error, self._wait)
+        await self._timer.sleep_until(now + self._wait, asyncio.Event())
+        self._wait = min(self._wait * 2, LONGEST_WAIT)

@@ -1,0 +1,47 @@
+"""How much may still start: per target, and on this node. Taken in a turn, written by its transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from herdbeat.store.base import Room
+
+
+@dataclass(slots=True)
+class Rooms:
+    """The free places as a turn sees them. A target that is unknown has none."""
+
+    node: int
+    free: dict[int, int] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: int, targets: Mapping[int, Room]) -> "Rooms":
+        return cls(node, {room.target_id: room.max_concurrent - room.running for room in targets.values()})
+
+    def take(self, target_id: int) -> bool:
+        """A place for one run, if the target has one and the node too."""
+        if self.node <= 0 or self.free.get(target_id, 0) <= 0:
+            return False
+        self.node -= 1
+        self.free[target_id] -= 1
+        self.taken[target_id] = self.taken.get(target_id, 0) + 1
+        return True
+
+    def give_back(self, target_id: int) -> None:
+        self.node += 1
+        self.free[target_id] += 1
+        self.taken[target_id] -= 1
+
+
+@dataclass(slots=True)
+class Pacer:
+    """Starts that were missed do not come as a burst: at most so many a second (`catchup_rate`)."""
+
+    rate: float
+    _next: datetime | None = None
+
+    def next_start(self, now: datetime) -> datetime:
+        at = now if self._next is None else max(now, self._next)
+        self._next = at + timedelta(seconds=1 / self.rate)
+        return at

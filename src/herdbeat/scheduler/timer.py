@@ -1,0 +1,38 @@
+"""Waiting for a moment. Apart from the clock, since who only asks for the time should not load an event loop."""
+
+import asyncio
+import time
+from datetime import datetime
+from typing import Protocol
+
+from herdbeat.clock import Clock, SystemClock
+from herdbeat.scheduler.pulse import Reading
+
+
+class Timer(Clock, Protocol):
+    """A clock that can also be waited for."""
+
+    def pulse(self) -> Reading:
+        """All three clocks at this moment."""
+        ...
+
+    async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
+        """Return at the moment, or as soon as the event is set, whichever comes first."""
+        ...
+
+
+class SystemTimer(SystemClock):
+    """The clock of this machine, with asyncio's timers."""
+
+    def pulse(self) -> Reading:
+        return Reading(self.now(), time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME))
+
+    async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
+        seconds = (moment - self.now()).total_seconds()
+        if seconds <= 0 or woken.is_set():
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await woken.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,183 @@
+"""One turn of the loop, inside one transaction: what is due is claimed, accounted for and decided again."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.governor import decide
+from herdbeat.scheduler.judge import Bench, Verdict, changed, judge, state_of
+from herdbeat.scheduler.overlap import Meeting, meet
+from herdbeat.scheduler.room import Pacer, Rooms
+from herdbeat.store.base import (
+    ChangedBeat,
+    ChangedSchedule,
+    Counted,
+    NewBeat,
+    NewRun,
+    Standing,
+    Transaction,
+    WaitingBeat,
+)
+
+log = logging.getLogger(__name__)
+
+BATCH = 500
+"""Schedules and beats looked at in one turn: large enough to share a commit, small enough not to hold it long."""
+
+
+@dataclass(slots=True)
+class Claimed:
+    """What a turn has claimed, whose runs are to be stopped first, and when to look again."""
+
+    claims: list[Claim] = field(default_factory=list)
+    cancel_schedules: list[int] = field(default_factory=list)
+    settled: list[tuple[str, NewBeat]] = field(default_factory=list)
+    wake_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The process that claims: its number in the ledger, its free places, and what it knows of the past."""
+
+    id: int
+    room: int
+    pacer: Pacer
+    gaps: Sequence[Gap] = ()
+
+
+def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
+    due = tx.due_schedules(now, BATCH)
+    waiting = tx.due_beats(now, BATCH)
+    standings = {each.id: each for each in due}
+    missing = {beat.schedule_id for beat in waiting} - standings.keys()
+    standings |= tx.schedules(missing) if missing else {}
+    rooms = Rooms.of(node.room, tx.rooms({each.target_id for each in standings.values()}))
+    claimed = Claimed()
+    if waiting:
+        # They were due before, so they have the first pick of the room.
+        take_up(tx, now, node, waiting, standings, rooms, claimed)
+    bench = Bench(now, rooms, node.pacer, node.gaps)
+    _write(tx, bench, node, [judge(bench, standings[each.id]) for each in due], claimed)
+    tx.move_rooms(rooms.taken)
+    claimed.wake_at = tx.next_wake()
+    return claimed
+
+
+def _write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], claimed: Claimed) -> None:
+    """Beats before runs, runs before schedules: what is not in the ledger did not start."""
+    now = bench.now
+    beats = [beat for verdict in verdicts for beat in verdict.beats]
+    ids = iter(tx.add_beats(beats))
+    tx.grow_beats([grown for verdict in verdicts for grown in verdict.grown], now)
+    paced: list[tuple[int, datetime]] = []
+    changes: list[ChangedSchedule] = []
+    starts: list[Claim] = []
+    for verdict in verdicts:
+        beat_ids = [next(ids) for _ in verdict.beats]
+        begun = _begun(verdict, beat_ids)
+        if len(begun) < len(verdict.starts):
+            _stand_down(bench, verdict, len(verdict.starts) - len(begun))
+        starts += begun
+        claimed.settled += [
+            (verdict.standing.label, beat) for beat in verdict.beats if beat.outcome is not BeatOutcome.RUNNING
+        ]
+        if verdict.cancels:
+            claimed.cancel_schedules.append(verdict.standing.id)
+        if begun and len(verdict.beats) == 1 and verdict.is_paced:
+            paced.append((verdict.standing.id, begun[0].due_at))
+        else:
+            changes.append(changed(verdict, len(begun), beat_ids[-1] if beat_ids else None))
+    tx.start_paced(paced, now)
+    tx.change_schedules(changes)
+    tx.end_one_shots([(each.schedule_id, each.due_at) for each in starts], now)
+    claimed.claims += _with_runs(tx, now, node, starts)
+
+
+def _begun(verdict: Verdict, beat_ids: list[int | None]) -> list[Claim]:
+    """The claims of the beats that are ours: one whose dedup id was there already has started before."""
+    begun = ((verdict.beats[place], beat_ids[place]) for place in verdict.starts)
+    return [_claim(beat, beat_id, verdict.standing) for beat, beat_id in begun if beat_id is not None]
+
+
+def _stand_down(bench: Bench, verdict: Verdict, known: int) -> None:
+    """Beats that the ledger had already: they ran before, so their places are free and time goes on."""
+    log.warning("beat is known already schedule=%s", verdict.standing.label)
+    for _ in range(known):
+        bench.rooms.give_back(verdict.standing.target_id)
+    if verdict.decision is None:
+        state = replace(state_of(verdict.standing), anchor_at=bench.now, is_new=False)
+        verdict.anchor_at, verdict.decision = bench.now, decide(bench.now, state)
+
+
+def _claim(beat: NewBeat | WaitingBeat, beat_id: int, standing: Standing) -> Claim:
+    return Claim(
+        run_id=0,
+        beat_id=beat_id,
+        schedule_id=standing.id,
+        target_id=standing.target_id,
+        label=standing.label,
+        dedup_id=beat.dedup_id,
+        due_at=beat.due_at,
+        source=beat.source,
+        attempt=beat.attempt if isinstance(beat, WaitingBeat) else 1,
+        revision=standing.revision,
+        plan=standing.plan,
+    )
+
+
+def _with_runs(tx: Transaction, now: datetime, node: Node, starts: list[Claim]) -> list[Claim]:
+    runs = tx.add_runs([NewRun(each.beat_id, each.schedule_id, each.attempt) for each in starts], node.id, now)
+    return [each._replace(run_id=run_id, fence=node.id) for each, run_id in zip(starts, runs, strict=True)]
+
+
+def take_up(
+    tx: Transaction,
+    now: datetime,
+    node: Node,
+    waiting: list[WaitingBeat],
+    standings: dict[int, Standing],
+    rooms: Rooms,
+    claimed: Claimed,
+) -> None:
+    """Beats that waited: start those that may, put the others back, write off those that came too late."""
+    moved: list[ChangedBeat] = []
+    counted: list[Counted] = []
+    starts: list[Claim] = []
+    for beat in waiting:
+        standing = standings[beat.schedule_id]
+        outcome, reason, wake_at = _next_of(now, beat, standing, rooms)
+        is_over = outcome not in (BeatOutcome.PENDING, BeatOutcome.RUNNING)
+        moved.append(ChangedBeat(beat.id, outcome, reason, wake_at, beat.attempt, is_over))
+        if outcome is BeatOutcome.PENDING:
+            continue
+        begins = outcome is BeatOutcome.RUNNING
+        clock = 1 if beat.source.is_clock and beat.reason != Source.RETRY else 0
+        counted.append(Counted(standing.id, int(begins), -clock))
+        standings[standing.id] = standing._replace(
+            running=standing.running + int(begins), waiting=standing.waiting - clock
+        )
+        if begins:
+            starts.append(_claim(beat, beat.id, standing))
+    tx.change_beats(moved, now)
+    tx.count_schedules(counted, now)
+    claimed.claims += _with_runs(tx, now, node, starts)
+
+
+def _next_of(
+    now: datetime, beat: WaitingBeat, standing: Standing, rooms: Rooms
+) -> tuple[BeatOutcome, str, datetime | None]:
+    policies = standing.plan.policies
+    too_late_at = None if policies.max_late is None else beat.due_at + policies.max_late
+    if too_late_at is not None and now > too_late_at:
+        return BeatOutcome.MISSED, MissedReason.TOO_LATE, None
+    meeting = meet(policies.overlap, running=standing.running > 0, waiting=False)
+    if meeting is not Meeting.START and beat.reason != Source.RETRY:
+        return BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING, too_late_at
+    if rooms.take(beat.target_id):
+        return BeatOutcome.RUNNING, "", None
+    return BeatOutcome.PENDING, SkipReason.AT_CAPACITY, too_late_at

@@ -1,0 +1,1 @@
+"""The ledger: every beat and run, durable before anything starts and before anything is reported."""

@@ -1,0 +1,224 @@
+"""The transaction of the SQLite store: each method is one named statement, with its rows as one JSON array."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from herdbeat.domain.beat import MissedReason
+from herdbeat.domain.codec import from_json
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.plan import Plan
+from herdbeat.store.base import (
+    ChangedBeat,
+    ChangedSchedule,
+    Counted,
+    FinishedRun,
+    GrownBeat,
+    NewBeat,
+    NewRun,
+    OpenRun,
+    Room,
+    Standing,
+    WaitingBeat,
+)
+from herdbeat.store.catalogue import SqliteCatalogue
+from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.standing import read_standing
+from herdbeat.store.statements import Statements, dump
+from herdbeat.triggers import from_options
+
+
+class SqliteLedger(SqliteCatalogue):
+    """One connection's view of the ledger. Used by the writer thread alone."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(Statements(connection))
+        self._last_beat, self._last_run = self._statements.ask_one("last_ids")
+        self._plan = lru_cache(maxsize=4_096)(self._read_plan)
+
+    # ── reading ──
+
+    def due_schedules(self, now: datetime, limit: int) -> list[Standing]:
+        rows = self._statements.ask("due_schedules", now=to_micros(now), limit=limit)
+        return [read_standing(row, self._plan) for row in rows]
+
+    def schedules(self, ids: Iterable[int]) -> dict[int, Standing]:
+        rows = self._statements.ask("some_schedules", ids)
+        return {row[0]: read_standing(row, self._plan) for row in rows}
+
+    def due_beats(self, now: datetime, limit: int) -> list[WaitingBeat]:
+        rows = self._statements.ask("due_beats", now=to_micros(now), limit=limit)
+        return [
+            WaitingBeat(beat, schedule, target, dedup, from_micros(due), reason, Source(source), origin, attempt)
+            for beat, schedule, target, dedup, due, reason, source, origin, attempt in rows
+        ]
+
+    def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
+        return {row[0]: Room(*row) for row in self._statements.ask("rooms", target_ids)}
+
+    def next_wake(self) -> datetime | None:
+        micros: int | None = self._statements.ask_one("next_wake")[0]
+        return from_micros(micros)
+
+    def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
+        return {
+            run: OpenRun(run, beat, schedule, attempt, target, Source(source), from_micros(due), dedup)
+            for run, beat, schedule, attempt, target, source, due, dedup in self._statements.ask("open_runs", ids)
+        }
+
+    def orphaned_runs(self, node_id: int) -> list[int]:
+        return list(self._statements.ask("orphaned_runs", node=node_id))
+
+    def gaps(self, since: datetime) -> list[Gap]:
+        rows = self._statements.ask("gaps", since=to_micros(since))
+        return [
+            Gap(from_at=from_micros(start), until=from_micros(until), reason=MissedReason(reason))
+            for start, until, reason in rows
+        ]
+
+    def last_sign_of_life(self) -> datetime | None:
+        micros: int | None = self._statements.ask_one("last_sign")[0]
+        return from_micros(micros)
+
+    def oldest_wake(self) -> datetime | None:
+        micros: int | None = self._statements.ask_one("oldest_wake")[0]
+        return from_micros(micros)
+
+    # ── writing ──
+
+    def join_node(self, host: str, pid: int, version: str, now: datetime) -> int:
+        self._statements.do("join_node", host=host, pid=pid, version=version, now=to_micros(now))
+        number: int = self._statements.ask_one("node_number")[0]
+        return number
+
+    def renew_node(self, node_id: int, now: datetime) -> None:
+        self._statements.do("renew_node", node=node_id, now=to_micros(now))
+
+    def leave_node(self, node_id: int, now: datetime) -> None:
+        self._statements.do("leave_node", node=node_id, now=to_micros(now))
+
+    def add_gap(self, gap: Gap) -> None:
+        edges = {"from_at": to_micros(gap.from_at), "until": to_micros(gap.until)}
+        self._statements.do("add_gap", **edges, reason=gap.reason)
+
+    def pull_back(self, now: datetime) -> None:
+        self._statements.do("pull_back", now=to_micros(now))
+
+    def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
+        ids = [self._last_beat + number for number in range(1, len(beats) + 1)]
+        self._last_beat += len(beats)
+        written = self._statements.tell(
+            "add_beats", [(number, *_beat_row(beat)) for number, beat in zip(ids, beats, strict=True)]
+        )
+        if written == len(beats):
+            return list(ids)
+        pairs = [(beat.schedule_id, beat.dedup_id) for beat in beats]
+        held = {(schedule, dedup): number for schedule, dedup, number in self._statements.ask("known_beats", pairs)}
+        return [number if held[pair] == number else None for number, pair in zip(ids, pairs, strict=True)]
+
+    def grow_beats(self, beats: Sequence[GrownBeat], now: datetime) -> None:
+        settled = to_micros(now)
+        self._statements.tell(
+            "grow_beats", [(beat.id, beat.more, to_micros(beat.last_due_at), settled) for beat in beats]
+        )
+
+    def change_beats(self, beats: Sequence[ChangedBeat], now: datetime) -> None:
+        settled = to_micros(now)
+        rows = [
+            (
+                beat.id,
+                beat.outcome,
+                beat.reason,
+                to_micros(beat.wake_at),
+                beat.attempt,
+                settled if beat.settled else None,
+            )
+            for beat in beats
+        ]
+        self._statements.tell("change_beats", rows)
+
+    def wake_waiting(self, target_id: int, room: int, now: datetime) -> None:
+        self._statements.do("wake_waiting", target=target_id, room=room, now=to_micros(now))
+
+    def add_runs(self, runs: Sequence[NewRun], node_id: int, now: datetime) -> list[int]:
+        ids = [self._last_run + number for number in range(1, len(runs) + 1)]
+        self._last_run += len(runs)
+        rows = [(number, *run) for number, run in zip(ids, runs, strict=True)]
+        self._statements.tell("add_runs", rows, node=node_id, now=to_micros(now))
+        return ids
+
+    def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
+        finished = to_micros(now)
+        self._statements.tell("finish_runs", [_finished_row(run, finished) for run in runs])
+
+    def start_paced(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
+        rows = [(schedule, to_micros(due)) for schedule, due in started]
+        self._statements.tell("start_paced", rows, now=to_micros(now))
+
+    def count_schedules(self, counted: Sequence[Counted], started_at: datetime | None) -> None:
+        self._statements.tell("count_schedules", counted, started=to_micros(started_at))
+
+    def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None:
+        self._statements.tell("change_schedules", [_schedule_row(each) for each in schedules])
+
+    def move_rooms(self, moves: dict[int, int]) -> None:
+        self._statements.tell("move_rooms", list(moves.items()))
+
+    def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
+        rows = [(schedule, to_micros(moment)) for schedule, moment in due]
+        self._statements.tell("end_one_shots", rows, now=to_micros(now))
+
+    def _read_plan(self, plan_id: int) -> Plan:
+        (text,) = self._statements.ask_one("plan_text", id=plan_id)
+        return from_json(Plan, json.loads(text), from_options)
+
+
+def _beat_row(beat: NewBeat) -> tuple[object, ...]:
+    return (
+        *beat[:3],
+        to_micros(beat.due_at),
+        to_micros(beat.last_due_at),
+        *beat[5:12],
+        to_micros(beat.wake_at),
+        to_micros(beat.created_at),
+        to_micros(beat.settled_at),
+    )
+
+
+def _finished_row(run: FinishedRun, finished: int) -> tuple[object, ...]:
+    outcome = run.outcome
+    return (
+        run.run_id,
+        outcome.status,
+        to_micros(run.started_at),
+        finished,
+        outcome.code,
+        outcome.error or None,
+        None if outcome.response is None else dump(outcome.response),
+        outcome.summary or None,
+        dump(dict(outcome.usage)) if outcome.usage else None,
+        outcome.session or None,
+        run.log,
+    )
+
+
+def _schedule_row(each: ChangedSchedule) -> tuple[object, ...]:
+    return (
+        each.id,
+        to_micros(each.next_run_at),
+        to_micros(each.next_due_at),
+        each.next_source,
+        each.next_origin,
+        each.next_trace,
+        to_micros(each.wake_at),
+        to_micros(each.anchor_at),
+        to_micros(each.settled_until),
+        int(each.is_new),
+        *each[10:16],
+        to_micros(each.last_started_at),
+        to_micros(each.last_run_at),
+        *each[18:],
+    )

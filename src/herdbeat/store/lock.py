@@ -1,0 +1,65 @@
+"""One process owns a state directory. Who holds it is written in the lock, so that a second one can say so."""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from herdbeat.errors import Conflict
+
+
+class StateLock:
+    """Held from `acquire` until `release`, or until the process is gone: the kernel lets go of it then."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / "lock"
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        """Raises Conflict, naming the process that holds it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(file, 32).decode(errors="replace").strip()
+            os.close(file)
+            raise Conflict(
+                f"herdbeat is already running on {self._path.parent} (pid {holder or 'unknown'}).",
+                hint="Stop that one first (herdbeat down), or use another folder.",
+            ) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def holder_of(state_dir: Path) -> int | None:
+    """The process that holds a state directory; None if nobody does."""
+    try:
+        file = os.open(state_dir / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        written = os.read(file, 32).decode(errors="replace").strip()
+        return int(written) if written.isdigit() else None
+    finally:
+        os.close(file)
+    return None

@@ -1,0 +1,209 @@
+"""Reading the ledger beside the writer: a connection that cannot change anything and never holds it up."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.brief import Brief
+from herdbeat.domain.codec import from_json
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.plan import Plan
+from herdbeat.domain.records import BeatRecord, NodeRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.schedule import label_of
+from herdbeat.domain.target import SPECS, Target
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.queries import queries
+from herdbeat.triggers import from_options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which rows are wanted. `before` is the id where the page before this one ended."""
+
+    target: str | None = None
+    name: str | None = None
+    outcome: BeatOutcome | None = None
+    status: RunStatus | None = None
+    run: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+class SqliteReader:
+    """Answers from what is durable. Use it from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            self._connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{path}: {error}", hint="Has anything run here yet?") from error
+        self._sql = queries("questions")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def beats(self, wanted: Filter) -> list[BeatRecord]:
+        """Newest first."""
+        rows = self._rows(
+            "list_beats",
+            target=wanted.target,
+            name=wanted.name,
+            outcome=wanted.outcome,
+            since=to_micros(wanted.since),
+            until=to_micros(wanted.until),
+            before=wanted.before,
+            limit=wanted.limit,
+        )
+        return [_beat(row) for row in rows]
+
+    def runs(self, wanted: Filter) -> list[RunRecord]:
+        """Newest first."""
+        rows = self._rows(
+            "list_runs",
+            target=wanted.target,
+            name=wanted.name,
+            status=wanted.status,
+            run=wanted.run,
+            since=to_micros(wanted.since),
+            before=wanted.before,
+            limit=wanted.limit,
+        )
+        return [_run(row) for row in rows]
+
+    def schedules(self, wanted: Filter) -> list[ScheduleRecord]:
+        """In the order they were written down."""
+        rows = self._rows(
+            "list_schedules", target=wanted.target, name=wanted.name, after=wanted.before, limit=wanted.limit
+        )
+        return [_schedule(row) for row in rows]
+
+    def beat_at(self, target: str, name: str, at: datetime) -> int | None:
+        row = self._row("beat_at", target=target, name=name, at=to_micros(at))
+        return None if row is None else row[0]
+
+    def trace_of_beat(self, beat_id: int) -> str | None:
+        row = self._row("trace_of_beat", id=beat_id)
+        return None if row is None else row[0]
+
+    def last_node(self) -> NodeRecord | None:
+        row = self._row("last_node")
+        if row is None:
+            return None
+        number, host, pid, version, *times = row
+        started, seen, stopped = (from_micros(micros) for micros in times)
+        return NodeRecord(
+            id=number, host=host, pid=pid, version=version, started_at=started, seen_at=seen, stopped_at=stopped
+        )
+
+    def gaps(self, since: datetime) -> list[Gap]:
+        return [
+            Gap(from_at=from_micros(start), until=from_micros(until), reason=MissedReason(reason))
+            for start, until, reason in self._rows("list_gaps", since=to_micros(since))
+        ]
+
+    def brief(self, schedule_id: int) -> Brief:
+        return from_json(Brief, json.loads(self._one("brief_of", id=schedule_id)[0]), from_options)
+
+    def target(self, target_id: int) -> Target:
+        name, kind, spec, room = self._one("target_of", id=target_id)
+        return Target(name=name, spec=from_json(SPECS[kind], json.loads(spec), from_options), max_concurrent=room)
+
+    def _rows(self, question: str, **values: object) -> Iterator[Any]:
+        return self._connection.execute(self._sql[question], values)
+
+    def _row(self, question: str, **values: object) -> Any:
+        return self._connection.execute(self._sql[question], values).fetchone()
+
+    def _one(self, question: str, **values: object) -> Any:
+        row = self._row(question, **values)
+        assert row is not None, f"{question} {values}: the ledger names a row that it does not have"
+        return row
+
+
+def _beat(row: Any) -> BeatRecord:
+    return BeatRecord(
+        id=row[0],
+        schedule=label_of(row[1], row[2]),
+        due_at=from_micros(row[3]),
+        last_due_at=from_micros(row[4]),
+        count=row[5],
+        outcome=BeatOutcome(row[6]),
+        reason=row[7],
+        source=Source(row[8]),
+        origin=row[9],
+        dedup_id=row[10],
+        settled_at=from_micros(row[11]),
+        runs=tuple(json.loads(row[12])),
+    )
+
+
+def _run(row: Any) -> RunRecord:
+    return RunRecord(
+        id=row[0],
+        schedule=label_of(row[1], row[2]),
+        beat_id=row[3],
+        attempt=row[4],
+        status=RunStatus(row[5]),
+        claimed_at=from_micros(row[6]),
+        started_at=from_micros(row[7]),
+        finished_at=from_micros(row[8]),
+        code=row[9],
+        error=row[10],
+        summary=row[11],
+        log=row[12],
+        source=Source(row[13]),
+        origin=row[14],
+        due_at=from_micros(row[15]),
+        dedup_id=row[16],
+    )
+
+
+def _schedule(row: Any) -> ScheduleRecord:
+    return ScheduleRecord(
+        id=row[0],
+        target=row[1],
+        name=row[2],
+        plan=_plan(row[3]),
+        origin=row[4],
+        enabled=bool(row[5]),
+        disabled_by=row[6],
+        quarantine=row[7],
+        next_run_at=from_micros(row[8]),
+        next_due_at=from_micros(row[9]),
+        next_source=Source(row[10]) if row[10] else None,
+        next_origin=row[11],
+        next_trace=row[12],
+        anchor_at=from_micros(row[13]),
+        is_new=bool(row[14]),
+        failures=row[15],
+        running=row[16],
+        waiting=row[17],
+        paused=bool(row[18]),
+        paused_until=from_micros(row[19]),
+        paused_by=row[20],
+        paused_reason=row[21],
+        last_started_at=from_micros(row[22]),
+        last_run_at=from_micros(row[23]),
+        last_status=RunStatus(row[24]) if row[24] else None,
+        last_error=row[25],
+        target_room=row[26],
+        target_running=row[27],
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _plan(text: str) -> Plan:
+    """The same text is the same plan: a listing of ten thousand schedules reads a handful of them."""
+    return from_json(Plan, json.loads(text), from_options)

@@ -1,0 +1,75 @@
+-- What faces ask. Read-only connections run these; they never hold up the writer.
+
+-- name: list_beats
+SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
+       beat.source, beat.origin, beat.dedup_id, beat.settled_at,
+       (SELECT json_group_array(run.id) FROM run WHERE run.beat_id = beat.id)
+  FROM beat
+  JOIN schedule ON schedule.id = beat.schedule_id
+  JOIN target ON target.id = schedule.target_id
+ WHERE (:target IS NULL OR target.name = :target)
+   AND (:name IS NULL OR schedule.name = :name)
+   AND (:outcome IS NULL OR beat.outcome = :outcome)
+   AND (:since IS NULL OR beat.last_due_at >= :since)
+   AND (:until IS NULL OR beat.due_at < :until)
+   AND (:before IS NULL OR beat.id < :before)
+ ORDER BY beat.id DESC
+ LIMIT :limit;
+
+-- name: list_runs
+SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run.claimed_at, run.started_at,
+       run.finished_at, run.code, run.error, run.summary, run.log, beat.source, beat.origin, beat.due_at, beat.dedup_id
+  FROM run
+  JOIN beat ON beat.id = run.beat_id
+  JOIN schedule ON schedule.id = run.schedule_id
+  JOIN target ON target.id = schedule.target_id
+ WHERE (:target IS NULL OR target.name = :target)
+   AND (:name IS NULL OR schedule.name = :name)
+   AND (:status IS NULL OR run.status = :status)
+   AND (:run IS NULL OR run.id = :run)
+   AND (:since IS NULL OR run.claimed_at >= :since)
+   AND (:before IS NULL OR run.id < :before)
+ ORDER BY run.id DESC
+ LIMIT :limit;
+
+-- name: list_schedules
+SELECT schedule.id, target.name, schedule.name, plan.text, schedule.origin, schedule.enabled,
+       schedule.disabled_by, schedule.quarantine, schedule.next_run_at, schedule.next_due_at, schedule.next_source,
+       schedule.next_origin, schedule.next_trace, schedule.anchor_at, schedule.is_new, schedule.failures, schedule.running,
+       schedule.waiting, schedule.paused, schedule.paused_until, schedule.paused_by, schedule.paused_reason,
+       schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent,
+       target.running
+  FROM schedule
+  JOIN target ON target.id = schedule.target_id
+  JOIN plan ON plan.id = schedule.plan_id
+ WHERE schedule.removed_at IS NULL
+   AND (:target IS NULL OR target.name = :target)
+   AND (:name IS NULL OR schedule.name = :name)
+   AND (:after IS NULL OR schedule.id > :after)
+ ORDER BY schedule.id
+ LIMIT :limit;
+
+-- name: trace_of_beat
+SELECT trace FROM beat WHERE id = :id;
+
+-- name: beat_at
+-- The beat that holds an instant: its own row, or the range it fell into.
+SELECT beat.id FROM beat
+  JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE target.name = :target AND schedule.name = :name AND beat.due_at <= :at AND beat.last_due_at >= :at
+ ORDER BY beat.due_at DESC LIMIT 1;
+
+-- name: last_node
+SELECT id, host, pid, version, started_at, seen_at, stopped_at FROM node ORDER BY id DESC LIMIT 1;
+
+-- name: list_gaps
+SELECT from_at, until, reason FROM gap WHERE until >= :since ORDER BY from_at;
+
+-- name: brief_of
+SELECT brief FROM schedule WHERE id = :id;
+
+-- name: target_of
+SELECT name, kind, spec, max_concurrent FROM target WHERE id = :id;
+
+-- name: count_running
+SELECT count(*) FROM run WHERE status = 'running';

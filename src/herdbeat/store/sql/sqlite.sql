@@ -1,0 +1,222 @@
+-- Each hot statement takes its whole batch as one JSON array and answers with one JSON array: one step in,
+-- one step out. The driver lets go of Python's lock at every step, and would wait for it as often.
+
+-- name: due_schedules
+SELECT json_group_array(json_array(
+           id, target_id, target, name, plan_id, revision, enabled, disabled_by, next_run_at, next_due_at, next_source,
+           next_origin, anchor_at, settled_until, is_new, failures, runs, running, waiting, arm, paused, paused_until,
+           paused_by, paused_reason, tail_id, tail, wake_at,
+           CASE WHEN hinted > 0 THEN (
+               SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
+                 FROM hint WHERE schedule_id = due.id AND ended_at IS NULL) END))
+  FROM (SELECT schedule.*, target.name AS target
+          FROM schedule JOIN target ON target.id = schedule.target_id
+         WHERE schedule.wake_at <= :now
+         ORDER BY schedule.wake_at, schedule.id
+         LIMIT :limit) AS due;
+
+-- name: some_schedules
+SELECT json_group_array(json_array(
+           id, target_id, target, name, plan_id, revision, enabled, disabled_by, next_run_at, next_due_at, next_source,
+           next_origin, anchor_at, settled_until, is_new, failures, runs, running, waiting, arm, paused, paused_until,
+           paused_by, paused_reason, tail_id, tail, wake_at,
+           CASE WHEN hinted > 0 THEN (
+               SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
+                 FROM hint WHERE schedule_id = found.id AND ended_at IS NULL) END))
+  FROM (SELECT schedule.*, target.name AS target
+          FROM json_each(:rows) AS wanted
+          JOIN schedule ON schedule.id = wanted.value
+          JOIN target ON target.id = schedule.target_id) AS found;
+
+-- name: due_beats
+-- Waiting beats that somebody has to look at: room came, a retry or a paced catch-up is due, an event arrived.
+SELECT json_group_array(json_array(
+           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt))
+  FROM (SELECT * FROM beat WHERE wake_at <= :now ORDER BY wake_at, id LIMIT :limit);
+
+-- name: plan_text
+SELECT text FROM plan WHERE id = :id;
+
+-- name: rooms
+SELECT json_group_array(json_array(id, max_concurrent, running,
+           EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending')))
+  FROM target WHERE id IN (SELECT value FROM json_each(:rows));
+
+-- name: next_wake
+SELECT min(at) FROM (SELECT (SELECT wake_at FROM schedule WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1) AS at
+                     UNION ALL
+                     SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1));
+
+-- name: add_beats
+-- Ignored where the dedup id exists already: the caller compares the count and looks which.
+INSERT OR IGNORE INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, count, outcome, reason, source,
+                            origin, payload, priority, wake_at, created_at, settled_at, trace)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+       value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
+       (SELECT next_trace FROM schedule WHERE id = value ->> 1)
+  FROM json_each(:rows);
+
+-- name: known_beats
+SELECT json_group_array(json_array(beat.schedule_id, beat.dedup_id, beat.id))
+  FROM json_each(:rows) JOIN beat ON beat.schedule_id = value ->> 0 AND beat.dedup_id = value ->> 1;
+
+-- name: grow_beats
+UPDATE beat SET count = count + (value ->> 1), last_due_at = value ->> 2, settled_at = value ->> 3
+  FROM json_each(:rows) WHERE beat.id = value ->> 0;
+
+-- name: change_beats
+UPDATE beat SET outcome = value ->> 1, reason = value ->> 2, wake_at = value ->> 3, attempt = value ->> 4,
+                settled_at = value ->> 5
+  FROM json_each(:rows) WHERE beat.id = value ->> 0;
+
+-- name: wake_waiting
+-- As many waiting beats of a target as it has room for, the highest priority and then the oldest first.
+UPDATE beat SET wake_at = :now
+ WHERE id IN (SELECT id FROM beat
+               WHERE target_id = :target AND outcome = 'pending' AND reason IN ('at_capacity', 'already_running')
+               ORDER BY priority DESC, due_at, id LIMIT :room);
+
+-- name: add_runs
+INSERT INTO run (id, beat_id, schedule_id, attempt, status, node_id, claimed_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'running', :node, :now FROM json_each(:rows);
+
+-- name: finish_runs
+-- A run that is closed stays closed.
+UPDATE run SET status = value ->> 1, started_at = value ->> 2, finished_at = value ->> 3, code = value ->> 4,
+               error = value ->> 5, response = value ->> 6, summary = value ->> 7, usage = value ->> 8,
+               session = value ->> 9, log = value ->> 10
+  FROM json_each(:rows)
+ WHERE run.id = value ->> 0 AND run.status = 'running';
+
+-- name: open_runs
+SELECT json_group_array(json_array(run.id, run.beat_id, run.schedule_id, run.attempt, beat.target_id, beat.source,
+                                   beat.due_at, beat.dedup_id))
+  FROM run JOIN beat ON beat.id = run.beat_id WHERE run.status = 'running' AND run.id IN (SELECT value FROM json_each(:rows));
+
+-- name: orphaned_runs
+SELECT json_group_array(id) FROM run WHERE status = 'running' AND node_id <> :node;
+
+-- name: start_paced
+-- An interval stands still while it runs: its next time is decided by the finish.
+UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = running + 1, tail_id = NULL,
+                    last_started_at = :now, settled_until = max(settled_until, value ->> 1)
+  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+
+-- name: count_schedules
+UPDATE schedule SET running = running + (value ->> 1), waiting = waiting + (value ->> 2),
+                    last_started_at = coalesce(:started, last_started_at)
+  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+
+-- name: change_schedules
+UPDATE schedule
+   SET next_run_at = value ->> 1, next_due_at = value ->> 2, next_source = value ->> 3, next_origin = value ->> 4,
+       next_trace = coalesce(value ->> 5, next_trace), wake_at = value ->> 6, anchor_at = value ->> 7, settled_until = value ->> 8,
+       is_new = value ->> 9, failures = value ->> 10, runs = value ->> 11, running = value ->> 12, waiting = value ->> 13,
+       tail_id = value ->> 14, tail = value ->> 15, last_started_at = coalesce(value ->> 16, last_started_at),
+       last_run_at = coalesce(value ->> 17, last_run_at), last_status = coalesce(value ->> 18, last_status),
+       last_error = CASE WHEN value ->> 18 IS NULL THEN last_error ELSE value ->> 19 END,
+       quarantine = value ->> 20
+  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+
+-- name: move_rooms
+UPDATE target SET running = running + (value ->> 1) FROM json_each(:rows) WHERE target.id = value ->> 0;
+
+-- name: end_one_shots
+UPDATE hint SET ended_at = :now, ended_by = 'consumed'
+  FROM json_each(:rows)
+ WHERE hint.schedule_id = value ->> 0 AND hint.at <= value ->> 1 AND hint.ended_at IS NULL;
+
+-- name: gaps
+SELECT json_group_array(json_array(from_at, until, reason))
+  FROM (SELECT * FROM gap WHERE until > :since ORDER BY from_at);
+
+-- name: last_ids
+SELECT (SELECT coalesce(max(id), 0) FROM beat), (SELECT coalesce(max(id), 0) FROM run);
+
+-- name: add_plans
+INSERT OR IGNORE INTO plan (text) SELECT value FROM json_each(:rows);
+
+-- name: known_plans
+SELECT json_group_array(json_array(plan.text, plan.id)) FROM json_each(:rows) JOIN plan ON plan.text = value;
+
+-- name: targets
+SELECT json_group_array(json_array(id, name, kind, spec, origin, max_concurrent))
+  FROM target WHERE removed_at IS NULL;
+
+-- name: add_targets
+INSERT INTO target (name, kind, spec, origin, max_concurrent)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:rows) WHERE true
+    ON CONFLICT (name) DO UPDATE
+   SET kind = excluded.kind, spec = excluded.spec, origin = excluded.origin, max_concurrent = excluded.max_concurrent,
+       revision = revision + 1, removed_at = NULL;
+
+-- name: ids_of_targets
+SELECT json_group_array(json_array(target.name, target.id)) FROM json_each(:rows) JOIN target ON target.name = value;
+
+-- name: change_targets
+UPDATE target SET kind = value ->> 2, spec = value ->> 3, origin = value ->> 4, max_concurrent = value ->> 5,
+                  revision = revision + 1
+  FROM json_each(:rows) WHERE target.id = value ->> 0;
+
+-- name: remove_targets
+UPDATE target SET removed_at = :now FROM json_each(:rows) WHERE target.id = value;
+
+-- name: schedules_of
+SELECT json_group_array(json_array(id, target_id, name, kind, plan_id, brief, origin, enabled))
+  FROM schedule WHERE removed_at IS NULL AND target_id IN (SELECT value FROM json_each(:rows));
+
+-- name: add_schedules
+-- A removed schedule of the same name comes back with its history; the mark keeps its past from firing again.
+INSERT INTO schedule (target_id, name, kind, plan_id, brief, origin, enabled, next_run_at, next_due_at, next_source,
+                      next_origin, next_trace, wake_at, created_at, anchor_at, settled_until)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+       value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, :now, :now, :now
+  FROM json_each(:rows) WHERE true
+    ON CONFLICT (target_id, name) DO UPDATE
+   SET kind = excluded.kind, plan_id = excluded.plan_id, brief = excluded.brief, origin = excluded.origin,
+       enabled = excluded.enabled, next_run_at = excluded.next_run_at, next_due_at = excluded.next_due_at,
+       next_source = excluded.next_source, next_origin = excluded.next_origin, next_trace = excluded.next_trace,
+       wake_at = excluded.wake_at, anchor_at = :now, settled_until = :now, is_new = 1, failures = 0, runs = 0,
+       arm = arm + 1, revision = revision + 1, quarantine = NULL, removed_at = NULL;
+
+-- name: edit_schedules
+UPDATE schedule
+   SET kind = value ->> 3, plan_id = value ->> 4, brief = value ->> 5, origin = value ->> 6, enabled = value ->> 7,
+       next_run_at = value ->> 8, next_due_at = value ->> 9, next_source = value ->> 10, next_origin = value ->> 11,
+       next_trace = value ->> 12, wake_at = value ->> 13, settled_until = :now, revision = revision + 1,
+       quarantine = NULL
+  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+
+-- name: remove_schedules
+UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, wake_at = NULL
+  FROM json_each(:rows) WHERE schedule.id = value;
+
+-- name: join_node
+INSERT INTO node (host, pid, version, started_at, seen_at)
+VALUES (:host, :pid, :version, :now, :now);
+
+-- name: node_number
+SELECT max(id) FROM node;
+
+-- name: last_sign
+-- When anything was last known to live: what came after it and before now is the gap.
+SELECT max(coalesce(stopped_at, seen_at)) FROM node;
+
+-- name: renew_node
+UPDATE node SET seen_at = :now WHERE id = :node;
+
+-- name: leave_node
+UPDATE node SET seen_at = :now, stopped_at = :now WHERE id = :node;
+
+-- name: add_gap
+INSERT INTO gap (from_at, until, reason) VALUES (:from_at, :until, :reason);
+
+-- name: oldest_wake
+SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
+
+-- name: pull_back
+-- The clock was put back: marks and anchors that lie in the future come back to now. What really started
+-- stays blocked by its dedup id.
+UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), wake_at = :now,
+                    next_run_at = NULL, next_due_at = NULL
+ WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND running = 0 AND waiting = 0;

@@ -1,0 +1,113 @@
+"""The SQLite store: one file, one writing connection in one thread, readers that never block it."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.base import Transaction
+from herdbeat.store.ledger import SqliteLedger
+from herdbeat.store.queries import migrations
+from herdbeat.store.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteSession:
+    """The writer's side of the database: opened, used and closed in the writer's own thread."""
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        self._path = path
+        self._synchronous = synchronous
+
+    def open(self) -> None:
+        try:
+            # Statements are kept prepared: there are few, and they are asked thousands of times a second.
+            self._connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._connection.execute("PRAGMA busy_timeout = 2000")
+            _migrate(self._connection, self._path)
+            self._ledger = SqliteLedger(self._connection)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
+
+    def begin(self) -> None:
+        self._say("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self._say("COMMIT")
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def attempt(self, work: Callable[[Transaction], T]) -> T:
+        self._connection.execute("SAVEPOINT attempt")
+        try:
+            result = work(self._ledger)
+        except BaseException:
+            self._connection.execute("ROLLBACK TO attempt")
+            self._connection.execute("RELEASE attempt")
+            raise
+        self._connection.execute("RELEASE attempt")
+        return result
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _say(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
+
+
+class SqliteStore:
+    """A store in one file. Writes are durable when they return; reads go their own way."""
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        self.path = path
+        self._writer = Writer[Transaction](SqliteSession(path, synchronous=synchronous), name="herdbeat-writer")
+
+    def open(self) -> None:
+        """Raises StoreUnavailable if the file cannot be opened, is no database, or is newer than this program."""
+        self._path_folder().mkdir(parents=True, exist_ok=True)
+        self._writer.start()
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return await self._writer.write(work)
+
+    def write_now(self, work: Callable[[Transaction], T]) -> T:
+        return self._writer.write_now(work)
+
+    def close(self) -> None:
+        self._writer.stop()
+
+    def _path_folder(self) -> Path:
+        return self.path.parent
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    (have,) = connection.execute("PRAGMA user_version").fetchone()
+    newest = migrations()[-1][0]
+    if have > newest:
+        raise StoreUnavailable(
+            f"{path} was written by a newer herdbeat (schema {have}; this one knows {newest}).",
+            hint="Use that version, or restore a backup made by this one.",
+        )
+    for number, text in migrations():
+        if number > have:
+            connection.executescript(f"BEGIN; {text} PRAGMA user_version = {number}; COMMIT;")
+
+
+def _mend(error: sqlite3.Error) -> str:
+    said = str(error)
+    if "not a database" in said or "malformed" in said:
+        return "Keep the file, and restore a backup: herdbeat never starts empty over a damaged ledger."
+    if "locked" in said:
+        return "Another program holds the file. herdbeat tries again."
+    if "full" in said:
+        return "Make room on the disk. herdbeat tries again."
+    return "Look at the file and its folder."

@@ -1,0 +1,36 @@
+"""How the SQLite store speaks: a named statement, its rows as one JSON array, its answer as one JSON array."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from herdbeat.store.queries import queries
+
+dump = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class Statements:
+    """One connection and the statements it knows."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._sql: Mapping[str, str] = queries("sqlite")
+
+    def ask(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
+        """The answer to a question; `rows` are what it asks about."""
+        (answer,) = self._connection.execute(self._sql[name], {"rows": dump(list(rows)), **values}).fetchone()
+        return json.loads(answer)
+
+    def ask_one(self, name: str, **values: object) -> Any:
+        """The only row of an answer that is not JSON."""
+        return self._connection.execute(self._sql[name], values).fetchone()
+
+    def tell(self, name: str, rows: Sequence[object], **values: object) -> int:
+        """Write a batch; how many rows it touched. Nothing to write costs nothing."""
+        if not rows:
+            return 0
+        return self._connection.execute(self._sql[name], {"rows": dump(rows), **values}).rowcount
+
+    def do(self, name: str, **values: object) -> None:
+        self._connection.execute(self._sql[name], values)

@@ -1,0 +1,127 @@
+"""One thread, one writing connection, group commit: what queued up while the last commit ran goes into the next one."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+
+
+class Session(Protocol[C_co]):
+    """How the writer talks to its database. Opened, used and closed in the writer's own thread."""
+
+    def open(self) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def attempt(self, work: Callable[[C_co], T]) -> T:
+        """Run one piece of work; if it raises, undo it alone and let the error through."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class _Order(Generic[C]):
+    """One piece of work and the promise of its result."""
+
+    __slots__ = ("future", "work")
+
+    def __init__(self, work: Callable[[C], object]) -> None:
+        self.work = work
+        self.future: Future[object] = Future()
+
+
+class Writer(Generic[C]):
+    """Runs work in order, each group in one transaction. A result is handed out only after its commit."""
+
+    def __init__(self, session: Session[C], *, name: str) -> None:
+        self._session = session
+        self._orders: SimpleQueue[_Order[C] | None] = SimpleQueue()
+        self._opened: Future[None] = Future()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Open the database; what goes wrong there is raised here."""
+        self._thread.start()
+        self._opened.result()
+
+    async def write(self, work: Callable[[C], T]) -> T:
+        """Do the work in the next group; returns once it is durable."""
+        order = _Order[C](work)
+        self._orders.put(order)
+        return await asyncio.wrap_future(order.future)  # type: ignore[arg-type]
+
+    def write_now(self, work: Callable[[C], T]) -> T:
+        """The same for callers without an event loop."""
+        order = _Order[C](work)
+        self._orders.put(order)
+        return order.future.result()  # type: ignore[return-value]
+
+    def stop(self) -> None:
+        """Finish what was ordered, then close."""
+        self._orders.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            self._session.open()
+        except BaseException as error:  # noqa: BLE001 - the caller of start() must see it, whatever it is
+            self._opened.set_exception(error)
+            return
+        self._opened.set_result(None)
+        while group := self._next_group():
+            self._commit_group(group)
+        self._session.close()
+
+    def _next_group(self) -> list[_Order[C]]:
+        """Wait for one order, then take all that are there. Empty means stop."""
+        first = self._orders.get()
+        group = [first] if first else []
+        while first:
+            try:
+                order = self._orders.get_nowait()
+            except Empty:
+                break
+            if order is None:
+                self._orders.put(None)
+                break
+            group.append(order)
+        return group
+
+    def _commit_group(self, group: list[_Order[C]]) -> None:
+        try:
+            self._session.begin()
+            results = [self._attempt(order) for order in group]
+            self._session.commit()
+        except Exception as error:  # noqa: BLE001 - nobody's work is durable: everybody hears why
+            self._session.rollback()
+            for order in group:
+                order.future.set_exception(error)
+            return
+        for order, result in zip(group, results, strict=True):
+            if isinstance(result, _Failed):
+                order.future.set_exception(result.error)
+            else:
+                order.future.set_result(result)
+
+    def _attempt(self, order: _Order[C]) -> object:
+        try:
+            return self._session.attempt(order.work)
+        except Exception as error:  # noqa: BLE001 - one bad order must not take its neighbours with it
+            return _Failed(error)
+
+
+class _Failed:
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error

@@ -1,0 +1,223 @@
+"""The real engine on a clock that is moved by hand: what happens in a year is seen in a second."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.decision import Source
+from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.records import BeatRecord
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
+from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.durations import parse_duration
+from herdbeat.moments import parse_moment
+from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.loop import Loop, Settings
+from herdbeat.store.base import FinishedRun, Standing
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.testing.clock import FakeClock
+from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.delay import Delay
+from herdbeat.triggers.interval import Interval
+
+MONDAY = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
+"""Where the clock of a new herd stands."""
+
+Script = Callable[[Claim], Awaitable[Outcome]]
+
+
+class ScriptedRunner:
+    """Does what it was told: fails so many times, takes so long, or waits until it is let go."""
+
+    def __init__(self, *, fails: int = 0, takes: timedelta = timedelta(0), holds: bool = False) -> None:
+        self.runs: list[Claim] = []
+        self._fails = fails
+        self._takes = takes
+        self._let_go = asyncio.Event()
+        if not holds:
+            self._let_go.set()
+
+    @property
+    def is_held(self) -> bool:
+        return not self._let_go.is_set()
+
+    def let_go(self) -> None:
+        self._let_go.set()
+
+    async def __call__(self, claim: Claim, clock: FakeClock) -> Outcome:
+        self.runs.append(claim)
+        await self._let_go.wait()
+        clock.advance(self._takes)
+        if self._fails > 0:
+            self._fails -= 1
+            return Outcome(status=RunStatus.FAILED, error="it was told to fail")
+        return Outcome(status=RunStatus.SUCCEEDED)
+
+
+class Herd:
+    """A few schedules, the real scheduler and store, and a clock that moves when it is told to."""
+
+    def __init__(self, store: SqliteStore, clock: FakeClock, tasks: asyncio.TaskGroup, settings: Settings) -> None:
+        self.store = store
+        self.clock = clock
+        self._tasks = tasks
+        self._runners: dict[str, ScriptedRunner] = {}
+        self._schedules: dict[str, Schedule] = {}
+        self._targets: dict[str, Target] = {}
+        self._loop = Loop(store, clock, self._perform, settings)
+        self._is_applied = True
+        self._recording = tasks.create_task(self._loop.recorder.run(), name="recorder")
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def schedule(
+        self,
+        label: str,
+        *,
+        every: str | None = None,
+        cron: str | None = None,
+        at: str | None = None,
+        zone: str = "UTC",
+        runner: ScriptedRunner | None = None,
+        max_concurrent: int = 1,
+        **policies: Any,
+    ) -> None:
+        """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies."""
+        target, _, name = label.partition("/")
+        trigger = _trigger(every, cron, at, zone)
+        defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=_catchup(trigger))
+        schedule = Schedule(
+            target=target, name=name or DEFAULT_NAME, trigger=trigger, policies=replace(defaults, **policies)
+        )
+        self._schedules[schedule.id] = schedule
+        self._targets[target] = Target(name=target, spec=CallableSpec(call="herd:run"), max_concurrent=max_concurrent)
+        self._runners[schedule.id] = runner or ScriptedRunner()
+        self._is_applied = False
+
+    async def tick(self) -> None:
+        """Let everything happen that is due now, and everything that follows from it at once."""
+        self._apply()
+        while True:
+            claimed = await self._loop.turn(self._tasks)
+            await self.settle()
+            wake_at = self.store.write_now(lambda tx: tx.next_wake())
+            if not claimed.claims and (wake_at is None or wake_at > self.now):
+                return
+
+    async def advance(self, by: timedelta) -> None:
+        """Move the clock, stopping at everything that comes due on the way."""
+        end = self.now + by
+        while True:
+            await self.tick()
+            wake_at = self.store.write_now(lambda tx: tx.next_wake())
+            if wake_at is None or wake_at > end:
+                break
+            self.clock.advance(max(wake_at - self.now, timedelta(0)))
+        self.clock.advance(max(end - self.now, timedelta(0)))
+        await self.tick()
+
+    def next_run(self, label: str) -> datetime | None:
+        return self.standing(label).next_run_at
+
+    def why(self, label: str) -> Source | None:
+        return self.standing(label).next_source
+
+    def beats(self, label: str) -> list[BeatRecord]:
+        """What the ledger says of its instants, oldest first."""
+        target, _, name = label.partition("/")
+        reader = SqliteReader(self.store.path)
+        try:
+            return reader.beats(Filter(target=target, name=name or DEFAULT_NAME, limit=10_000))[::-1]
+        finally:
+            reader.close()
+
+    def fates(self, label: str) -> list[tuple[str, str, int]]:
+        """The same in short: outcome, reason and how many instants."""
+        return [(beat.outcome, beat.reason, beat.count) for beat in self.beats(label)]
+
+    def standing(self, label: str) -> Standing:
+        self._apply()
+        schedule = self._schedules[label if "/" in label else f"{label}/{DEFAULT_NAME}"]
+        number, _ = self.store.write_now(
+            lambda tx: tx.schedules_of([tx.targets()[schedule.target][0]])[
+                tx.targets()[schedule.target][0], schedule.name
+            ]
+        )
+        return self.store.write_now(lambda tx: tx.schedules([number]))[number]
+
+    async def settle(self) -> None:
+        """Until every run that is not held has ended and is written down."""
+        while free := [each.task for each in self._loop.running.values() if not self._is_held(each.claim)]:
+            await asyncio.wait(free)
+        await self._loop.recorder.drained()
+
+    def _is_held(self, claim: Claim) -> bool:
+        return self._runners[claim.label].is_held
+
+    async def _perform(self, claim: Claim) -> FinishedRun:
+        started_at = self.now
+        outcome = await self._runners[claim.label](claim, self.clock)
+        return FinishedRun(claim.run_id, started_at, outcome)
+
+    def _apply(self) -> None:
+        """What was scheduled since the last time, all at once, as a file would be."""
+        if self._is_applied:
+            return
+        fleet = Fleet(
+            name="herd",
+            zone=ZoneInfo("UTC"),
+            targets=tuple(self._targets.values()),
+            schedules=tuple(self._schedules.values()),
+            store="",
+            server=Server(),
+        )
+        self.store.write_now(lambda tx: arrange(tx, fleet, self.now))
+        self._is_applied = True
+
+    def close(self) -> None:
+        for runner in self._runners.values():
+            runner.let_go()
+        self._recording.cancel()
+
+
+@asynccontextmanager
+async def open_herd(folder: Path, now: datetime = MONDAY, settings: Settings | None = None) -> AsyncIterator[Herd]:
+    """A herd on a store in that folder; opened again there, it goes on where it was."""
+    store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
+    store.open()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            # A clock that is moved by hand is silent for hours, and nobody has slept.
+            patient = replace(settings or Settings(node_id=1), lease=timedelta(days=36_500))
+            herd = Herd(store, FakeClock(now), tasks, patient)
+            try:
+                yield herd
+            finally:
+                herd.close()
+    finally:
+        store.close()
+
+
+def _trigger(every: str | None, cron: str | None, at: str | None, zone: str) -> Trigger:
+    if every is not None:
+        return Interval(parse_duration(every))
+    if cron is not None:
+        return Cron.parse(cron, ZoneInfo(zone))
+    assert at is not None, "a schedule of a herd has every, cron or at"
+    return Delay(parse_moment(at))
+
+
+def _catchup(trigger: Trigger) -> Catchup:
+    return Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE

@@ -1,0 +1,89 @@
+"""Jobs, small programs and ways to wait for them, for the tests of this room."""
+
+import asyncio
+import os
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.decision import Source
+from herdbeat.domain.plan import Plan
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.target import CallableSpec, CommandSpec, Target, TargetSpec
+from herdbeat.runners.base import Job
+from herdbeat.triggers.cron import Cron
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+NUMBERS = count(1)
+PLAN = Plan(
+    trigger=Cron.parse("0 * * * *", ZoneInfo("UTC")),
+    policies=Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),
+)
+
+
+def job(spec: TargetSpec, prompt: str = "", run_id: int | None = None) -> Job:
+    number = next(NUMBERS) if run_id is None else run_id
+    claim = Claim(
+        run_id=number,
+        beat_id=number,
+        schedule_id=1,
+        target_id=1,
+        label="scribe/hourly",
+        dedup_id="cron:2026-03-02T12:00:00Z",
+        due_at=NOON,
+        source=Source.BASELINE_CRON,
+        attempt=1,
+        revision=1,
+        plan=PLAN,
+    )
+    return Job(
+        claim=claim,
+        target=Target(name="scribe", spec=spec),
+        prompt=prompt,
+        deadline=NOON + timedelta(hours=1),
+        variables={"title": "a title"},
+        fence=7,
+    )
+
+
+def program(*argv: str, folder: str = "/", env: tuple[str, ...] = ()) -> CommandSpec:
+    return CommandSpec(command=argv, working_directory=folder, env=env)
+
+
+def shell(script: str) -> CommandSpec:
+    return program("/bin/sh", "-c", script)
+
+
+def function(name: str) -> CallableSpec:
+    return CallableSpec(call=name)
+
+
+def new_fifo(folder: Path) -> Path:
+    path = folder / f"fifo{next(NUMBERS)}"
+    os.mkfifo(path)
+    return path
+
+
+async def told(fifo: Path) -> str:
+    """What a program writes into the fifo, as soon as it does."""
+    return await asyncio.to_thread(fifo.read_text)
+
+
+class Doomed:
+    """A process that is going to end: its number is taken while it lives, so that no other can be mistaken for it."""
+
+    def __init__(self, pid: int) -> None:
+        self._descriptor = os.pidfd_open(pid)
+
+    async def gone(self, within: float = 20) -> None:
+        """Return once it has ended; TimeoutError if it does not."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._descriptor, ended.set)
+        try:
+            async with asyncio.timeout(within):
+                await ended.wait()
+        finally:
+            loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)

@@ -1,0 +1,25 @@
+"""What a child is told, and what beats what."""
+
+from tests.runners.build import job, program
+
+from herdbeat.runners.environment import child_environment, missing
+
+
+def test_what_the_target_sets_beats_ours_and_who_it_runs_for_beats_both() -> None:
+    ours = {"HOME": "/root", "LANG": "C", "LC_ALL": "C", "AWS_SECRET": "x", "HERDBEAT_RUN": "of a node around us"}
+    values = {"LANG": "de_DE.UTF-8", "COLOR": "no", "HERDBEAT_BEAT": "forged"}
+
+    seen = child_environment(ours, (), values, job(program("true"), run_id=33), "node")
+
+    assert {name: value for name, value in seen.items() if not name.startswith("HERDBEAT_")} == {
+        "HOME": "/root",
+        "LANG": "de_DE.UTF-8",
+        "LC_ALL": "C",
+        "COLOR": "no",
+    }
+    assert seen["HERDBEAT_RUN"] == "0011"
+    assert seen["HERDBEAT_BEAT"] == "scribe/hourly:cron:2026-03-02T12:00:00Z"
+
+
+def test_names_that_we_do_not_have_are_known() -> None:
+    assert list(missing({"A": "1"}, ("A", "B"))) == ["B"]

@@ -1,0 +1,53 @@
+"""What is wrong with `module:function`, in words."""
+
+from pathlib import Path
+
+import pytest
+from tests.runners import sample
+
+from herdbeat.errors import RunnerError
+from herdbeat.runners.functions import find
+
+HERE = "tests.runners.sample"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tidy", '"tidy" does not name a function.'),
+        ("myapp:", '"myapp:" does not name a function.'),
+        ("no_such_module:tidy", 'There is no module "no_such_module".'),
+        (f"{HERE}.deeper:tidy", f'There is no module "{HERE}.deeper".'),
+        (f"{HERE}:tidy", f'The module "{HERE}" has no "tidy".'),
+        (f"{HERE}:GREETER.tidy", f'The module "{HERE}" has no "GREETER.tidy".'),
+        (f"{HERE}:NUMBER", f'"{HERE}:NUMBER" is a int, not a function.'),
+        (f"{HERE}:with_two", f'"{HERE}:with_two" wants 2 arguments; it gets none, or one: the run.'),
+        (f"{HERE}:with_keyword", f'"{HERE}:with_keyword" wants its arguments by name; it gets one, unnamed: the run.'),
+    ],
+)
+def test_what_is_missing_is_named(name: str, message: str) -> None:
+    with pytest.raises(RunnerError) as raised:
+        find(name)
+
+    assert raised.value.message == message
+    assert raised.value.permanent
+    assert raised.value.hint.startswith("Correct call")
+
+
+def test_a_module_that_lacks_something_itself_says_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lacks_something.py").write_text("import no_such_library\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+        find("lacks_something:tidy")
+
+
+def test_a_function_is_known_by_how_it_wants_to_be_called() -> None:
+    plain, asynchronous = find(f"{HERE}:nothing"), find(f"{HERE}:about_async")
+
+    assert (plain.call, plain.is_async, plain.takes_run) == (sample.nothing, False, False)
+    assert (asynchronous.call, asynchronous.is_async, asynchronous.takes_run) == (sample.about_async, True, True)
+
+
+def test_a_function_written_in_c_is_called_with_nothing() -> None:
+    assert not find("time:monotonic").takes_run

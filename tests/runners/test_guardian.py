@@ -1,0 +1,222 @@
+"""A node that is killed takes its children with it, and nothing else."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.runners.build import NOON, Doomed, job, new_fifo, shell, told
+
+from herdbeat.domain.run import Outcome
+from herdbeat.runners.command import CommandRunner
+from herdbeat.runners.guardian import Guardian
+from herdbeat.runners.processes import Process, is_alive, start_of
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.testing.clock import FakeClock
+
+ROOT = Path(__file__).parents[2]
+
+
+@asynccontextmanager
+async def node_that_runs(state_dir: Path, script: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    argv = (sys.executable, "-m", "tests.runners.node", str(state_dir), script)
+    node = await asyncio.create_subprocess_exec(*argv, cwd=ROOT)
+    try:
+        yield node
+    finally:
+        if node.returncode is None:
+            node.kill()
+        await node.wait()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo $$ > {fifo}; exec sleep 600",
+        "trap '' TERM; sleep 600 & echo $$ $! > {fifo}; wait; sleep 600",
+        "setsid sleep 600 & echo $$ $! > {fifo}; wait",
+        "(sleep 600 & echo $! > {fifo}) & wait; sleep 600",
+    ],
+    ids=["plain", "ignores TERM", "in a session of its own", "orphaned in the group"],
+)
+async def test_children_of_a_killed_node_do_not_live_on(tmp_path: Path, script: str) -> None:
+    fifo = new_fifo(tmp_path)
+    async with node_that_runs(tmp_path / "state", script.format(fifo=fifo)) as node:
+        children = [Doomed(int(pid)) for pid in (await told(fifo)).split()]
+
+        node.kill()
+
+        for child in children:
+            await child.gone()
+
+
+async def test_a_process_that_a_function_forked_does_not_hide_the_nodes_end(tmp_path: Path) -> None:
+    fifo = new_fifo(tmp_path)
+    async with node_that_runs(tmp_path / "state", f"echo $$ HOLDER > {fifo}; exec sleep 600") as node:
+        child, holder = map(int, (await told(fifo)).split())
+        doomed = Doomed(child)
+
+        node.kill()
+
+        await doomed.gone()
+        os.kill(holder, signal.SIGKILL)
+
+
+async def test_signals_for_the_whole_terminal_do_not_end_the_guardian(tmp_path: Path) -> None:
+    guardian = Guardian(tmp_path)
+    guardian.expect("0007")
+    guardian.renew(timedelta(hours=1))
+    pid = guardian.pid
+    assert pid is not None
+    await until(lambda: _ignores(pid, signal.SIGTERM))
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(pid, number)
+    guardian.forget("0007")
+
+    assert guardian.pid == pid
+    assert os.getsid(pid) == pid
+    guardian.close()
+
+
+async def test_a_guardian_that_was_killed_is_replaced_and_told_everything(
+    settings: RunnerSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    guardian, fifo = Guardian(settings.state_dir), new_fifo(tmp_path)
+    runner = CommandRunner(settings, guardian, FakeClock(NOON))
+    run = asyncio.create_task(runner.run(job(shell(f"echo $$ > {fifo}; exec sleep 600"))))
+    child, first = Doomed(int(await told(fifo))), guardian.pid
+    assert first is not None
+    lost = Doomed(first)
+    os.kill(first, signal.SIGKILL)
+    await lost.gone()
+
+    guardian.expect("another")
+    second = guardian.pid
+    guardian.close()  # as if the node had ended while its child was running
+
+    assert second != first
+    assert "guardian lost" in caplog.text
+    await child.gone()
+    assert (await run).error == "killed by SIGTERM"
+
+
+async def test_a_guardian_that_no_longer_listens_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    guardian = Guardian(tmp_path)
+    guardian.expect("0007")
+    first = guardian.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+
+    while guardian.pid == first:
+        guardian.expect("0007")
+
+    assert f"guardian lost pid={first} runs=1" in caplog.text
+    guardian.forget("0007")
+    guardian.close()
+
+
+async def test_a_guardian_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("herdbeat.runners.guardian.PATIENCE", 0.1)
+    guardian = Guardian(tmp_path)
+    guardian.expect("0007")
+    pid = guardian.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+
+    guardian.close()
+
+    assert start_of(pid) is None
+
+
+async def test_a_run_goes_on_where_no_guardian_can_be_had(
+    settings: RunnerSettings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    runner = CommandRunner(settings, Guardian(settings.state_dir), FakeClock(NOON))
+
+    outcome = await runner.run(job(shell("exit 3")))
+
+    assert outcome.code == 3
+    assert "no guardian error=" in caplog.text
+
+
+@pytest.mark.parametrize("is_renewed_first", [True, False])
+async def test_a_lease_that_is_not_renewed_ends_the_children(
+    settings: RunnerSettings, tmp_path: Path, is_renewed_first: bool
+) -> None:
+    guardian, fifo = Guardian(settings.state_dir), new_fifo(tmp_path)
+    runner = CommandRunner(settings, guardian, FakeClock(NOON))
+    if is_renewed_first:
+        guardian.renew(timedelta(milliseconds=300))  # before there is a child, and so before there is a guardian
+
+    run = asyncio.create_task(runner.run(job(shell(f"echo $$ > {fifo}; exec sleep 600"))))
+    await told(fifo)
+    if not is_renewed_first:
+        guardian.renew(timedelta(milliseconds=50))
+
+    outcome: Outcome = await run
+    assert outcome.error == "killed by SIGTERM"
+    guardian.close()
+
+
+def test_nothing_is_started_for_a_node_without_children(tmp_path: Path) -> None:
+    guardian = Guardian(tmp_path)
+
+    guardian.renew(timedelta(seconds=30))
+    guardian.close()
+
+    assert guardian.pid is None
+
+
+class Leftover:
+    """A process with the marks of a node that may or may not be alive."""
+
+    def __init__(self, node: str, run: str) -> None:
+        environment = {"HERDBEAT_NODE": node, "HERDBEAT_RUN": run}
+        self.process = subprocess.Popen(["/bin/sleep", "600"], env=environment)
+        self.identity = Process(self.process.pid, start_of(self.process.pid) or 0)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def test_leftovers_of_dead_nodes_are_ended_and_no_others(tmp_path: Path) -> None:
+    guardian = Guardian(tmp_path)
+    state = guardian.node.split(".", maxsplit=1)[0]
+    dead = f"{state}.{os.getpid()}.1"  # our number, but not our start: a predecessor with the same pid
+    ours = Leftover(dead, "0007")
+    finished = Leftover(dead, "0006")
+    living = Leftover(guardian.node, "0007")
+    foreign = Leftover(f"{'0' * 16}.{os.getpid()}.1", "0007")
+    odd = Leftover(f"{state}.made.up", "0007")
+
+    count = guardian.end_leftovers(frozenset({"0007"}))
+
+    spared = (finished, living, foreign, odd)
+    assert count == 1
+    assert [is_alive(each.identity) for each in (ours, *spared)] == [False, True, True, True, True]
+    assert guardian.end_leftovers() == 1  # without a list of runs, the finished one goes, too
+    assert [is_alive(each.identity) for each in spared] == [False, True, True, True]
+    for each in (ours, *spared):
+        each.close()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """For what the kernel shows but does not announce."""
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+def _ignores(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn"))
+    return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)

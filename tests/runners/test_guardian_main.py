@@ -1,0 +1,77 @@
+"""What the guardian makes of what it hears, without its process."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from herdbeat.runners.guardian_main import Watch
+from herdbeat.runners.processes import Process, is_alive, start_of, uptime
+
+NODE = "fedcba9876543210.1.1"
+
+
+@pytest.fixture
+def child() -> Iterator[Process]:
+    environment = {"HERDBEAT_NODE": NODE, "HERDBEAT_RUN": "0007"}
+    process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env=environment)
+    yield Process(process.pid, start_of(process.pid) or 0)
+    process.kill()
+    process.wait()
+
+
+def heard(words: str) -> Watch:
+    """All of it, cut in the middle of a word as a pipe may."""
+    watch = Watch(NODE)
+    middle = len(words) // 2
+    watch.hear(words[:middle].encode())
+    watch.hear(words[middle:].encode())
+    return watch
+
+
+def test_a_watched_group_is_ended(child: Process) -> None:
+    heard(f"expect 0008\nwatch 0008 {child.pid} {child.start}\n").end_all()
+
+    assert not is_alive(child)
+
+
+def test_a_number_that_was_used_again_is_never_hit(child: Process) -> None:
+    heard(f"expect 0008\nwatch 0008 {child.pid} {child.start - 1}\n").end_all()
+
+    assert is_alive(child)
+
+
+def test_a_child_that_was_expected_but_not_yet_announced_is_found_by_its_mark(child: Process) -> None:
+    heard("expect 0007\n").end_all()
+
+    assert not is_alive(child)
+
+
+def test_what_a_finished_run_has_left_behind_is_left_in_peace(child: Process) -> None:
+    heard(f"expect 0007\nwatch 0007 {child.pid} {child.start}\nforget 0007\n").end_all()
+
+    assert is_alive(child)
+
+
+def test_a_lease_lapses_unless_it_is_renewed() -> None:
+    assert heard("expect 0007\n").patience() is None
+    assert heard("lease 0\nexpect 0007\n").has_lapsed()
+    assert not heard(f"lease 0\nexpect 0007\nlease {uptime() + 3600}\n").has_lapsed()
+
+
+def test_what_is_started_after_the_lease_has_lapsed_is_ended_too(child: Process) -> None:
+    watch = heard("lease 0\nexpect 0008\n")
+    watch.end_all()
+    is_waiting = not watch.has_lapsed()
+
+    watch.hear(f"watch 0008 {child.pid} {child.start}\n".encode())
+
+    assert is_waiting
+    assert watch.has_lapsed()
+
+
+def test_patience_ends_with_the_lease() -> None:
+    patience = heard(f"lease {uptime() + 3600}\nexpect 0007\n").patience()
+
+    assert patience is not None
+    assert 3_590_000 < patience <= 3_600_001

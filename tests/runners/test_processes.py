@@ -1,0 +1,82 @@
+"""A process is its pid and its start together."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from herdbeat.runners.processes import Process, end, group_of, is_alive, marked, parent_of, send, send_group, start_of
+
+IGNORES_TERM = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.pause()"
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    environment = {"HERDBEAT_NODE": "0123.7.8", "HERDBEAT_RUN": "7f3k"}
+    process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env=environment)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def identity(process: subprocess.Popen[bytes]) -> Process:
+    start = start_of(process.pid)
+    assert start is not None
+    return Process(process.pid, start)
+
+
+def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes]) -> None:
+    known = identity(sleeper)
+
+    assert is_alive(known)
+    assert not is_alive(known._replace(start=known.start - 1))
+    assert parent_of(sleeper.pid) == os.getpid()
+    assert group_of(sleeper.pid) == sleeper.pid
+
+
+def test_one_that_has_ended_is_not_alive_even_before_it_is_reaped() -> None:
+    process = subprocess.Popen(["/bin/true"])
+    known = identity(process)
+
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    assert not is_alive(known)
+    process.wait()
+    assert start_of(process.pid) is None
+
+
+def test_a_number_that_was_used_again_is_never_hit(sleeper: subprocess.Popen[bytes]) -> None:
+    earlier = identity(sleeper)._replace(start=1)
+
+    send(earlier, signal.SIGKILL)
+    send_group(earlier, signal.SIGKILL)
+    count = end([earlier], 0)
+
+    assert count == 0
+    assert is_alive(identity(sleeper))
+
+
+def test_marks_are_found_by_the_beginning_of_the_nodes_name(sleeper: subprocess.Popen[bytes]) -> None:
+    found = [each for each in marked("0123") if each.process.pid == sleeper.pid]
+
+    assert [(each.process, each.node, each.run) for each in found] == [(identity(sleeper), "0123.7.8", "7f3k")]
+    assert not [each for each in marked("3.7.8") if each.process.pid == sleeper.pid]
+
+
+def test_an_obedient_process_ends_by_term(sleeper: subprocess.Popen[bytes]) -> None:
+    count = end([identity(sleeper)], 10)
+
+    assert (count, sleeper.wait()) == (1, -signal.SIGTERM)
+
+
+def test_one_that_does_not_obey_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", IGNORES_TERM], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        end([identity(process)], 0.1)
+
+        assert process.wait() == -signal.SIGKILL

@@ -1,0 +1,170 @@
+"""Claim x finish x crash x edit x clock, in any order: no beat is lost, and none is doubled."""
+
+import shutil
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_reasons, check_runs
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.policies import Catchup, OnInterrupt, Overlap, Policies, Retry
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.trigger import Trigger
+from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.finish import finish
+from herdbeat.scheduler.life import Identity, join
+from herdbeat.scheduler.room import Pacer
+from herdbeat.scheduler.turn import Node, claim
+from herdbeat.store.base import FinishedRun
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.interval import Interval
+
+UTC_ZONE = ZoneInfo("UTC")
+START = datetime(2026, 3, 2, 3, 0, 10, tzinfo=UTC)
+IDENTITY = Identity(host="here", pid=1, version="test")
+CRONS = {"report/hourly": "0 * * * *", "report/often": "*/10 * * * *", "other/cron": "*/7 * * * *"}
+
+waits = st.sampled_from([1, 20, 59, 60, 61, 300, 601, 3_599, 3_600, 7_201, 90_000]).map(lambda s: timedelta(seconds=s))
+endings = st.sampled_from([RunStatus.SUCCEEDED, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.TIMED_OUT])
+
+
+class Ledger(RuleBasedStateMachine):
+    """One node after the other on one store, driven transaction by transaction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.now = START
+        self.held: list[Claim] = []
+        self.started: list[tuple[str, str, int]] = []
+        self.policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.SKIP)
+        self.since = dict.fromkeys(CRONS, START)
+        self.store = SqliteStore(self.folder / "ledger.db", synchronous="OFF")
+        self.store.open()
+        self.join()
+        self.apply()
+
+    def join(self) -> None:
+        joined = self.store.write_now(lambda tx: join(tx, self.now, IDENTITY))
+        self.node = Node(joined.node_id, 100, Pacer(10), joined.gaps)
+
+    def apply(self) -> None:
+        fleet = Fleet(
+            name="machine",
+            zone=UTC_ZONE,
+            targets=tuple(Target(name=name, spec=CallableSpec(call="m:f")) for name in ("report", "other", "pace")),
+            schedules=(
+                *(self.schedule(label, Cron.parse(text, UTC_ZONE)) for label, text in CRONS.items()),
+                self.schedule("pace/five", Interval(timedelta(minutes=5))),
+            ),
+            store="",
+            server=Server(),
+        )
+        self.store.write_now(lambda tx: arrange(tx, fleet, self.now))
+
+    def schedule(self, label: str, trigger: Trigger) -> Schedule:
+        target, _, name = label.partition("/")
+        return Schedule(target=target, name=name, trigger=trigger, policies=self.policies)
+
+    @rule(by=waits)
+    def time_passes(self, by: timedelta) -> None:
+        self.now += by
+
+    @rule()
+    def turn(self) -> None:
+        claimed = self.store.write_now(lambda tx: claim(tx, self.now, self.node))
+        self.held += claimed.claims
+        self.started += [(each.label, each.dedup_id, each.attempt) for each in claimed.claims]
+
+    @precondition(lambda self: self.held)
+    @rule(place=st.integers(0, 50), status=endings)
+    def run_ends(self, place: int, status: RunStatus) -> None:
+        ended = self.held.pop(place % len(self.held))
+        done = FinishedRun(ended.run_id, self.now, Outcome(status=status, error="told to" if status.is_failure else ""))
+        finished = self.store.write_now(lambda tx: finish(tx, self.now, [done]))
+        assert not finished.lost
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def all_runs_end(self) -> None:
+        done = [FinishedRun(each.run_id, self.now, Outcome(status=RunStatus.SUCCEEDED)) for each in self.held]
+        self.held = []
+        self.store.write_now(lambda tx: finish(tx, self.now, done))
+
+    @rule(down=waits)
+    def crash_and_return(self, down: timedelta) -> None:
+        """kill -9: nothing is said, and another node comes later."""
+        lost, self.held = self.held, []
+        self.now += down
+        self.join()
+        late = [FinishedRun(each.run_id, self.now, Outcome(status=RunStatus.SUCCEEDED)) for each in lost]
+        finished = self.store.write_now(lambda tx: finish(tx, self.now, late))
+        assert sorted(finished.lost) == sorted(each.run_id for each in lost)  # a dead node changes nothing
+
+    @rule(
+        overlap=st.sampled_from(Overlap),
+        catchup=st.sampled_from(Catchup),
+        attempts=st.integers(1, 3),
+        on_interrupt=st.sampled_from(OnInterrupt),
+    )
+    def edit(self, overlap: Overlap, catchup: Catchup, attempts: int, on_interrupt: OnInterrupt) -> None:
+        changed = replace(
+            self.policies,
+            overlap=overlap,
+            catchup=catchup,
+            retry=Retry(attempts=attempts, wait=timedelta(minutes=1)),
+            on_interrupt=on_interrupt,
+        )
+        if changed == self.policies:
+            return
+        self.turn()  # what is due already belongs to the plan that made it due
+        self.policies = changed
+        self.apply()
+
+    @invariant()
+    def every_instant_is_accounted_for(self) -> None:
+        self.turn()
+        reader = SqliteReader(self.store.path)
+        try:
+            for label, expression in CRONS.items():
+                check_cron(reader, CronPromise(label, expression, self.since[label], self.now))
+                check_reasons(reader, label)
+            check_runs(reader)
+            self._nothing_is_stuck(reader)
+        finally:
+            reader.close()
+
+    def _nothing_is_stuck(self, reader: SqliteReader) -> None:
+        held = {each.run_id for each in self.held}
+        assert {run.id for run in all_runs(reader) if run.status is RunStatus.RUNNING} == held
+        for record in reader.schedules(Filter(limit=100)):
+            running = sum(each.label == f"{record.target}/{record.name}" for each in self.held)
+            assert record.running == running
+            is_at_it = (
+                record.running
+                or record.waiting
+                or any(beat.outcome == "pending" for beat in all_beats(reader, record.label))
+            )
+            assert is_at_it or record.next_run_at is not None, f"{record.label} is stuck"
+        assert len(set(self.started)) == len(self.started), "the same attempt was started twice"
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+
+Ledger.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestLedger = Ledger.TestCase

@@ -1,0 +1,48 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from herdbeat.errors import Conflict
+from herdbeat.store.lock import StateLock, holder_of
+
+
+def test_a_second_process_is_told_who_holds_the_state(tmp_path: Path) -> None:
+    with StateLock(tmp_path), pytest.raises(Conflict, match=f"pid {os.getpid()}"):
+        StateLock(tmp_path).acquire()
+
+
+def test_a_lock_that_was_released_can_be_taken_again(tmp_path: Path) -> None:
+    with StateLock(tmp_path):
+        assert holder_of(tmp_path) == os.getpid()
+
+    with StateLock(tmp_path):
+        pass
+    assert holder_of(tmp_path) is None
+
+
+def test_nobody_holds_a_folder_that_never_was_one(tmp_path: Path) -> None:
+    assert holder_of(tmp_path / "nothing") is None
+
+
+def test_a_process_that_was_killed_holds_nothing_any_more(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from herdbeat.store.lock import StateLock
+StateLock(Path({str(tmp_path)!r})).acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert holder_of(tmp_path) == other.pid
+
+        other.kill()
+        other.wait()
+
+    with StateLock(tmp_path):
+        assert holder_of(tmp_path) == os.getpid()
