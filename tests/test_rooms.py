@@ -9,7 +9,7 @@ import pytest
 import herdbeat
 
 SOURCE = Path(herdbeat.__file__).parent
-GROUND = ("codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
+GROUND = ("crashpoints", "codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
 """Floor 0, from left to right: each may use those to its left."""
 
 FLOORS = {
@@ -46,7 +46,10 @@ def imports_of(path: Path) -> Iterator[str]:
 def _named(node: ast.ImportFrom) -> Iterator[str]:
     """`from herdbeat import triggers` names the room herdbeat.triggers."""
     for alias in node.names:
-        yield f"herdbeat.{alias.name}" if node.module == "herdbeat" else str(node.module)
+        if node.module != "herdbeat":
+            yield str(node.module)
+        elif not alias.name.startswith("__"):
+            yield f"herdbeat.{alias.name}"
 
 
 def module_name(path: Path) -> str:

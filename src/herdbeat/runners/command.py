@@ -6,6 +6,7 @@ import signal
 from contextlib import closing
 
 from herdbeat.clock import Clock
+from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.ids import short_id
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, CommandSpec
@@ -63,6 +64,7 @@ class CommandRunner:
         environment = child_environment(self._settings.environ, spec.env, spec.env_values, job, self._guardian.node)
         try:
             child = spawn(invocation.argv, spec.working_directory, environment, has_stdin=bool(invocation.stdin))
+            pass_by(CrashPoint.AFTER_SPAWN)
         except (OSError, ValueError) as error:
             words.note(why := obstacle(error, invocation.argv, spec.working_directory, environment.get("PATH")))
             return Outcome(status=RunStatus.FAILED, error=why)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import Outcome, RunStatus
@@ -40,5 +41,6 @@ def join(tx: Transaction, now: datetime, identity: Identity) -> Joined:
 
 def sweep(tx: Transaction, now: datetime, node_id: int) -> Finished:
     """Runs of nodes that are gone end as interrupted: nobody's failure, and never stuck."""
+    pass_by(CrashPoint.DURING_SWEEP)
     cut_off = Outcome(status=RunStatus.INTERRUPTED, error="the node that ran it is gone")
     return finish(tx, now, [FinishedRun(run_id, None, cut_off) for run_id in tx.orphaned_runs(node_id)])

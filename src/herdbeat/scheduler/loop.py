@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import Outcome, RunStatus
@@ -93,8 +94,12 @@ class Loop:
             recording = tasks.create_task(self.recorder.run(), name="recorder")
             try:
                 await self._claim_until_stopped(tasks)
+                await self._until_idle()
             finally:
-                # Also when cancelled: what was cut off is written down before anybody leaves.
+                # When cancelled: runs are cut off here and not by the group, which would end the recorder with them,
+                # and they would stay open in the ledger until the next start.
+                for each in self.running.values():
+                    each.task.cancel()
                 await self._until_idle()
                 recording.cancel()
 
@@ -121,6 +126,7 @@ class Loop:
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s next look in %s", error, self._settings.check_interval)
             return Claimed()
+        pass_by(CrashPoint.AFTER_CLAIM)
         for schedule_id in claimed.cancel_schedules:
             self._cancel_schedule(schedule_id)
         for each in claimed.claims:
@@ -152,7 +158,11 @@ class Loop:
 
     async def _until_idle(self) -> None:
         while self.running:
-            await asyncio.wait([each.task for each in self.running.values()])
+            done, _ = await asyncio.wait([each.task for each in self.running.values()])
+            for run_id in [run_id for run_id, each in self.running.items() if each.task in done]:
+                # Cut off before its first step, it could not even say so itself.
+                del self.running[run_id]
+                self.recorder.add(FinishedRun(run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
         await self.recorder.drained()
 
     def _next_look(self, claimed: Claimed) -> datetime:

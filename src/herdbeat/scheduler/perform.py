@@ -5,6 +5,7 @@ import logging
 from typing import Protocol
 
 from herdbeat.clock import Clock
+from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.brief import Brief
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome, RunStatus
@@ -42,6 +43,7 @@ class Performer:
             job = self._job(claim)
             async with asyncio.timeout(timeout.total_seconds()):
                 outcome = await self._runner.run(job)
+            pass_by(CrashPoint.AFTER_RESPONSE)
         except TimeoutError:
             # A function in a thread cannot be stopped: its place stays taken until it really is over.
             await self._runner.ended(claim.run_id)

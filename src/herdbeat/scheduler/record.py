@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.errors import StoreUnavailable
 from herdbeat.scheduler.finish import Finished, finish
 from herdbeat.scheduler.timer import Timer
@@ -50,6 +51,7 @@ class Recorder:
 
     async def _write(self, group: list[FinishedRun]) -> None:
         now = self._timer.now()
+        pass_by(CrashPoint.BEFORE_FINISH)
         try:
             finished = await self._store.write(lambda tx: finish(tx, now, group))
         except StoreUnavailable as error:
@@ -57,6 +59,7 @@ class Recorder:
             return
         del self._ended[: len(group)]
         self._wait = FIRST_WAIT
+        pass_by(CrashPoint.AFTER_FINISH)
         self._on_finished(finished)
 
     async def _try_again(self, error: StoreUnavailable, now: datetime) -> None:

@@ -34,6 +34,7 @@ class Filter:
     outcome: BeatOutcome | None = None
     status: RunStatus | None = None
     run: int | None = None
+    beat: int | None = None
     since: datetime | None = None
     until: datetime | None = None
     before: int | None = None
@@ -76,6 +77,7 @@ class SqliteReader:
             name=wanted.name,
             status=wanted.status,
             run=wanted.run,
+            beat=wanted.beat,
             since=to_micros(wanted.since),
             before=wanted.before,
             limit=wanted.limit,

@@ -25,10 +25,11 @@ class SqliteSession:
         try:
             # Statements are kept prepared: there are few, and they are asked thousands of times a second.
             self._connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256)
+            _refuse_newer(self._connection, self._path)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             self._connection.execute("PRAGMA busy_timeout = 2000")
-            _migrate(self._connection, self._path)
+            _migrate(self._connection)
             self._ledger = SqliteLedger(self._connection)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
@@ -44,15 +45,24 @@ class SqliteSession:
             self._connection.execute("ROLLBACK")
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
-        self._connection.execute("SAVEPOINT attempt")
+        self._say("SAVEPOINT attempt")
         try:
             result = work(self._ledger)
-        except BaseException:
-            self._connection.execute("ROLLBACK TO attempt")
-            self._connection.execute("RELEASE attempt")
+        except sqlite3.Error as error:
+            if not isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+                # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
+                raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
+            self._undo()
             raise
-        self._connection.execute("RELEASE attempt")
+        except BaseException:
+            self._undo()
+            raise
+        self._say("RELEASE attempt")
         return result
+
+    def _undo(self) -> None:
+        self._say("ROLLBACK TO attempt")
+        self._say("RELEASE attempt")
 
     def close(self) -> None:
         self._connection.close()
@@ -89,17 +99,26 @@ class SqliteStore:
         return self.path.parent
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    (have,) = connection.execute("PRAGMA user_version").fetchone()
-    newest = migrations()[-1][0]
+def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    """Before anything is changed in a file that we may not understand."""
+    have, newest = _version(connection), migrations()[-1][0]
     if have > newest:
         raise StoreUnavailable(
             f"{path} was written by a newer herdbeat (schema {have}; this one knows {newest}).",
             hint="Use that version, or restore a backup made by this one.",
         )
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    have = _version(connection)
     for number, text in migrations():
         if number > have:
             connection.executescript(f"BEGIN; {text} PRAGMA user_version = {number}; COMMIT;")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _mend(error: sqlite3.Error) -> str:

@@ -7,6 +7,9 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
+from herdbeat.crashpoints import CrashPoint, pass_by
+from herdbeat.errors import StoreUnavailable
+
 T = TypeVar("T")
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
@@ -101,7 +104,9 @@ class Writer(Generic[C]):
         try:
             self._session.begin()
             results = [self._attempt(order) for order in group]
+            pass_by(CrashPoint.BEFORE_COMMIT)
             self._session.commit()
+            pass_by(CrashPoint.AFTER_COMMIT)
         except Exception as error:  # noqa: BLE001 - nobody's work is durable: everybody hears why
             self._session.rollback()
             for order in group:
@@ -116,6 +121,8 @@ class Writer(Generic[C]):
     def _attempt(self, order: _Order[C]) -> object:
         try:
             return self._session.attempt(order.work)
+        except StoreUnavailable:
+            raise  # the transaction is gone, and with it everybody's work
         except Exception as error:  # noqa: BLE001 - one bad order must not take its neighbours with it
             return _Failed(error)
 

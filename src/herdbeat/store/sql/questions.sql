@@ -27,6 +27,7 @@ SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run
    AND (:name IS NULL OR schedule.name = :name)
    AND (:status IS NULL OR run.status = :status)
    AND (:run IS NULL OR run.id = :run)
+   AND (:beat IS NULL OR run.beat_id = :beat)
    AND (:since IS NULL OR run.claimed_at >= :since)
    AND (:before IS NULL OR run.id < :before)
  ORDER BY run.id DESC

@@ -1,0 +1,112 @@
+"""A fleet whose target writes down, outside of herdbeat, every start it sees; and the process that serves it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from tests.oracle import CronPromise, all_runs, check_cron, check_interval, check_reasons, check_runs
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.store.micros import from_micros
+from herdbeat.store.reader import SqliteReader
+
+ROOT = Path(__file__).parents[2]
+FLEET = """\
+version: 1
+fleet: {{ name: faults }}
+timezone: UTC
+lease: 2s
+commands:
+  - name: ticker
+    command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
+    cron: "* * * * * *"
+  - name: pacer
+    command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
+    every: 1s
+{more}"""
+
+
+@dataclass(slots=True)
+class FaultyFleet:
+    """A folder with a fleet, and one node on it after the other."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def create(cls, folder: Path, more: str = "") -> "FaultyFleet":
+        text = FLEET.format(starts=folder / "starts", more=more)
+        (folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+        return cls(folder)
+
+    def start(self, crash_at: str = "") -> None:
+        """Return once the node is ready, or has ended before."""
+        environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
+        command = [sys.executable, "-m", "tests.faults.node_process", str(self.folder)]
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        self.process.stdout.readline()
+
+    def wait_for_end(self, seconds: float = 20) -> int:
+        assert self.process is not None
+        try:
+            return self.process.wait(seconds)
+        finally:
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        self.wait_for_end()
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.wait_for_end()
+
+    def wait_for_starts(self, more: int) -> None:
+        """Until the target has seen so many more starts: what we wait for, not how long it takes."""
+        wanted = len(self.starts()) + more
+        deadline = time.monotonic() + 30
+        while len(self.starts()) < wanted:
+            assert time.monotonic() < deadline, "the fleet starts nothing any more"
+            time.sleep(0.02)
+
+    def starts(self) -> list[str]:
+        path = self.folder / "starts"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def consult_the_oracle(self) -> None:
+        """After the last stop: nothing missing, nothing twice, nothing stuck."""
+        doubled = [start for start, count in Counter(self.starts()).items() if count > 1]
+        assert not doubled, f"the target saw {doubled[:3]} more than once"
+        reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")
+        try:
+            created, settled = self._marks(reader)
+            check_cron(reader, CronPromise("ticker", "* * * * * *", created, settled))
+            check_interval(reader, "pacer", timedelta(seconds=1))
+            check_runs(reader)
+            for label in ("ticker", "pacer"):
+                check_reasons(reader, label)
+            stuck = [run for run in all_runs(reader) if run.status is RunStatus.RUNNING]
+            assert not stuck, f"still running: {stuck}"
+            last = reader.last_node()
+            assert last is not None
+            assert last.stopped_at is not None
+            assert last.stopped_at - settled < timedelta(seconds=3), "the last seconds are not accounted for"
+        finally:
+            reader.close()
+
+    def _marks(self, reader: SqliteReader) -> tuple[datetime, datetime]:
+        row = reader._connection.execute(
+            "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
+            " WHERE target.name = 'ticker'"
+        ).fetchone()
+        return from_micros(row[0]), from_micros(row[1])

@@ -1,0 +1,33 @@
+"""A node as a real process, for faults: `python -m tests.faults.node_process FOLDER`. It serves until TERM."""
+
+import asyncio
+import os
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.config import load_fleet
+from herdbeat.errors import HerdbeatError, SchedulerShutdownError
+from herdbeat.serve import Ready, serve
+
+
+async def main(folder: Path) -> None:
+    fleet = load_fleet(folder / "herdbeat.yaml", environ=os.environ, system_zone=ZoneInfo("UTC"))
+    loop = asyncio.get_running_loop()
+
+    def on_ready(ready: Ready) -> None:
+        loop.add_signal_handler(signal.SIGTERM, ready.node.stop, timedelta(seconds=2))
+        print("ready", flush=True)
+
+    try:
+        await serve(fleet, environ=os.environ, on_ready=on_ready)
+    except SchedulerShutdownError as error:
+        print(error, flush=True)
+    except HerdbeatError as error:
+        sys.exit(f"{error} {error.hint}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,118 @@
+"""Days on which the machine, not the program, is at fault."""
+
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.faults.fleet import ROOT, FaultyFleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> FaultyFleet:
+    return FaultyFleet.create(tmp_path)
+
+
+def ledger(fleet: FaultyFleet) -> Path:
+    return fleet.folder / ".herdbeat" / "herdbeat.db"
+
+
+def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_says_that_it_slept(fleet: FaultyFleet) -> None:
+    fleet.start()
+    fleet.wait_for_starts(3)
+    assert fleet.process is not None
+    fleet.process.send_signal(signal.SIGSTOP)
+    time.sleep(4)  # what is tested is that time passes and nobody is there
+
+    fleet.process.send_signal(signal.SIGCONT)
+    fleet.wait_for_starts(3)
+    fleet.stop()
+
+    fleet.consult_the_oracle()
+    reasons = sqlite3.connect(ledger(fleet)).execute("SELECT DISTINCT reason FROM gap").fetchall()
+    assert ("slept",) in reasons
+
+
+def test_a_second_node_is_refused_with_the_pid_of_the_first(fleet: FaultyFleet) -> None:
+    fleet.start()
+    assert fleet.process is not None
+
+    second = subprocess.run(
+        [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert f"pid {fleet.process.pid}" in second.stderr
+    fleet.wait_for_starts(2)
+    fleet.stop()
+    fleet.consult_the_oracle()
+
+
+def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultyFleet) -> None:
+    fleet.start()
+    fleet.wait_for_starts(2)
+    other = sqlite3.connect(ledger(fleet), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    time.sleep(3)  # longer than the writer's own patience
+
+    other.execute("ROLLBACK")
+    other.close()
+    fleet.wait_for_starts(3)
+    fleet.stop()
+
+    fleet.consult_the_oracle()
+
+
+def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultyFleet) -> None:
+    fleet.start()
+    fleet.wait_for_starts(2)
+    assert fleet.process is not None
+    size = ledger(fleet).with_suffix(".db-wal").stat().st_size
+    resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    time.sleep(2)  # beats come due, and cannot be written
+
+    resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    fleet.wait_for_starts(3)
+    fleet.stop()
+
+    fleet.consult_the_oracle()
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (b"this is not a database, but it is somebody's file" * 100, "never starts empty"),
+        ("newer", "newer herdbeat"),
+    ],
+    ids=["garbage", "newer"],
+)
+def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
+    fleet: FaultyFleet, what: bytes | str, said: str
+) -> None:
+    path = ledger(fleet)
+    path.parent.mkdir()
+    if isinstance(what, bytes):
+        path.write_bytes(what)
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA user_version = 999")
+    before = path.read_bytes()
+
+    refused = subprocess.run(
+        [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert refused.returncode != 0
+    assert said in refused.stderr
+    assert path.read_bytes() == before

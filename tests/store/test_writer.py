@@ -1,0 +1,142 @@
+"""What a group commit promises, with a session that does what the test tells it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.writer import Writer
+
+T = TypeVar("T")
+
+
+class Tablet:
+    """What is carved is durable only after the commit."""
+
+    def __init__(self) -> None:
+        self.durable: list[str] = []
+        self.groups: list[int] = []
+        self._draft: list[str] = []
+        self.fails_to_commit = 0
+
+    def open(self) -> None: ...
+
+    def begin(self) -> None:
+        self._draft = []
+
+    def commit(self) -> None:
+        if self.fails_to_commit:
+            self.fails_to_commit -= 1
+            raise StoreUnavailable("the disk is full")
+        self.groups.append(len(self._draft))
+        self.durable += self._draft
+
+    def rollback(self) -> None:
+        self._draft = []
+
+    def attempt(self, work: Callable[["Tablet"], T]) -> T:
+        before = list(self._draft)
+        try:
+            return work(self)
+        except Exception:
+            self._draft = before
+            raise
+
+    def carve(self, word: str) -> str:
+        self._draft.append(word)
+        return word
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def tablet() -> Tablet:
+    return Tablet()
+
+
+@pytest.fixture
+def writer(tablet: Tablet) -> Writer[Tablet]:
+    return Writer[Tablet](tablet, name="test-writer")
+
+
+async def test_what_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    writer.start()
+
+    said = await writer.write(lambda tablet: tablet.carve("beat"))
+
+    assert said == "beat"
+    assert tablet.durable == ["beat"]
+    writer.stop()
+
+
+async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    def bad(tablet: Tablet) -> str:
+        tablet.carve("poison")
+        raise ValueError("poison")
+
+    writer.start()
+
+    results = await asyncio.gather(
+        writer.write(lambda tablet: tablet.carve("a")),
+        writer.write(bad),
+        writer.write(lambda tablet: tablet.carve("b")),
+        return_exceptions=True,
+    )
+
+    assert results[0] == "a"
+    assert isinstance(results[1], ValueError)
+    assert results[2] == "b"
+    assert tablet.durable == ["a", "b"]
+    writer.stop()
+
+
+async def test_a_commit_that_fails_fails_for_everybody_and_the_next_one_works(
+    tablet: Tablet, writer: Writer[Tablet]
+) -> None:
+    tablet.fails_to_commit = 1
+    writer.start()
+
+    with pytest.raises(StoreUnavailable):
+        await writer.write(lambda tablet: tablet.carve("lost"))
+
+    assert await writer.write(lambda tablet: tablet.carve("kept")) == "kept"
+    assert tablet.durable == ["kept"]
+    writer.stop()
+
+
+async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
+    tablet: Tablet, writer: Writer[Tablet]
+) -> None:
+    def broken(_: Tablet) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    writer.start()
+
+    results = await asyncio.gather(
+        writer.write(lambda tablet: tablet.carve("a")), writer.write(broken), return_exceptions=True
+    )
+
+    assert isinstance(results[1], StoreUnavailable)
+    assert tablet.durable == ([] if isinstance(results[0], StoreUnavailable) else ["a"])
+    writer.stop()
+
+
+def test_a_database_that_cannot_be_opened_is_told_at_the_start(tablet: Tablet) -> None:
+    class Closed(Tablet):
+        def open(self) -> None:
+            raise StoreUnavailable("no such disk")
+
+    with pytest.raises(StoreUnavailable, match="no such disk"):
+        Writer[Tablet](Closed(), name="closed").start()
+
+
+def test_orders_before_the_stop_are_still_carried_out(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    writer.start()
+    for number in range(20):
+        writer.write_now(lambda tablet, number=number: tablet.carve(str(number)))  # type: ignore[misc]
+
+    writer.stop()
+
+    assert len(tablet.durable) == 20
