@@ -3,11 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.decision import Source
-from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Catchup, Overlap, Retry
-from herdbeat.scheduler.loop import Settings
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
 MINUTE = timedelta(minutes=1)
@@ -128,9 +125,8 @@ async def test_cron_is_not_caught_up_and_an_interval_runs_once(tmp_path: Path) -
         herd.schedule("triage", every="5m")
         await herd.tick()
     back = TEN + 5 * HOUR + 30 * MINUTE
-    down = Gap(from_at=TEN, until=back, reason=MissedReason.SCHEDULER_DOWN)
 
-    async with open_herd(tmp_path, back, Settings(node_id=2, gaps=(down,))) as herd:
+    async with open_herd(tmp_path, back) as herd:
         herd.schedule("report", cron="0 * * * *")
         herd.schedule("triage", every="5m")
         await herd.tick()
@@ -146,9 +142,8 @@ async def test_catching_up_all_of_them_is_paced(tmp_path: Path) -> None:
         herd.schedule("report", cron="0 * * * *", catchup=Catchup.ALL, overlap=Overlap.QUEUE_ALL)
         await herd.tick()
     back = TEN + 5 * HOUR + 30 * MINUTE
-    down = Gap(from_at=TEN, until=back, reason=MissedReason.SCHEDULER_DOWN)
 
-    async with open_herd(tmp_path, back, Settings(node_id=2, gaps=(down,), catchup_rate=2.0)) as herd:
+    async with open_herd(tmp_path, back, catchup_rate=2.0) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 * * * *", catchup=Catchup.ALL, overlap=Overlap.QUEUE_ALL, runner=runner)
         await herd.tick()

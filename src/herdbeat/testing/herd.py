@@ -1,7 +1,7 @@
 """The real engine on a clock that is moved by hand: what happens in a year is seen in a second."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
 from herdbeat.moments import parse_moment
 from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.life import Identity, join
 from herdbeat.scheduler.loop import Loop, Settings
 from herdbeat.store.base import FinishedRun, Standing
 from herdbeat.store.reader import Filter, SqliteReader
@@ -33,7 +34,7 @@ from herdbeat.triggers.interval import Interval
 MONDAY = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 """Where the clock of a new herd stands."""
 
-Script = Callable[[Claim], Awaitable[Outcome]]
+_IDENTITY = Identity(host="herd", pid=0, version="test")
 
 
 class ScriptedRunner:
@@ -193,19 +194,24 @@ class Herd:
 
 
 @asynccontextmanager
-async def open_herd(folder: Path, now: datetime = MONDAY, settings: Settings | None = None) -> AsyncIterator[Herd]:
-    """A herd on a store in that folder; opened again there, it goes on where it was."""
+async def open_herd(folder: Path, now: datetime = MONDAY, *, catchup_rate: float = 10.0) -> AsyncIterator[Herd]:
+    """A herd on a store in that folder. Opened again there, it goes on where it was, and the time between is a gap."""
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
+    clock = FakeClock(now)
+    joined = await store.write(lambda tx: join(tx, now, _IDENTITY))
+    # A clock that is moved by hand is silent for hours, and nobody has slept: hence the long lease.
+    settings = Settings(
+        node_id=joined.node_id, gaps=joined.gaps, catchup_rate=catchup_rate, lease=timedelta(days=36_500)
+    )
     try:
         async with asyncio.TaskGroup() as tasks:
-            # A clock that is moved by hand is silent for hours, and nobody has slept.
-            patient = replace(settings or Settings(node_id=1), lease=timedelta(days=36_500))
-            herd = Herd(store, FakeClock(now), tasks, patient)
+            herd = Herd(store, clock, tasks, settings)
             try:
                 yield herd
             finally:
                 herd.close()
+        await store.write(lambda tx: tx.leave_node(joined.node_id, clock.now()))
     finally:
         store.close()
 
