@@ -1,0 +1,257 @@
+"""What every store promises. A store's own test file is the fixture and little more."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.decision import Source
+from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.trigger import Trigger
+from herdbeat.scheduler.arrange import arrange
+from herdbeat.store.base import ChangedBeat, Counted, FinishedRun, GrownBeat, NewBeat, NewRun, Standing, Transaction
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.interval import Interval
+
+NOW = datetime(2026, 3, 2, 3, 0, 0, 123_456, tzinfo=UTC)
+UTC_ZONE = ZoneInfo("UTC")
+FIVE_MINUTES = Interval(timedelta(minutes=5))
+HOURLY = Cron.parse("0 * * * *", UTC_ZONE)
+
+
+def a_fleet(**triggers: Trigger) -> Fleet:
+    """One target with room for two, and a schedule for each trigger."""
+    policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE)
+    return Fleet(
+        name="contract",
+        zone=UTC_ZONE,
+        targets=(Target(name="worker", spec=CallableSpec(call="m:f"), max_concurrent=2),),
+        schedules=tuple(
+            Schedule(target="worker", name=name, trigger=trigger, policies=policies)
+            for name, trigger in triggers.items()
+        ),
+        store="",
+        server=Server(),
+    )
+
+
+def a_beat(standing: Standing, dedup_id: str = "interval:1", outcome: BeatOutcome = BeatOutcome.RUNNING) -> NewBeat:
+    return NewBeat(
+        schedule_id=standing.id,
+        target_id=standing.target_id,
+        dedup_id=dedup_id,
+        due_at=NOW,
+        last_due_at=NOW,
+        number=1,
+        outcome=outcome,
+        reason="" if outcome is BeatOutcome.RUNNING else "at_capacity",
+        source=Source.BASELINE_INTERVAL,
+        created_at=NOW,
+    )
+
+
+@dataclass
+class Opened:
+    """A store with a fleet in it, and its schedules by name."""
+
+    store: SqliteStore
+
+    def schedule(self, name: str = "pace") -> Standing:
+        def find(tx: Transaction) -> Standing:
+            target_id, _ = tx.targets()["worker"]
+            number, _ = tx.schedules_of([target_id])[target_id, name]
+            return tx.schedules([number])[number]
+
+        return self.store.write_now(find)
+
+
+class StoreContract:
+    """Inherit it, and give it a fixture `store` that is open and empty."""
+
+    @pytest.fixture
+    def opened(self, store: SqliteStore) -> Opened:
+        store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES, hour=HOURLY), NOW))
+        return Opened(store)
+
+    def test_a_schedule_comes_back_as_it_was_written(self, opened: Opened) -> None:
+        standing = opened.schedule("hour")
+
+        assert standing.label == "worker/hour"
+        assert standing.plan.trigger == HOURLY
+        assert standing.next_run_at == datetime(2026, 3, 2, 4, 0, tzinfo=UTC)
+        assert (standing.anchor_at, standing.settled_until) == (NOW, NOW)  # to the microsecond
+        assert standing.is_new
+
+    def test_only_what_is_due_is_handed_out_oldest_first(self, opened: Opened) -> None:
+        store = opened.store
+
+        now = store.write_now(lambda tx: tx.due_schedules(NOW, 10))
+        later = store.write_now(lambda tx: tx.due_schedules(NOW + timedelta(hours=2), 10))
+        first = store.write_now(lambda tx: tx.due_schedules(NOW + timedelta(hours=2), 1))
+
+        assert [each.label for each in now] == ["worker/pace"]
+        assert [each.label for each in later] == ["worker/pace", "worker/hour"]
+        assert [each.label for each in first] == ["worker/pace"]
+
+    def test_the_next_wake_is_the_earliest_of_schedules_and_beats(self, opened: Opened) -> None:
+        assert opened.store.write_now(lambda tx: tx.next_wake()) == NOW
+        early = NOW - timedelta(minutes=1)
+        waiting = a_beat(opened.schedule("hour"), outcome=BeatOutcome.PENDING)._replace(wake_at=early)
+
+        opened.store.write_now(lambda tx: tx.add_beats([waiting]))
+
+        assert opened.store.write_now(lambda tx: tx.next_wake()) == early
+
+    def test_a_dedup_id_is_written_once_per_schedule(self, opened: Opened) -> None:
+        pace, hour = opened.schedule("pace"), opened.schedule("hour")
+        (first,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(pace)]))
+
+        again = opened.store.write_now(lambda tx: tx.add_beats([a_beat(pace), a_beat(pace, "other"), a_beat(hour)]))
+
+        assert first is not None
+        assert again[0] is None
+        assert again[1] is not None
+        assert again[2] is not None
+
+    def test_a_waiting_beat_is_handed_out_when_its_time_has_come(self, opened: Opened) -> None:
+        waiting = a_beat(opened.schedule(), outcome=BeatOutcome.PENDING)
+        opened.store.write_now(lambda tx: tx.add_beats([waiting, waiting._replace(dedup_id="2", wake_at=NOW)]))
+
+        (found,) = opened.store.write_now(lambda tx: tx.due_beats(NOW, 10))
+
+        assert (found.dedup_id, found.due_at, found.reason) == ("2", NOW, "at_capacity")
+
+    def test_room_goes_to_the_highest_priority_and_then_to_the_oldest(self, opened: Opened) -> None:
+        standing = opened.schedule()
+        beat = a_beat(standing, outcome=BeatOutcome.PENDING)
+        rows = [
+            beat._replace(dedup_id="young", due_at=NOW + timedelta(seconds=1)),
+            beat._replace(dedup_id="old"),
+            beat._replace(dedup_id="urgent", due_at=NOW + timedelta(seconds=2), priority=1),
+        ]
+        opened.store.write_now(lambda tx: tx.add_beats(rows))
+
+        opened.store.write_now(lambda tx: tx.wake_waiting(standing.target_id, 2, NOW))
+
+        woken = opened.store.write_now(lambda tx: tx.due_beats(NOW, 10))
+        assert {each.dedup_id for each in woken} == {"urgent", "old"}
+
+    def test_room_is_what_was_given_and_taken(self, opened: Opened) -> None:
+        target_id = opened.schedule().target_id
+
+        opened.store.write_now(lambda tx: tx.move_rooms({target_id: 2}))
+        opened.store.write_now(lambda tx: tx.move_rooms({target_id: -1}))
+
+        room = opened.store.write_now(lambda tx: tx.rooms([target_id]))[target_id]
+        assert (room.max_concurrent, room.running, bool(room.has_waiting)) == (2, 1, False)
+
+    def test_a_run_is_closed_once(self, opened: Opened) -> None:
+        standing = opened.schedule()
+        (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing)]))
+        assert beat_id is not None
+        (run_id,) = opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], 7, NOW))
+        assert run_id in opened.store.write_now(lambda tx: tx.open_runs([run_id]))
+
+        done = FinishedRun(run_id, NOW, Outcome(status=RunStatus.SUCCEEDED, response={"queue": 3}, code=0))
+        opened.store.write_now(lambda tx: tx.finish_runs([done], NOW))
+
+        assert opened.store.write_now(lambda tx: tx.open_runs([run_id])) == {}
+
+    def test_open_runs_of_other_nodes_are_orphans(self, opened: Opened) -> None:
+        standing = opened.schedule()
+        (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing)]))
+        assert beat_id is not None
+        (first,) = opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], 1, NOW))
+        opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 2)], 2, NOW))
+
+        assert opened.store.write_now(lambda tx: tx.orphaned_runs(2)) == [first]
+
+    def test_a_row_of_skips_grows(self, opened: Opened) -> None:
+        standing = opened.schedule()
+        (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing, outcome=BeatOutcome.SKIPPED)]))
+        assert beat_id is not None
+
+        grown = GrownBeat(beat_id, 3, NOW + timedelta(hours=3))
+        opened.store.write_now(lambda tx: tx.grow_beats([grown], NOW))
+
+        settled = ChangedBeat(beat_id, BeatOutcome.SKIPPED, "paused", None, 1, settled=True)
+        opened.store.write_now(lambda tx: tx.change_beats([settled], NOW))
+        assert opened.store.write_now(lambda tx: tx.due_beats(NOW, 10)) == []
+
+    def test_counters_move_by_what_was_counted(self, opened: Opened) -> None:
+        standing = opened.schedule()
+
+        opened.store.write_now(lambda tx: tx.count_schedules([Counted(standing.id, running=2, waiting=1)], NOW))
+        opened.store.write_now(lambda tx: tx.count_schedules([Counted(standing.id, running=-1)], None))
+
+        after = opened.schedule()
+        assert (after.running, after.waiting) == (1, 1)
+
+    def test_an_interval_that_starts_has_no_next_time(self, opened: Opened) -> None:
+        standing = opened.schedule()
+
+        opened.store.write_now(lambda tx: tx.start_paced([(standing.id, NOW)], NOW))
+
+        after = opened.schedule()
+        assert (after.next_run_at, after.wake_at, after.running) == (None, None, 1)
+
+    def test_gaps_are_kept_in_order(self, opened: Opened) -> None:
+        gaps = [
+            Gap(from_at=NOW, until=NOW + timedelta(hours=1), reason=MissedReason.SLEPT),
+            Gap(from_at=NOW - timedelta(days=1), until=NOW - timedelta(hours=1), reason=MissedReason.SCHEDULER_DOWN),
+        ]
+        opened.store.write_now(lambda tx: tx.add_gap(gaps[0]))
+        opened.store.write_now(lambda tx: tx.add_gap(gaps[1]))
+
+        assert opened.store.write_now(lambda tx: tx.gaps(NOW - timedelta(days=2))) == gaps[::-1]
+        assert opened.store.write_now(lambda tx: tx.gaps(NOW)) == gaps[:1]
+
+    def test_signs_of_life_are_remembered(self, opened: Opened) -> None:
+        assert opened.store.write_now(lambda tx: tx.last_sign_of_life()) is None
+        node = opened.store.write_now(lambda tx: tx.join_node("here", 1, "test", NOW))
+        later = NOW + timedelta(minutes=1)
+
+        opened.store.write_now(lambda tx: tx.renew_node(node, later))
+
+        assert opened.store.write_now(lambda tx: tx.last_sign_of_life()) == later
+
+    def test_applying_the_same_fleet_again_changes_nothing(self, opened: Opened) -> None:
+        before = opened.schedule("hour")
+
+        arranged = opened.store.write_now(
+            lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES, hour=HOURLY), NOW + timedelta(minutes=1))
+        )
+
+        assert (arranged.added, arranged.changed, arranged.removed) == ([], [], [])
+        assert opened.schedule("hour") == before
+
+    def test_a_schedule_that_is_gone_and_comes_back_keeps_its_number(self, opened: Opened) -> None:
+        before = opened.schedule("hour")
+        gone = opened.store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES), NOW))
+        assert gone.removed == ["worker/hour"]
+
+        back = opened.store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES, hour=HOURLY), NOW))
+
+        assert back.added == ["worker/hour"]
+        assert opened.schedule("hour").id == before.id
+
+    def test_what_raises_is_undone_alone(self, opened: Opened) -> None:
+        standing = opened.schedule()
+
+        def bad(tx: Transaction) -> None:
+            tx.add_beats([a_beat(standing)])
+            raise ValueError("changed its mind")
+
+        with pytest.raises(ValueError, match="changed its mind"):
+            opened.store.write_now(bad)
+
+        (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing)]))
+        assert beat_id is not None
