@@ -71,6 +71,12 @@ class FaultyFleet:
         self.process.kill()
         self.wait_for_end()
 
+    def set_clock(self, seconds: float) -> None:
+        """Move the node's clock by so much from the real time, in one step."""
+        draft = self.folder / "clock.new"
+        draft.write_text(str(seconds), encoding="utf-8")
+        draft.replace(self.folder / "clock")
+
     def wait_for_starts(self, more: int) -> None:
         """Until the target has seen so many more starts: what we wait for, not how long it takes."""
         wanted = len(self.starts()) + more

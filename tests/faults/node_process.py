@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.config import load_fleet
 from herdbeat.errors import HerdbeatError, SchedulerShutdownError
 from herdbeat.serve import Ready, serve
+from herdbeat.testing.offset import OffsetTimer
 
 
 async def main(folder: Path) -> None:
@@ -22,7 +23,8 @@ async def main(folder: Path) -> None:
         print("ready", flush=True)
 
     try:
-        await serve(fleet, environ=os.environ, on_ready=on_ready)
+        timer = OffsetTimer(folder / "clock")
+        await serve(fleet, environ=os.environ, on_ready=on_ready, timer=timer)
     except SchedulerShutdownError as error:
         print(error, flush=True)
     except HerdbeatError as error:
