@@ -11,7 +11,7 @@ export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/.pip-cache
 export PYTHONPYCACHEPREFIX :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types docs reference bench lock clean
+.PHONY: help demo test soak check format lint types docs reference bench lock clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ demo: $(READY)  ## set everything up, then show what herdbeat can do
 test: $(READY) check  ## set everything up, then every check and every test
 	@echo "── tests"
 	@$(BIN)/pytest -n 2
+
+soak: $(READY)  ## the long versions of the fault tests: storms of kills, deep state machines
+	@echo "── soak"
+	@$(BIN)/pytest -n 2 -m soak tests/soak
 
 check: $(READY) lint types docs  ## format, lint, types, docs: what must be clean in every commit
 
