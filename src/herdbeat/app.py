@@ -25,14 +25,19 @@ def read_configuration(path: str | None, environ: Mapping[str, str], folder: Pat
     from herdbeat.config import find_config, read_fleet  # noqa: PLC0415
     from herdbeat.config.find import config_in  # noqa: PLC0415
     from herdbeat.config.kinds import is_agentd_folder  # noqa: PLC0415
+    from herdbeat.config.places import is_folder  # noqa: PLC0415
 
     found = find_config(folder, environ, None if path is None else Path(path))
-    if found is not None and found.is_dir() and not is_agentd_folder(found):
-        found = config_in(found)
     if found is None:
-        meaning = Code.NO_CONFIG.meaning
-        raise ConfigError([Problem(code=Code.NO_CONFIG, message=meaning.cause, hint=meaning.mend)])
-    return read_fleet(found, environ=environ, system_zone=system_zone(environ), base=folder)
+        raise _no_config(Code.NO_CONFIG.meaning.cause)
+    inside = config_in(found) if is_folder(found) and not is_agentd_folder(found) else found
+    if inside is None:
+        raise _no_config(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
+    return read_fleet(inside, environ=environ, system_zone=system_zone(environ), base=folder)
+
+
+def _no_config(message: str) -> ConfigError:
+    return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.meaning.mend)])
 
 
 def file_schema(which: str) -> Mapping[str, object]:

@@ -206,11 +206,11 @@ _MEANINGS: dict[Code, Meaning] = {
     Code.NOT_SERVED: _meaning(
         "The key has no effect",
         "It belongs to another tool's file and names something herdbeat does not do.",
-        "Nothing needs to be done; remove it if it misleads.",
+        "Remove it if it misleads.",
     ),
     Code.CHANGED_MEANING: _meaning(
-        "The key means more here than in the tool it comes from",
-        "herdbeat keeps what that tool's documents promise, where its code did not.",
+        "The value means something else here than in the tool it comes from",
+        "herdbeat keeps what that tool's documents promise, and what cron means, where its code did not.",
         "Read the message; nothing needs to be done if it is what you want.",
     ),
     Code.NO_BUDGET: _meaning(

@@ -59,6 +59,14 @@ def spoken_duration(duration: timedelta) -> str:
     return f"{seconds}s"
 
 
+def measured_duration(duration: timedelta) -> str:
+    """How long something took, as exactly as anybody cares: "210ms", "1.2s", "47s", "2m 10s"."""
+    seconds = duration.total_seconds()
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    return f"{seconds:.1f}s" if seconds < 9.95 else spoken_duration(duration)
+
+
 def _refuse_sign_and_decimals(text: str, parts: re.Match[str]) -> None:
     if parts["sign"] == "-":
         raise IntervalParseError(f'"{shown(text)}": negative durations are not allowed.', text, hint=_FORM)

@@ -25,13 +25,18 @@ from herdbeat.codes import Code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something is written: file, line and column (from 1), and the path of keys that leads there."""
+    """Where something is written: file, line and column (from 1), and the path of keys that leads there.
+
+    `path` names the entries of a list where it can, for people: agents.scout. `pointer` counts them, for
+    programs: /agents/0, a JSON Pointer (RFC 6901) into the file.
+    """
 
     file: str
     line: int
     column: int
     width: int = 1
     path: str = ""
+    pointer: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -57,6 +62,11 @@ def shown(value: str, at_most: int = 40) -> str:
     """A value as it goes into a message: one printable line, not a page."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in value[: 4 * at_most]).split())
     return line if len(line) <= at_most and len(value) <= 4 * at_most else line[: at_most - 3] + "…"
+
+
+def ending(guess: str | None) -> str:
+    """How a sentence about an unknown word ends: with the word that was probably meant, if there is one."""
+    return f'; did you mean "{guess}"?' if guess else "."
 
 
 class HerdbeatError(Exception):
@@ -243,5 +253,5 @@ class MissingExtra(HerdbeatError):
     http_status = 501
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package", hint=f"pip install 'herdbeat[{extra}]'")
+        super().__init__(f"{feature} needs an optional package.", hint=f"pip install 'herdbeat[{extra}]'")
         self.extra = extra

@@ -59,7 +59,25 @@ class NodeReady:
     interrupted: int
 
 
-Event = RunStarted | RunFinished | BeatSettled | TimeLost | NodeReady
+@dataclass(frozen=True, slots=True)
+class ScheduleQuarantined:
+    """A schedule that cannot be decided any more. It rests until it is edited; the others do not notice."""
+
+    at: datetime
+    schedule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMended:
+    """The invariant scan has found something that cannot be, and put it right."""
+
+    at: datetime
+    subject: str
+    what: str
+
+
+Event = RunStarted | RunFinished | BeatSettled | TimeLost | NodeReady | ScheduleQuarantined | LedgerMended
 Listener = Callable[[Event], None]
 
 

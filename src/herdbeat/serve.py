@@ -79,7 +79,7 @@ async def _serve(
         async with open_runners(runner_settings, clock) as runners:
             await runners.end_leftovers(_open_runs(reader))
             perform = Performer(SqliteShelf(reader), runners, clock)
-            parts = NodeParts(store, clock, perform, listener=listener)
+            parts = NodeParts(store, clock, perform, listener=listener, prepare=perform.prepare)
             settings = Settings(
                 node_id=0,
                 max_concurrent=max_concurrent,

@@ -1,5 +1,6 @@
 from datetime import UTC, datetime
 
+import pytest
 from tests.config.folder import Folder
 
 from herdbeat.codes import Code
@@ -132,3 +133,38 @@ def test_a_workflow_alone_is_judged_as_mildly_as_in_its_folder(folder: Folder) -
 
     assert {problem.code for problem in reading.problems} == {Code.UNKNOWN_KEY, Code.UNKNOWN_TEMPLATE_NAME}
     assert reading.errors == ()
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_warned"),
+    [
+        ("0 9 */2 * MON", True),
+        ("0 0 9 13 * */2", True),
+        ("0 0 9 */2 * MON *", True),
+        ("0 9 */2 * *", False),
+        ("0 9 */2 * ?", False),
+        ("0 9 * * MON", False),
+        ("0 9 13 * FRI", False),
+        ("0 9 1-31/2 * MON", False),
+        ("0 9 */2 * +MON", False),
+    ],
+)
+def test_a_day_that_agentd_takes_from_either_field_is_a_warning(
+    folder: Folder, expression: str, is_warned: bool
+) -> None:
+    workflow = f'name: w\nagent: a\nsource: {{ type: cron, expression: "{expression}" }}\nprompt_template: x'
+
+    reading = folder.read(AGENT | {".agentd/workflows/w.yml": workflow})
+
+    assert reading.errors == ()
+    assert [problem.code for problem in reading.problems] == [Code.CHANGED_MEANING] * is_warned
+
+
+def test_a_folder_of_workflows_that_cannot_be_read_is_not_taken_for_an_empty_one(folder: Folder) -> None:
+    folder.write(AGENT)
+    (folder.path / ".agentd/workflows").symlink_to("workflows")
+
+    (problem,) = folder.read({}).errors
+
+    assert problem.code is Code.UNREADABLE_FILE
+    assert ".agentd/workflows" in problem.message

@@ -115,3 +115,27 @@ def test_an_old_name_in_defaults_means_the_new_one(folder: Folder) -> None:
     assert [problem.code for problem in reading.problems] == [Code.DEPRECATED_KEY]
     assert reading.fleet is not None
     assert spec_of(reading.fleet, "a").working_directory == str(folder.path / "agents/desk")
+
+
+def test_a_key_on_the_wrong_level_is_called_by_the_name_that_was_written(folder: Folder) -> None:
+    (problem,) = folder.read("defaults: { every: 5m }").errors
+
+    assert problem.message == 'Unknown key "every".'
+    assert problem.hint == '"every" belongs in a schedule.'
+
+
+def test_a_call_or_a_message_is_not_skipped_for_want_of_work(folder: Folder) -> None:
+    schedules = "{ poll: { every: 5m }, hook: { type: webhook }, talk: { type: chat } }"
+    agent = f"{{ name: a, work_source: {{ type: directory, path: ./in }}, schedules: {schedules} }}"
+
+    fleet = folder.fleet(f"agents: [{agent}]")
+
+    assert [each.name for each in fleet.schedules if each.work_source is not None] == ["poll"]
+
+
+def test_a_webhook_takes_work_if_it_says_so_itself(folder: Folder) -> None:
+    schedules = "{ hook: { type: webhook, work_source: { type: directory, path: ./in } } }"
+
+    fleet = folder.fleet(f"agents: [{{ name: a, schedules: {schedules} }}]")
+
+    assert fleet.schedules[0].work_source is not None

@@ -140,3 +140,39 @@ def test_a_loop_of_links_is_told_as_an_unreadable_file(folder: Folder) -> None:
     reading = folder.read("fleets: [{ path: loop.yaml, name: a }]\nagents: [{ path: loop.yaml }]")
 
     assert set(codes_of(reading)) == {Code.UNREADABLE_FILE}
+
+
+def test_a_sub_fleet_may_be_named_by_its_folder(folder: Folder) -> None:
+    reading = folder.read(TEAM | {"herdctl.yaml": "fleets: [{ path: ./team }]"})
+
+    assert reading.errors == ()
+    assert names_of(reading) == ["team.scout"]
+
+
+def test_a_folder_without_a_fleet_is_told_where_it_is_named(folder: Folder) -> None:
+    (folder.path / "empty").mkdir()
+
+    (problem,) = folder.read({"herdctl.yaml": "fleets: [{ path: ./empty }]"}).errors
+
+    assert problem.message == '"empty" is not a file.'
+    assert str(problem.where) == "herdctl.yaml:1:18"
+
+
+def test_an_agents_docker_block_without_enabled_keeps_the_container_and_says_so(folder: Folder) -> None:
+    fleet = "defaults: { docker: { enabled: true } }\nagents: [{ path: a.yaml }]"
+
+    reading = folder.read({"herdctl.yaml": fleet, "a.yaml": f"{SCOUT}\ndocker: {{ memory: 1g }}"})
+
+    assert reading.fleet is not None
+    spec = reading.fleet.targets[0].spec
+    assert isinstance(spec, AgentSpec)
+    assert spec.docker == {"enabled": True, "memory": "1g"}
+    assert codes_of(reading) == [Code.CHANGED_MEANING]
+
+
+def test_names_that_no_file_can_have_are_problems_of_their_lines(folder: Folder) -> None:
+    a, b, c = ("x" * length for length in (300, 301, 302))
+
+    reading = folder.read(f"agents: [{{ path: {a} }}]\nfleets: [{{ path: {b} }}]\nimports: [{{ agentd: {c} }}]")
+
+    assert [problem.where.line for problem in reading.errors if problem.where] == [1, 2, 3]

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.config.folder import Folder
 
+from herdbeat.codes import Code
 from herdbeat.config.variables import expand, parse_dotenv
 from herdbeat.errors import Place
 from herdbeat.located import Located
@@ -89,3 +90,14 @@ def test_what_a_variable_holds_is_never_part_of_a_message(folder: Folder) -> Non
 
     assert len(reading.errors) == 4
     assert "s3cret" not in str(reading.problems)
+
+
+def test_a_dotenv_that_cannot_be_read_is_a_warning_and_not_silence(folder: Folder) -> None:
+    folder.write({"herdbeat.yaml": "fleet: { description: '${WORD}' }"})
+    (folder.path / ".env").write_bytes(b"WORD=b\xe4r\n")
+
+    error, warning = folder.read({}).problems
+
+    assert str(warning.where) == ".env:1:7"
+    assert "not UTF-8" in warning.message
+    assert error.code is Code.UNDEFINED_VARIABLE

@@ -1,3 +1,5 @@
+import pytest
+
 from herdbeat.codes import Code
 from herdbeat.config.report import Report
 from herdbeat.config.yaml_tree import read_tree
@@ -92,3 +94,21 @@ def test_depth_that_only_aliases_reach_is_refused() -> None:
     lines = ["a0: &a0 x"] + [f"a{n}: &a{n} [[*a{n - 1}]]" for n in range(1, 30)]
 
     assert codes_of("\n".join(lines)) == [Code.YAML_LIMIT]
+
+
+def test_a_pointer_counts_what_a_path_names() -> None:
+    tree = tree_of("agents:\n  - name: scout\n    'a/b~c': [1]\n")
+
+    place = tree.find(("agents", 0, "a/b~c", 0)).place
+
+    assert (place.path, place.pointer) == ("agents.scout.a/b~c[0]", "/agents/0/a~1b~0c/0")
+
+
+@pytest.mark.parametrize("text", ["a:\n\t- b", "- name: a\n\tcommand: x"])
+def test_a_tab_is_called_a_tab(text: str) -> None:
+    report = Report()
+
+    read_tree(text, "a.yaml", report)
+
+    (problem,) = report.in_file_order()
+    assert "not tabs" in problem.hint

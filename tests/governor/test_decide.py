@@ -7,6 +7,7 @@ import pytest
 from tests.governor.build import NOW, Bounds, FirstRun, Jitter, at, cron, every, hours, limits, state, wish
 
 from herdbeat.domain.decision import Decision, Source, StepKind
+from herdbeat.durations import spoken_duration
 from herdbeat.governor import Pause, ScheduleState, decide
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.webhook import Webhook
@@ -90,6 +91,8 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("cron takes its next instant inside", state(cron("30 * * * *"), active_hours=hours("07:00-22:00")), at("07:30"), "baseline-cron"),
         ("the closing minute is outside", state(every("5m"), active_hours=hours("02:00-03:05")), at("02:00", day=3), "baseline-interval"),
         ("over midnight", state(every("5m"), active_hours=hours("22:00-04:00")), at("03:05"), "baseline-interval"),
+        ("a delay waits for the opening and is not lost", state(Delay(at("05:00")), is_new=True, active_hours=hours("07:00-22:00")), at("07:00"), "delay"),
+        ("a delay that has passed runs inside the hours, wherever its moment lay", state(Delay(at("01:00")), is_new=True, active_hours=hours("02:00-04:00")), NOW, "delay"),
         ("a cron outside its hours for ever", state(cron("0 3 * * *"), active_hours=hours("07:00-22:00")), None, "baseline-cron"),
         ("the opening lies past the end", state(every("5m"), active_hours=hours("07:00-22:00"), bounds=Bounds(ends_at=at("06:00"))), None, "baseline-interval"),
         # off
@@ -239,3 +242,21 @@ def test_nothing_but_the_state_speaks_for_a_schedule_that_is_off() -> None:
 
     assert decision.wake_at is None
     assert decision.trace[-1].kind is StepKind.OFF
+
+
+def test_the_text_of_a_jitter_agrees_with_a_clock_that_shows_seconds() -> None:
+    for schedule in map(str, range(50)):
+        spread = replace(state(cron("0 9 * * *"), jitter=Jitter(span=timedelta(minutes=10))), schedule=schedule)
+
+        decision = decide(NOW, spread)
+
+        assert decision.next_run_at is not None
+        assert decision.due_at is not None
+        shown = spoken_duration(decision.next_run_at.replace(microsecond=0) - decision.due_at)
+        assert decision.trace[-1].text == f"jitter 10m adds {shown}"
+
+
+def test_a_delay_that_waits_for_its_hours_keeps_its_due_instant() -> None:
+    decision = decide(NOW, state(Delay(at("05:00")), is_new=True, active_hours=hours("07:00-22:00")))
+
+    assert (decision.due_at, decision.next_run_at) == (at("05:00"), at("07:00"))

@@ -6,6 +6,7 @@ from herdbeat.codes import Code
 from herdbeat.config.guess import did_you_mean
 from herdbeat.config.keys.policies import ADAPT
 from herdbeat.config.report import Report
+from herdbeat.errors import ending
 from herdbeat.located import Located
 
 
@@ -33,9 +34,8 @@ def _used(adapt: Located, sets: Located | None, report: Report) -> Iterator[Loca
 def _refuse_unknown(name: Located, sets: Located | None, report: Report) -> None:
     known = [each for each, _ in sets.items()] if sets is not None else []
     guess = did_you_mean(str(name.value), known)
-    said = f'; did you mean "{guess}"?' if guess else "."
     listed = ", ".join(known) or "none"
-    message = f'There is no set of rules "{name.value}"{said}'
+    message = f'There is no set of rules "{name.value}"{ending(guess)}'
     report.error(Code.INVALID_VALUE, message, name.place, f"Sets under rules: {listed}.")
 
 

@@ -39,17 +39,17 @@ class AgentdReader:
 
     def agents(self, folder: Path) -> Iterator[tuple[Path, Located]]:
         """Every agent of the folder that can be used, with its file."""
-        for file in _yaml_files(folder / "agents"):
+        for file in self._yaml_files(folder / "agents"):
             node = self.agent(file, folder.parent)
             if node is not None:
                 yield file, node
-        for file in _yaml_files(folder / "rooms")[:1]:
+        for file in self._yaml_files(folder / "rooms")[:1]:
             place = Place(file=self.files.shown(file), line=1, column=1)
             self.report.warning(Code.NOT_SERVED, "Rooms have no effect: there are none here.", place)
 
     def workflows(self, folder: Path) -> Iterator[Workflow]:
         """Every workflow of the folder that can be used."""
-        found = (self.workflow(file) for file in _yaml_files(folder / "workflows"))
+        found = (self.workflow(file) for file in self._yaml_files(folder / "workflows"))
         yield from (workflow for workflow in found if workflow is not None)
 
     def agent(self, file: Path, root: Path) -> Located | None:
@@ -86,6 +86,19 @@ class AgentdReader:
             is_refused=prompt is None,
         )
 
+    def _yaml_files(self, folder: Path) -> list[Path]:
+        try:
+            return sorted(file for file in folder.iterdir() if file.suffix in (".yml", ".yaml") and file.is_file())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            # To go on as if it were empty would drop schedules without a word.
+            shown = self.files.shown(folder)
+            message = f'"{shown}" cannot be read: {error.strerror}.'
+            place = Place(file=shown, line=1, column=1)
+            self.report.error(Code.UNREADABLE_FILE, message, place, "Mend its permissions.")
+            return []
+
     def _checked(self, file: Path, table: Table) -> Located | None:
         tree = self.files.tree(file, is_foreign=True)
         mark = self.report.errors
@@ -112,13 +125,6 @@ class AgentdReader:
         place = Place(file=self.files.shown(path), line=1, column=1, path=named.place.path)
         self.report.foreign.add(place.file)
         return Located(text, place, named.key, style="file")
-
-
-def _yaml_files(folder: Path) -> list[Path]:
-    try:
-        return sorted(file for file in folder.iterdir() if file.suffix in (".yml", ".yaml") and file.is_file())
-    except OSError:
-        return []
 
 
 def _working_directory(tree: Located, root: Path) -> Located:

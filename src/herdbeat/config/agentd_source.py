@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from herdbeat.codes import Code
+from herdbeat.config.foreign import note_either_day
 from herdbeat.config.guess import did_you_mean
 from herdbeat.config.keys.agentd import NOT_SERVED, SOURCES
 from herdbeat.config.report import Report
+from herdbeat.errors import ending
 from herdbeat.located import Located, Scalar
 
 _POLLED = {"github_issues": "issues", "github_pull_requests": "pull_requests"}
@@ -28,6 +30,8 @@ def schedule_keys(workflow: Located, report: Report) -> dict[str, Located] | Non
     if report.errors > mark:
         return None
     _note_idle_poll(workflow, kind, report)
+    if kind.value == "cron":
+        note_either_day(source.find(("expression",)), report)
     return _translated(workflow, source, kind.value)
 
 
@@ -78,9 +82,11 @@ def _refuse_kind(kind: Located, report: Report) -> None:
         report.warning(Code.NOT_SERVED, message, kind.place, f"Served are {_listed(SOURCES)}.")
         return
     guess = did_you_mean(str(kind.value), SOURCES)
-    said = f'; did you mean "{guess}"?' if guess else "."
     report.error(
-        Code.INVALID_VALUE, f'"{kind.value}" is not a type of source{said}', kind.place, f"Write {_listed(SOURCES)}."
+        Code.INVALID_VALUE,
+        f'"{kind.value}" is not a type of source{ending(guess)}',
+        kind.place,
+        f"Write {_listed(SOURCES)}.",
     )
 
 

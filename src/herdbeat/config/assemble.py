@@ -9,7 +9,7 @@ from herdbeat.config.drafts import Draft, FleetFile
 from herdbeat.config.entries import Entry, entries
 from herdbeat.config.foreign import note_changed_fleet, note_changed_schedule
 from herdbeat.config.keys import fleet as keys
-from herdbeat.config.keys.targets import BESIDE, SECTIONS, TABLES
+from herdbeat.config.keys.targets import BESIDE, TABLES
 from herdbeat.config.links import check_siblings
 from herdbeat.config.merge import without
 from herdbeat.config.report import Report
@@ -130,7 +130,7 @@ def _notify(settings: Settings) -> dict[str, dict[str, object]]:
 
 def _target_values(draft: Draft) -> list[Value]:
     """What is written about the target itself, then the defaults of what is not."""
-    path = f"{SECTIONS[draft.kind]}.{draft.name}"
+    path = f"{draft.kind.section}.{draft.name}"
     written = written_values(without(draft.node, *_NOT_OWN), path)
     return [*written, *default_values(TABLES[draft.kind], draft.node, path, leave_out=_NOT_OWN)]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from herdbeat.codes import Code
 from herdbeat.config.drafts import Draft, FleetFile
 from herdbeat.config.files import Files
+from herdbeat.config.foreign import note_changed_docker
 from herdbeat.config.keys.agent import AGENT_DOCKER, INHERITED_NAMES
 from herdbeat.config.keys.fleet import REFERENCE
 from herdbeat.config.keys.policies import POLICY_NAMES
-from herdbeat.config.keys.targets import SECTIONS
 from herdbeat.config.merge import merge, only
 from herdbeat.config.places import beside
 from herdbeat.config.renames import settle_names
@@ -33,8 +33,8 @@ class Collector:
 
     def drafts(self, fleet: FleetFile) -> Iterator[Draft]:
         """The targets of one fleet file, in file order."""
-        for kind, section in SECTIONS.items():
-            for entry in self.entries(fleet.tree, section):
+        for kind in TargetKind:
+            for entry in self.entries(fleet.tree, kind.section):
                 draft = self._draft(fleet, kind, entry)
                 if draft is not None and self.is_new(draft, entry):
                     yield draft
@@ -74,6 +74,7 @@ class Collector:
             return None
         node = settle_names(tree, self.report)
         refuse_unsafe_docker(node, self.report)
+        note_changed_docker(node, fleet.defaults, self.report)
         overrides = entry.child("overrides")
         above = settle_names(overrides, self.report) if overrides is not None else None
         draft = self.made(fleet, TargetKind.AGENT, node, home=file.parent, overrides=above)

@@ -12,9 +12,11 @@ from herdbeat.config.report import Report
 from herdbeat.config.wording import wrong_type
 from herdbeat.domain.schedule import DEFAULT_NAME
 from herdbeat.domain.target import TargetKind
+from herdbeat.domain.trigger import TriggerKind
 from herdbeat.located import Located
 
 _TRIGGER_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
+_BRING_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_NAMES = frozenset(key.name for key in AGENT_KEYS)
 
 
@@ -51,6 +53,13 @@ def entries(draft: Draft, report: Report) -> Iterator[Entry]:
 
 
 def _laid(inherited: Located, written: Located) -> Located:
+    """The schedule over what it inherits.
+
+    A call or a message brings its own work. With the agent's work_source it would be skipped whenever the
+    queue is empty, and nobody would get an answer.
+    """
+    if written.find(("type",)).value in _BRING_WORK:
+        inherited = without(inherited, "work_source")
     return replace(merge(inherited, written), key=written.key)
 
 

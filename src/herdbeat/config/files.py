@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from herdbeat.config.places import shown_path
+from herdbeat.config.places import is_file, shown_path
 from herdbeat.config.report import Misfit, Report
 from herdbeat.config.text import read_text
 from herdbeat.config.variables import expand
@@ -41,7 +41,7 @@ class Files:
         try:
             self.report.sources[shown] = read_text(path, shown)
         except Misfit as error:
-            place = named_at if named_at and not path.is_file() else None
+            place = named_at if named_at and not is_file(path) else None
             error.where = place or error.where
             self.report.misfit(error, Located(None, Place(file=shown, line=1, column=1)))
             return None

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from herdbeat.config.places import exists
+
 NATIVE_FILES = ("herdbeat.yaml", "herdbeat.yml")
 HERDCTL_FILES = ("herdctl.yaml", "herdctl.yml")
 AGENTD_FOLDER = ".agentd"
@@ -23,13 +25,18 @@ def find_config(start: Path, environ: Mapping[str, str], explicit: Path | None =
 
 def config_in(folder: Path) -> Path | None:
     """The configuration that lies in this very folder."""
-    names = (*NATIVE_FILES, *HERDCTL_FILES, AGENTD_FOLDER)
-    return next((folder / name for name in names if (folder / name).exists()), None)
+    agentd = folder / AGENTD_FOLDER
+    return fleet_in(folder) or (agentd if exists(agentd) else None)
+
+
+def fleet_in(folder: Path) -> Path | None:
+    """The fleet file that lies in this very folder."""
+    return next((folder / name for name in (*NATIVE_FILES, *HERDCTL_FILES) if exists(folder / name)), None)
 
 
 def _upward(start: Path, names: tuple[str, ...]) -> Path | None:
     for folder in (start.absolute(), *start.absolute().parents):
         for name in names:
-            if (folder / name).exists():
+            if exists(folder / name):
                 return folder / name
     return None

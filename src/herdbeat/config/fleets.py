@@ -8,16 +8,16 @@ from herdbeat.codes import Code
 from herdbeat.config.collect import Collector
 from herdbeat.config.drafts import Draft, FleetFile, FleetZone
 from herdbeat.config.files import Files
-from herdbeat.config.find import HERDCTL_FILES
+from herdbeat.config.find import HERDCTL_FILES, fleet_in
 from herdbeat.config.forms import NAME
 from herdbeat.config.imports import Importer
 from herdbeat.config.keys.fleet import FLEET, SETTINGS, SUB_FLEET, TIMEZONE
-from herdbeat.config.keys.targets import SECTIONS
 from herdbeat.config.merge import merge, without
 from herdbeat.config.places import beside, real_path
 from herdbeat.config.renames import settle_deprecated, settle_names
 from herdbeat.config.report import Report
 from herdbeat.config.wording import wrong_type
+from herdbeat.domain.target import TargetKind
 from herdbeat.errors import HerdbeatError, Place
 from herdbeat.located import Located
 
@@ -74,7 +74,7 @@ class FleetReader:
         """The file with settled names and what it hands down. Targets are looked at one by one, later."""
         mark = self.report.errors
         tree = self._settled(fleet.tree)
-        FLEET.check(without(tree, *SECTIONS.values(), "fleets"), self.report)
+        FLEET.check(without(tree, *(kind.section for kind in TargetKind), "fleets"), self.report)
         self._refuse_newer(tree)
         if above is not None:
             self._note_unused(tree)
@@ -116,7 +116,8 @@ class FleetReader:
         if self.report.errors > mark:
             return None
         path = entry.find(("path",))
-        file = beside(fleet.path, str(path.value))
+        named = beside(fleet.path, str(path.value))
+        file = fleet_in(named) or named
         if self._is_cycle(fleet, file, path.place) or self._are_too_many(path.place):
             return None
         tree = self.files.tree(file, path.place, is_foreign=file.name in HERDCTL_FILES)

@@ -23,6 +23,36 @@ def note_changed_fleet(tree: Located, report: Report) -> None:
         _note(tree.find(("webhooks",)), message, report)
 
 
+def note_changed_docker(agent: Located, defaults: Located | None, report: Report) -> None:
+    """herdctl fills `enabled: false` into an agent's block before it merges: who sets a limit loses the container."""
+    docker = agent.child("docker")
+    if docker is None or not isinstance(docker.value, dict) or "enabled" in docker.value or defaults is None:
+        return
+    if defaults.find(("docker", "enabled")).value is True:
+        message = "herdctl runs this agent without the container of the defaults; here it runs inside one."
+        _note(docker, message, report)
+
+
+def note_either_day(expression: Located, report: Report) -> None:
+    """With both day fields written, agentd fires on a day of either; cron takes `*/2` for a star, and wants both."""
+    fields = str(expression.value).split()
+    if len(fields) == 7:
+        fields.pop()  # the year
+    if len(fields) not in (5, 6):
+        return
+    day, _, weekday = fields[-3:]
+    has_star = day.startswith("*") or weekday.startswith("*")
+    if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
+        return
+    either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
+    report.warning(
+        Code.CHANGED_MEANING,
+        f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it.",
+        expression.place,
+        f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree.",
+    )
+
+
 def _note(node: Located, message: str, report: Report) -> None:
     if report.is_mild and report.is_foreign(node.label):
         report.warning(Code.CHANGED_MEANING, message, node.label, "Nothing needs to be done if that is what you want.")

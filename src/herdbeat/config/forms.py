@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Callable
 from datetime import time, timedelta
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -11,13 +12,14 @@ from herdbeat.config.report import Misfit
 from herdbeat.config.shapes import Parsed, Text
 from herdbeat.config.tables import ListOf
 from herdbeat.domain.policies import Jitter
-from herdbeat.durations import LONGEST, parse_duration
+from herdbeat.durations import LONGEST, UNITS, parse_duration
 from herdbeat.errors import IntervalParseError, shown
 from herdbeat.moments import parse_moment, parse_zone
 
 NAME_FORM = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
 _DURATION_FORM = r"^\s*[0-9]+\s*[smhdSMHD]\s*$"
 _LONGEST_NAME = 100
+_WEEK = 604_800  # seconds
 
 
 class Hours(NamedTuple):
@@ -85,7 +87,7 @@ def parse_long_duration(text: str) -> timedelta:
     if found is None:
         return parse_duration(text)
     weeks, number, unit = found.groups()
-    seconds = float(weeks or number) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}.get((unit or "").lower(), 604_800)
+    seconds = float(weeks or number) * (UNITS[unit.lower()] if unit else _WEEK)
     if not 0 < seconds <= LONGEST.total_seconds():
         raise IntervalParseError(f'"{shown(text)}" is out of range.', text, hint='Write for example "24h" or "1w".')
     return timedelta(seconds=seconds)
@@ -106,34 +108,33 @@ def parse_url(text: str) -> str:
     return text.strip()
 
 
-def parse_store(text: str) -> str:
-    if text.startswith(("sqlite:", "postgresql://", "postgres://")) and text.partition(":")[2].strip("/"):
-        return text
-    raise Misfit(
-        Code.INVALID_VALUE,
-        f'"{shown(text)}" is not a store.',
-        hint='Write "sqlite:PATH" or "postgresql://user@host/database".',
-    )
+def form(pattern: str, complaint: str, hint: str) -> Callable[[str], str]:
+    """The reader of texts that one pattern describes; blanks around them do not count."""
+
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text.strip()):
+            return text.strip()
+        raise Misfit(Code.INVALID_VALUE, f'"{shown(text)}" {complaint}.', hint=hint)
+
+    return parse
 
 
-def parse_call(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", text.strip()):
-        return text.strip()
-    raise Misfit(
-        Code.INVALID_VALUE,
-        f'"{shown(text)}" does not name a function.',
-        hint='Write "module:function", for example "myapp.jobs:tidy".',
-    )
-
-
-def parse_variable(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        return text
-    raise Misfit(
-        Code.INVALID_VALUE,
-        f'"{shown(text)}" is not the name of an environment variable.',
-        hint="Write the name alone, for example GITHUB_TOKEN.",
-    )
+parse_store = form(
+    "(sqlite:|postgres(ql)?://)/*[^/].*",
+    "is not a store",
+    'Write "sqlite:PATH" or "postgresql://user@host/database".',
+)
+parse_call = form(
+    r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*",
+    "does not name a function",
+    'Write "module:function", for example "myapp.jobs:tidy".',
+)
+parse_variable = form(
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "is not the name of an environment variable",
+    "Write the name alone, for example GITHUB_TOKEN.",
+)
+parse_repo = form("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a repository", 'Write "owner/name".')
 
 
 def parse_network(text: str) -> str:
@@ -148,12 +149,6 @@ def parse_network(text: str) -> str:
             f'"{shown(text)}" is neither a range of addresses nor a host.',
             hint='Write for example "10.0.0.0/8" or "db.internal".',
         ) from error
-
-
-def parse_repo(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", text):
-        return text
-    raise Misfit(Code.INVALID_VALUE, f'"{shown(text)}" is not a repository.', hint='Write "owner/name".')
 
 
 def _numeric(text: str) -> bool:

@@ -11,10 +11,11 @@ from herdbeat.config.collect import Collector
 from herdbeat.config.drafts import Draft, FleetFile, FleetZone, Imported
 from herdbeat.config.guess import did_you_mean
 from herdbeat.config.keys.fleet import IMPORT, IMPORT_FOLDER, IMPORT_ZONE
-from herdbeat.config.places import beside
+from herdbeat.config.places import beside, is_folder
 from herdbeat.config.report import Report
 from herdbeat.domain.schedule import DEFAULT_NAME
 from herdbeat.domain.target import TargetKind
+from herdbeat.errors import ending
 from herdbeat.located import Located
 
 AGENTD_ZONE = FleetZone(zone=ZoneInfo("UTC"), origin="agentd default")
@@ -36,7 +37,7 @@ class Importer:
             if written is None:
                 continue
             folder = beside(fleet.path, written)
-            if not folder.is_dir():
+            if not is_folder(folder):
                 message = f'There is no folder "{written}".'
                 self.report.error(Code.FILE_NOT_FOUND, message, entry.find(("agentd",)).place, "Correct the path.")
                 continue
@@ -75,8 +76,7 @@ class Importer:
 
     def _refuse_unknown(self, agent: Located, known: Iterable[str]) -> None:
         guess = did_you_mean(str(agent.value), known)
-        said = f'; did you mean "{guess}"?' if guess else "."
-        message = f'There is no agent "{agent.value}"{said}'
+        message = f'There is no agent "{agent.value}"{ending(guess)}'
         self.report.error(Code.UNKNOWN_TARGET, message, agent.place, "Correct the name, or add the agent.")
 
 

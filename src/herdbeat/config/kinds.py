@@ -3,7 +3,8 @@
 from enum import StrEnum
 from pathlib import Path
 
-from herdbeat.config.find import AGENTD_FOLDER, HERDCTL_FILES, NATIVE_FILES
+from herdbeat.config.find import AGENTD_FOLDER, HERDCTL_FILES, NATIVE_FILES, fleet_in
+from herdbeat.config.places import is_folder
 from herdbeat.located import Located
 
 
@@ -27,9 +28,9 @@ _AGENTD_KEYS = frozenset(
 
 def is_agentd_folder(path: Path) -> bool:
     """A folder of agentd's, whatever it is called. An agents/ beside a fleet file belongs to that fleet."""
-    if not path.is_dir() or any((path / name).exists() for name in (*NATIVE_FILES, *HERDCTL_FILES)):
+    if not is_folder(path) or fleet_in(path) is not None:
         return False
-    return path.name == AGENTD_FOLDER or any((path / name).is_dir() for name in ("workflows", "agents"))
+    return path.name == AGENTD_FOLDER or any(is_folder(path / name) for name in ("workflows", "agents"))
 
 
 def kind_by_name(path: Path) -> FileKind | None:

@@ -6,6 +6,7 @@ from herdbeat.codes import Code
 from herdbeat.config.drafts import Draft
 from herdbeat.config.guess import did_you_mean
 from herdbeat.config.report import Report
+from herdbeat.errors import ending
 from herdbeat.located import Located
 
 
@@ -15,7 +16,7 @@ def check_channels(draft: Draft, report: Report) -> None:
     for hook in _hooks(draft.node):
         name = hook.child("notify")
         if name is not None and isinstance(name.value, str) and name.value not in known:
-            message = f'There is no channel "{name.value}"{_guess(name.value, known)}'
+            message = f'There is no channel "{name.value}"{ending(did_you_mean(name.value, known))}'
             hint = f"Channels under notify: {', '.join(known) or 'none'}."
             report.error(Code.INVALID_VALUE, message, name.place, hint)
 
@@ -29,7 +30,7 @@ def check_siblings(draft: Draft, schedule: Located, targets: Collection[str], re
             continue
         target = name.value.partition("/")[0]
         if target not in targets and f"{prefix}.{target}" not in targets:
-            message = f'There is no target "{target}"{_guess(target, targets)}'
+            message = f'There is no target "{target}"{ending(did_you_mean(target, targets))}'
             report.error(Code.UNKNOWN_TARGET, message, name.place, "Correct the name, or add the target.")
 
 
@@ -47,8 +48,3 @@ def _rules(schedule: Located, sets: Located | None) -> Iterator[Located]:
         used = rule.child("use")
         named = sets.child(str(used.value)) if used is not None and sets is not None else None
         yield from named.elements() if named is not None else (rule,)
-
-
-def _guess(name: str, known: Collection[str]) -> str:
-    guess = did_you_mean(name, known)
-    return f'; did you mean "{guess}"?' if guess else "."

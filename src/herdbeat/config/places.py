@@ -7,9 +7,9 @@ from pathlib import Path
 
 from herdbeat.errors import Place
 from herdbeat.located import Located
+from herdbeat.triggers.cron.vocabulary import WORDS
 
 _QUOTES = ("'", '"')
-_CRON_FIELDS = ("second", "minute", "hour", "day of month", "month", "day of week")
 
 
 def shown_path(path: Path, base: Path) -> str:
@@ -28,6 +28,19 @@ def beside(file: Path, written: str) -> Path:
 def real_path(path: Path) -> Path:
     """The file behind all links. Path.resolve() raises on a loop of links; this leaves it to the opening."""
     return Path(os.path.realpath(path))
+
+
+def exists(path: Path) -> bool:
+    """Path.exists() and its kin raise for a name that is too long; there is no such file, and opening it says why."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def place_inside(node: Located, offset: int, width: int, source: str) -> Place:
@@ -54,7 +67,7 @@ def place_inside(node: Located, offset: int, width: int, source: str) -> Place:
 def cron_offset(expression: str, field: str | None, token: str | None) -> int | None:
     """Where in a cron expression the token of a field stands; None if that cannot be told."""
     fields = list(re.finditer(r"\S+", expression))
-    names = _CRON_FIELDS[-len(fields) :]
+    names = [word.name for word in WORDS[-len(fields) :]]
     if not token or not fields or field not in names:
         return None
     written = fields[names.index(field)]

@@ -9,6 +9,7 @@ from herdbeat.config.drafts import FleetZone
 from herdbeat.config.find import config_in
 from herdbeat.config.keys.homes import HOMES
 from herdbeat.config.kinds import FileKind
+from herdbeat.config.places import is_folder, shown_path
 from herdbeat.config.report import Report
 from herdbeat.config.roots import Roots
 from herdbeat.config.values import Value
@@ -42,12 +43,14 @@ def read_fleet(path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo,
     `system_zone` is the zone where no file names one; messages name files relative to `base`.
     """
     path = path.absolute()
-    if path.is_dir():
+    if is_folder(path):
         path = config_in(path) or path
     report = Report(homes=HOMES)
+    base = base or Path.cwd()
+    dotenv = path.parent / ".env"
     roots = Roots.make(
-        base=base or Path.cwd(),
-        environ=with_dotenv(environ, path.parent),
+        base=base,
+        environ=with_dotenv(environ, dotenv, shown_path(dotenv, base), report),
         system=FleetZone(zone=system_zone, origin="system zone"),
         report=report,
     )

@@ -21,10 +21,9 @@ class Misfit(HerdbeatError):
 class Report:
     """What is wrong so far. Files named in `foreign` were written for another tool, and are judged mildly.
 
-    `homes` knows where keys belong.
-    `is_mild` says that the first of them was: then nobody is asked for keys which only we have.
-
-    `errors` counts; compare it before and after a part to learn whether that part may be used.
+    `is_mild` says that the first file was such a one: then nobody is asked for keys which only we have.
+    `homes` knows where a key belongs that stands in the wrong place. `errors` counts; compare it before and
+    after a part to learn whether that part may be used. A problem without a hint gets the mend of its code.
     """
 
     sources: dict[str, str] = field(default_factory=dict)
@@ -35,22 +34,16 @@ class Report:
     _problems: dict[Problem, None] = field(default_factory=dict)
 
     def error(self, code: Code, message: str, where: Place | None, hint: str = "") -> None:
-        self.add(Problem(code=code, message=message, where=where, hint=hint))
+        self._tell(code, message, where, hint, Severity.ERROR)
 
     def warning(self, code: Code, message: str, where: Place | None, hint: str = "") -> None:
-        self.add(Problem(code=code, message=message, where=where, hint=hint, severity=Severity.WARNING))
-
-    def add(self, problem: Problem) -> None:
-        """Each problem is shown once, but counted every time: many agents may inherit one broken default."""
-        self._problems[problem] = None
-        self.errors += problem.severity is Severity.ERROR
+        self._tell(code, message, where, hint, Severity.WARNING)
 
     def misfit(self, error: HerdbeatError, node: Located, severity: Severity = Severity.ERROR) -> None:
         """Report an error that was raised while reading the node."""
         code = error.problem_code if isinstance(error, Misfit) else error.code
         where = error.where or self._within(node, error)
-        hint = error.hint or code.meaning.mend
-        self.add(Problem(code=code, message=error.message, where=where, hint=hint, severity=severity))
+        self._tell(code, error.message, where, error.hint, severity)
 
     def is_foreign(self, place: Place) -> bool:
         return place.file in self.foreign
@@ -59,6 +52,12 @@ class Report:
         """Files in the order in which they were opened, lines from the top."""
         order = {file: index for index, file in enumerate(self.sources)}
         return tuple(sorted(self._problems, key=lambda problem: _position(problem, order)))
+
+    def _tell(self, code: Code, message: str, where: Place | None, hint: str, severity: Severity) -> None:
+        """Each problem is shown once, but counted every time: many agents may inherit one broken default."""
+        hint = hint or code.meaning.mend
+        self._problems[Problem(code=code, message=message, where=where, hint=hint, severity=severity)] = None
+        self.errors += severity is Severity.ERROR
 
     def _within(self, node: Located, error: HerdbeatError) -> Place:
         """The part of the value that is wrong, if the error knows it."""

@@ -9,7 +9,6 @@ from herdbeat.config.entries import Entry
 from herdbeat.config.forms import NAME
 from herdbeat.config.keys import schedule as keys
 from herdbeat.config.keys.policies import TIMEZONE
-from herdbeat.config.keys.targets import SECTIONS
 from herdbeat.config.policies import note_idle_policies, read_policies, refuse_crossed
 from herdbeat.config.prompts import check_prompts
 from herdbeat.config.report import Misfit, Report
@@ -41,7 +40,7 @@ def read_schedule(draft: Draft, entry: Entry, report: Report) -> ReadSchedule | 
     kind = _kind(entry, report)
     if kind is None:
         return None
-    settings = Settings(entry.node, f"{SECTIONS[draft.kind]}.{draft.name}.schedules.{entry.name}")
+    settings = Settings(entry.node, f"{draft.kind.section}.{draft.name}.schedules.{entry.name}")
     if report.errors > mark:
         _look_further(draft, entry, settings, kind, report)
         return None

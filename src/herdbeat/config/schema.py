@@ -41,10 +41,10 @@ def keys() -> tuple[KeyRow, ...]:
     tables: dict[str, Table] = {}
     for table in _tables(FLEET):
         tables.setdefault(table.title, table)
-    return tuple(_row(table, key) for table in tables.values() for key in table.keys)
+    return tuple(key_row(table, key) for table in tables.values() for key in table.keys)
 
 
-def _row(table: Table, key: Key[object]) -> KeyRow:
+def key_row(table: Table, key: Key[object]) -> KeyRow:
     return KeyRow(
         where=table.title,
         name=key.name,

@@ -21,7 +21,7 @@ from herdbeat.config.wording import (
     without_value,
     wrong_type,
 )
-from herdbeat.errors import HerdbeatError, Severity
+from herdbeat.errors import HerdbeatError, Severity, ending
 from herdbeat.located import Located, Plain, Scalar
 
 T_co = TypeVar("T_co", covariant=True)
@@ -189,10 +189,9 @@ class Choice(Shape[str]):
         if text in self.options:
             return text
         guess = self.others.get(text) or did_you_mean(text, self.options)
-        said = f'; did you mean "{guess}"?' if guess else "."
         raise Misfit(
             Code.INVALID_VALUE,
-            f"{key_name(node)} cannot be {shown(node)}{said}",
+            f"{key_name(node)} cannot be {shown(node)}{ending(guess)}",
             hint=f"Write {self.expected()}.",
         )
 

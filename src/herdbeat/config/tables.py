@@ -8,8 +8,8 @@ from herdbeat.codes import Code
 from herdbeat.config.guess import did_you_mean
 from herdbeat.config.report import Misfit, Report
 from herdbeat.config.shapes import JsonSchema, Shape
-from herdbeat.config.wording import wrong_type
-from herdbeat.errors import Severity, shown
+from herdbeat.config.wording import key_name, wrong_type
+from herdbeat.errors import Severity, ending, shown
 from herdbeat.located import Located
 
 T_co = TypeVar("T_co", covariant=True)
@@ -124,9 +124,10 @@ class Table(Shape[Mapping[str, object]]):
     def _unknown(self, name: str, node: Located, report: Report) -> Misfit:
         where = None if name in self.others else report.homes.get(name)
         guess = self.others.get(name) or (None if where else did_you_mean(name, self.by_name))
-        said = f'; did you mean "{guess}"?' if guess else "."
-        hint = f'"{name}" belongs {where}.' if where else self._advice(guess)
-        return Misfit(Code.UNKNOWN_KEY, f'Unknown key "{shown(name)}"{said}', hint=hint, where=node.label)
+        # The names are settled by now; people look for the word that they wrote.
+        written = shown(name if node.label.path.endswith(name) else key_name(node))
+        hint = f'"{written}" belongs {where}.' if where else self._advice(guess)
+        return Misfit(Code.UNKNOWN_KEY, f'Unknown key "{written}"{ending(guess)}', hint=hint, where=node.label)
 
     def _severity(self, node: Located, report: Report) -> Severity:
         # What herdctl and agentd pass over silently must not keep an unchanged file from loading.

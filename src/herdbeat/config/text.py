@@ -22,7 +22,7 @@ def read_text(path: Path, shown: str) -> str:
             raise Misfit(
                 Code.UNREADABLE_FILE,
                 f'"{shown}" is not a file.',
-                hint="Name a file, or its folder.",
+                hint="Name the file itself.",
                 where=where,
             )
         # Reading one byte too many finds a large file out without taking it in.
@@ -35,7 +35,10 @@ def read_text(path: Path, shown: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Misfit(
-            Code.UNREADABLE_FILE, f'"{shown}" cannot be read: {reason}.', hint="Mend its permissions.", where=where
+            Code.UNREADABLE_FILE,
+            f'"{shown}" cannot be read: {reason}.',
+            hint="Mend the path, or its permissions.",
+            where=where,
         ) from error
     if len(data) > LARGEST_FILE:
         raise Misfit(

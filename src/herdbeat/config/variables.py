@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from herdbeat.config.places import exists
+from herdbeat.config.report import Misfit, Report
+from herdbeat.config.text import read_text
+from herdbeat.errors import Place, Severity
 from herdbeat.located import Located
 
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
@@ -47,11 +51,18 @@ def _expanded(node: Located, text: str, environ: Mapping[str, str]) -> Located:
     return replace(node, value=filled, expanded=names) if names else node
 
 
-def with_dotenv(environ: Mapping[str, str], folder: Path) -> Mapping[str, str]:
-    """The environment, completed by the `.env` of the folder. What is really set wins."""
+def with_dotenv(environ: Mapping[str, str], file: Path, shown: str, report: Report) -> Mapping[str, str]:
+    """The environment, completed by the `.env` file. What is really set wins.
+
+    A file that is there and cannot be read is a warning: "the variable is not set" alone would send
+    people to a file in which it is.
+    """
+    if not exists(file):
+        return environ
     try:
-        text = (folder / ".env").read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        text = read_text(file, shown)
+    except Misfit as error:
+        report.misfit(error, Located(None, Place(file=shown, line=1, column=1)), Severity.WARNING)
         return environ
     return parse_dotenv(text) | dict(environ)
 

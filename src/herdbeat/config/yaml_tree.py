@@ -5,6 +5,7 @@ Of two equal keys YAML's loaders keep the last, silently; here the second is a p
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import yaml
 
@@ -19,12 +20,26 @@ from herdbeat.located import Located, Scalar
 def read_tree(text: str, file: str, report: Report) -> Located | None:
     """The document as a tree, or None after the reason was reported."""
     try:
-        return _Placer(file=file, report=report).placed(compose(text, file), "")
+        return _Placer(file=file, report=report).placed(compose(text, file), _Way())
     except Misfit as error:
         report.misfit(error, Located(None, Place(file=file, line=1, column=1)))
     except yaml.YAMLError as error:
         report.error(Code.YAML_SYNTAX, _syntax(error), _error_place(error, file), _syntax_hint(error))
     return None
+
+
+class _Way(NamedTuple):
+    """How to get to a node, in the two forms of a Place."""
+
+    path: str = ""
+    pointer: str = ""
+
+    def key(self, name: str) -> "_Way":
+        return _Way(_joined(self.path, name), f"{self.pointer}/{name.replace('~', '~0').replace('/', '~1')}")
+
+    def item(self, index: int, name: str | None) -> "_Way":
+        """`agents.scout` says more than `agents[3]`, but only to people."""
+        return _Way(_joined(self.path, name) if name else f"{self.path}[{index}]", f"{self.pointer}/{index}")
 
 
 @dataclass(slots=True)
@@ -34,14 +49,14 @@ class _Placer:
     file: str
     report: Report
 
-    def placed(self, raw: RawNode, path: str, key: Place | None = None) -> Located:
-        place = self._place(raw, path)
-        if not path:
+    def placed(self, raw: RawNode, way: _Way, key: Place | None = None) -> Located:
+        place = self._place(raw, way)
+        if not way.pointer:
             self._bound(raw, place)
         if raw.is_map:
-            return Located(self._mapping(raw, path), place, key)
+            return Located(self._mapping(raw, way), place, key)
         if isinstance(raw.content, list):
-            return Located([self.placed(item, at) for item, at in _steps(raw, path)], place, key)
+            return Located([self.placed(item, there) for item, there in _steps(raw, way)], place, key)
         value = self._scalar(raw)
         return Located(value, place, key, written=raw.content, style=raw.style)
 
@@ -59,24 +74,25 @@ class _Placer:
         assert isinstance(raw.content, str)
         return raw.content if raw.style or raw.is_text else resolve(raw.content)
 
-    def _mapping(self, raw: RawNode, path: str) -> dict[str, Located]:
+    def _mapping(self, raw: RawNode, way: _Way) -> dict[str, Located]:
         found: dict[str, Located] = {}
         merged: dict[str, Located] = {}
         for key, value in _pairs(raw):
             if key.content == "<<" and not key.style:
-                self._merge(value, path, merged)
+                self._merge(value, way, merged)
                 continue
-            name = self._key_name(key, path)
+            name = self._key_name(key, way)
             if name is None:
                 continue
-            place = self._place(key, _joined(path, name))
+            there = way.key(name)
+            place = self._place(key, there)
             if name in found:
                 self._refuse_twice(name, place, found[name])
                 continue
-            found[name] = self.placed(value, place.path, place)
+            found[name] = self.placed(value, there, place)
         return merged | found if merged else found
 
-    def _merge(self, raw: RawNode, path: str, merged: dict[str, Located]) -> None:
+    def _merge(self, raw: RawNode, way: _Way, merged: dict[str, Located]) -> None:
         is_list = isinstance(raw.content, list) and not raw.is_map
         for source in _list(raw) if is_list else [raw]:
             if not source.is_map:
@@ -84,12 +100,12 @@ class _Placer:
                     Code.YAML_SYNTAX,
                     'The merge key "<<" needs a mapping.',
                     hint="Point it at an anchored mapping: <<: *name.",
-                    where=self._place(source, path),
+                    where=self._place(source, way),
                 )
-            for name, node in self._mapping(source, path).items():
+            for name, node in self._mapping(source, way).items():
                 merged.setdefault(name, node)
 
-    def _key_name(self, key: RawNode, path: str) -> str | None:
+    def _key_name(self, key: RawNode, way: _Way) -> str | None:
         name = key.content if isinstance(key.content, list) else self._scalar(key)
         if isinstance(name, str):
             return name
@@ -97,7 +113,7 @@ class _Placer:
         self.report.error(
             Code.WRONG_TYPE,
             f"{shown} is not a text, so it cannot be a key.",
-            self._place(key, path),
+            self._place(key, way),
             "Put the key in quotes if it is meant as text.",
         )
         return None
@@ -110,8 +126,9 @@ class _Placer:
             "Remove one of the two.",
         )
 
-    def _place(self, raw: RawNode, path: str) -> Place:
-        return Place(file=self.file, line=raw.line, column=raw.column, width=raw.width, path=path)
+    def _place(self, raw: RawNode, way: _Way) -> Place:
+        path, pointer = way
+        return Place(file=self.file, line=raw.line, column=raw.column, width=raw.width, path=path, pointer=pointer)
 
 
 def _pairs(raw: RawNode) -> list[tuple[RawNode, RawNode]]:
@@ -124,11 +141,10 @@ def _list(raw: RawNode) -> list[RawNode]:
     return [item for item in raw.content if isinstance(item, RawNode)]
 
 
-def _steps(raw: RawNode, path: str) -> Iterator[tuple[RawNode, str]]:
-    """Each item of a list with its path: `agents.scout` says more than `agents[3]`."""
+def _steps(raw: RawNode, way: _Way) -> Iterator[tuple[RawNode, _Way]]:
+    """Each item of a list, and the way to it."""
     for index, item in enumerate(_list(raw)):
-        name = _own_name(item)
-        yield item, _joined(path, name) if name else f"{path}[{index}]"
+        yield item, way.item(index, _own_name(item))
 
 
 def _own_name(raw: RawNode) -> str | None:
@@ -150,7 +166,8 @@ def _syntax(error: yaml.YAMLError) -> str:
 
 
 def _syntax_hint(error: yaml.YAMLError) -> str:
-    if "cannot start any token" in str(getattr(error, "problem", "")):
+    problem = str(getattr(error, "problem", ""))
+    if "cannot start any token" in problem or "tab character" in problem:
         return "Indent with spaces, not tabs; put text that starts with a special character in quotes."
     return "Look at this line and the one above it: a colon, a quote or an indentation is the usual cause."
 

@@ -26,6 +26,7 @@ class BeatRecord:
     dedup_id: str
     settled_at: datetime | None
     runs: tuple[int, ...]
+    last_status: RunStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,11 @@ class TargetKind(StrEnum):
     COMMAND = "command"
     CALLABLE = "callable"
 
+    @property
+    def section(self) -> str:
+        """The key of the fleet file under which its targets stand."""
+        return f"{self}s"
+
 
 class ToolMode(StrEnum):
     """How a list of tools is meant."""

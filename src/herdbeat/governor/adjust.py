@@ -34,8 +34,14 @@ def spread(now: datetime, state: ScheduleState, draft: Draft, trace: list[Step])
     if offset <= timedelta(0):
         return draft
     moved = draft._replace(at=draft.at + offset)
-    trace.append(Step(StepKind.JITTER, f"jitter {jitter} adds {spoken_duration(offset)}", moved.at))
+    trace.append(Step(StepKind.JITTER, f"jitter {jitter} adds {_told(draft.at, moved.at)}", moved.at))
     return moved
+
+
+def _told(before: datetime, after: datetime) -> str:
+    """How far it moved on a clock that shows seconds: rounding said "2m 56s" beside 09:00:00 and 09:02:55."""
+    moved = after.replace(microsecond=0) - before.replace(microsecond=0)
+    return spoken_duration(moved) if moved else "less than a second"
 
 
 def _gap(state: ScheduleState, draft: Draft) -> timedelta | None:
@@ -106,7 +112,7 @@ def into_active_hours(now: datetime, state: ScheduleState, draft: Draft, trace: 
         return spread(now, state, draft._replace(at=due, due=due), trace)
     opening = hours.next_opening(draft.at)
     trace.append(Step(StepKind.HOURS, f"active_hours {hours} moves it to the opening", opening))
-    return draft._replace(at=opening, due=opening)
+    return draft._replace(at=opening, due=draft.due if draft.source is Source.DELAY else opening)
 
 
 def _next_inside(state: ScheduleState, due: datetime) -> datetime | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from herdbeat.domain.decision import Source, Step, StepKind
 from herdbeat.domain.hint import Hint, Rank
 from herdbeat.domain.policies import FirstRun
+from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration, spoken_duration
 from herdbeat.governor.backoff import multiplier, stretched
 from herdbeat.governor.state import ScheduleState
@@ -61,7 +62,10 @@ def _calendar(now: datetime, state: ScheduleState) -> Candidate | None:
     due = trigger.next_time(None if state.is_new else state.anchor_at, after)
     if due is None:
         return None
-    return Candidate(max(now, due), due, trigger.kind.source, f"baseline {trigger.describe()}", on_calendar=True)
+    # A delay has one instant, so no other can take its place: outside the active hours it waits, as intervals do.
+    has_others = trigger.kind is not TriggerKind.DELAY
+    text = f"baseline {trigger.describe()}"
+    return Candidate(max(now, due), due, trigger.kind.source, text, on_calendar=has_others)
 
 
 def _pace_text(state: ScheduleState, pace: timedelta, wait: timedelta) -> str:

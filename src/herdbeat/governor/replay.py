@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from herdbeat.domain.codec import ReadTrigger, from_json, moment_to_json, to_json
-from herdbeat.domain.decision import Decision, Source, Step, StepKind
+from herdbeat.domain.decision import Decision, Source, Step, StepKind, step_to_json
 from herdbeat.governor.state import ScheduleState
 
 Json = dict[str, Any]
@@ -27,7 +27,7 @@ def decision_to_json(decision: Decision) -> Json:
         "revisit_at": _moment(decision.revisit_at),
         "source": decision.source,
         "origin": decision.origin,
-        "steps": [_step_to_json(step) for step in decision.trace],
+        "steps": [step_to_json(step) for step in decision.trace],
     }
 
 
@@ -40,20 +40,6 @@ def decision_from_json(data: Json) -> Decision:
         revisit_at=_read_moment(data["revisit_at"]),
         origin=data["origin"],
     )
-
-
-def _step_to_json(step: Step) -> Json:
-    """Only what the step says: most have no origin, and a trace is stored with every beat."""
-    data: Json = {"kind": step.kind, "text": step.text}
-    if step.at is not None:
-        data["at"] = _moment(step.at)
-    if step.source is not None:
-        data["source"] = step.source
-    if step.origin:
-        data["origin"] = step.origin
-    if step.kind is StepKind.CANDIDATE:
-        data["won"] = step.won
-    return data
 
 
 def _step_from_json(data: Json) -> Step:

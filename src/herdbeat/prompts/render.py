@@ -35,6 +35,8 @@ def build_schedule_prompt(
     """
     text = schedule.prompt or default_prompt or FALLBACK_PROMPT
     template, _ = scan(text)
+    if work_item is None and not template.names:
+        return template.render({})  # the way of nearly every command and callable: nothing to look up
     values = _values(schedule, work_item, due_at, event or {}) | {"previous": previous or {}}
     prompt = template.render(values, _shower(schedule, has_work=work_item is not None))
     if work_item is None or names_item(template):

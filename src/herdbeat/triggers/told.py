@@ -1,6 +1,7 @@
 """What every beat can tell its prompt, whatever made it due."""
 
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from herdbeat.moments import format_moment
@@ -24,6 +25,7 @@ def told(*, due_at: datetime, schedule: str, source_id: str, title: str, **more:
     }
 
 
+@lru_cache(maxsize=10_000)
 def workflow_id(schedule: str) -> str:
     """A UUID that stays the same for a schedule's id, on every machine."""
     return str(uuid5(_SCHEDULES, schedule))

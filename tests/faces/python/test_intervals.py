@@ -35,6 +35,12 @@ def test_documented_mistakes_carry_the_interval(interval: str) -> None:
     assert caught.value.interval == interval
 
 
+@pytest.mark.parametrize("interval", [None, 5, b"5m"])
+def test_what_is_no_text_is_no_interval(interval: object) -> None:
+    with pytest.raises(IntervalParseError, match="is not a text"):
+        parse_interval(interval)  # type: ignore[arg-type]
+
+
 def test_what_never_ran_is_due_now() -> None:
     assert calculate_next_trigger(None, "5m", clock=CLOCK) == NOW
 

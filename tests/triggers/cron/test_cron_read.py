@@ -150,7 +150,7 @@ def test_days_of_every_kind(expression: str, days: list[str]) -> None:
         (
             "@every 5m",
             "@every is not a known name",
-            'For a plain distance use an interval trigger: "interval: 5m".',
+            'For a plain distance use an interval, which is a duration alone: "5m".',
         ),
         ("0 9 * * \N{EN DASH}", "only plain ASCII characters are allowed", "Type it instead of pasting it."),
         (
@@ -164,7 +164,7 @@ def test_a_refusal_names_field_token_and_range(expression: str, problem: str, hi
     with pytest.raises(CronParseError) as caught:
         Cron.parse(expression, ZONE)
 
-    assert str(caught.value) == f'Invalid cron expression "{expression}": {problem}'
+    assert str(caught.value) == f'Invalid cron expression "{expression}": {problem}.'
     assert caught.value.hint == hint
     assert caught.value.expression == expression
 

@@ -80,7 +80,7 @@ REFERENCE = Table(
 SUB_FLEET = Table(
     "A sub-fleet",
     (
-        Key("path", PATH, "Its fleet file, relative to this one.", required=True),
+        Key("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
         Key("name", NAME, "Put before the names of its targets.", "its fleet.name, else its folder"),
         Key("overrides", MapOf(Free(is_mild=True)), "Laid over what the file says."),
     ),

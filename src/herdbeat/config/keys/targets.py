@@ -67,10 +67,3 @@ TABLES = {
     TargetKind.COMMAND: COMMAND,
     TargetKind.CALLABLE: CALLABLE,
 }
-SECTIONS = {
-    TargetKind.AGENT: "agents",
-    TargetKind.ENDPOINT: "endpoints",
-    TargetKind.COMMAND: "commands",
-    TargetKind.CALLABLE: "callables",
-}
-"""Under which key of the fleet file each kind stands."""

@@ -7,7 +7,7 @@ from herdbeat.domain.decision import Decision
 from herdbeat.domain.policies import FirstRun, Jitter
 from herdbeat.domain.timing import Timing
 from herdbeat.durations import parse_duration
-from herdbeat.errors import UsageError
+from herdbeat.errors import IntervalParseError, UsageError
 from herdbeat.faces.python.moments import aware
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.triggers.interval import Interval
@@ -15,6 +15,8 @@ from herdbeat.triggers.interval import Interval
 
 def parse_interval(interval: str) -> timedelta:
     """Read "30s", "5m", "1h" or "1d". Raises IntervalParseError, which says what is wrong and what to write."""
+    if not isinstance(interval, str):
+        raise IntervalParseError(f"{interval!r} is not a text.", repr(interval), hint='Write for example "5m".')
     return parse_duration(interval)
 
 

@@ -13,7 +13,7 @@ Finding = tuple[str, str]
 def refusal(
     expression: str, problem: str, *, field: str | None = None, token: str | None = None, hint: str = ""
 ) -> CronParseError:
-    message = f'Invalid cron expression "{shown(expression, 60)}": {problem}'
+    message = f'Invalid cron expression "{shown(expression, 60)}": {problem}.'
     return CronParseError(message, expression, field=field, token=token, hint=hint)
 
 
@@ -24,7 +24,7 @@ def never_fires(expression: str, fields: list[str]) -> CronNeverFires:
     if weekday not in ("*", "?"):
         when += f" on day of week {weekday}"
     return CronNeverFires(
-        f'Invalid cron expression "{shown(expression, 60)}": it would never run, no year has {when}',
+        f'Invalid cron expression "{shown(expression, 60)}": it would never run, no year has {when}.',
         expression,
         field=DAY.name,
         token=day,

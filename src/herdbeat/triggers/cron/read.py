@@ -23,6 +23,8 @@ NICKNAMES = {
     "@annually": "0 0 1 1 *",
 }
 
+_DISTANCE = 'For a plain distance use an interval, which is a duration alone: "5m".'
+
 
 @lru_cache(maxsize=4096)
 def read(expression: str) -> Pattern:
@@ -60,12 +62,14 @@ def _nickname(expression: str) -> list[str]:
         return NICKNAMES[name].split()
     hint = f"The known names are {', '.join(NICKNAMES)}."
     if name.startswith("@every"):
-        hint = 'For a plain distance use an interval trigger: "interval: 5m".'
+        hint = _DISTANCE
     raise refusal(expression, f"{name.split()[0]} is not a known name", token=name, hint=hint)
 
 
 def _wrong_number(expression: str, got: int) -> CronParseError:
-    if got == 7:
+    if expression.strip().lower().startswith("every "):
+        hint = _DISTANCE
+    elif got == 7:
         hint = "The seventh field would be the year, and only * is possible there."
     else:
         hint = 'Write minute, hour, day of month, month and day of week, for example "0 9 * * MON-FRI".'
