@@ -31,7 +31,7 @@ _MONDAY_MORNING = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 _ENVIRON = {"COLUMNS": "90", "TZ": "UTC"}
 _PART = re.compile(
     r"^<!-- (?P<word>clock|folder|file|broken file): (?P<value>\S+) -->$"
-    r"|^(?P<fence>`{3,})(?P<language>\w+)\n(?P<text>.*?)^(?P=fence)$",
+    r"|^(?P<fence>`{3,})(?P<language>\w+)(?: title=\S+)?\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 _WHOLE = ("file", "broken file")
@@ -116,6 +116,8 @@ def _played_part(part: re.Match[str], scene: tuple[str, str], story: Story) -> s
         story.set_scene(part["word"], part["value"])
     elif word in _WHOLE:
         story.put(word, name, part["text"])
+        # Readers do not see the comment; without the title they would have to guess where the block belongs.
+        return f'{part["fence"]}{part["language"]} title="{name}"\n{part["text"]}{part["fence"]}'
     elif part["language"] == "console":
         return "".join(["```console\n", *_played_commands(part["text"], story), "```"])
     return part[0]

@@ -18,8 +18,10 @@ from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.faces.cli.commands import BARE, COMMANDS, SHARED, Command
+from herdbeat.faces.cli.commands import COMMANDS
+from herdbeat.faces.cli.options import BARE, SHARED, Command
 from herdbeat.prompts import NAMES
+from herdbeat.service.states import State
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -102,6 +104,7 @@ def test_every_problem_code_has_its_own_heading(code: Code) -> None:
         ("Sources", Source),
         ("Steps of a trace", StepKind),
         ("Beat outcomes", BeatOutcome),
+        ("Schedule states", State),
         ("Run states", RunStatus),
         ("Skip reasons", SkipReason),
         ("Missed reasons", MissedReason),

@@ -17,7 +17,7 @@ FLOORS = {
     **dict.fromkeys(("triggers", "governor", "prompts", "rules"), 1),
     **dict.fromkeys(("store", "runners", "work", "planner"), 2),
     **dict.fromkeys(("scheduler", "config"), 3),
-    "service": 4,
+    **dict.fromkeys(("service", "bench"), 4),
     **dict.fromkeys(("app", "serve"), 4.5),
     "faces": 5,
     "testing": 6,

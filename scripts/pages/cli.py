@@ -1,7 +1,8 @@
 """docs/reference/cli.md: every command with its examples, arguments and options."""
 
-from herdbeat.faces.cli.commands import BARE, COMMANDS, SHARED, Argument, Command, Option
+from herdbeat.faces.cli.commands import COMMANDS
 from herdbeat.faces.cli.help import written
+from herdbeat.faces.cli.options import BARE, SHARED, Argument, Command, Option
 from scripts import markdown
 
 _INTRO = """\
@@ -17,7 +18,11 @@ _STATUSES = (
     ("0", "it worked; `validate` may have warned"),
     ("1", "something else went wrong; the message says what"),
     ("2", "the command line, the expression or the configuration is wrong"),
-    ("3", "no target or schedule has that name"),
+    ("3", "no target, schedule or run has that name"),
+    ("5", "`run --wait`: the run failed"),
+    ("6", "`status --check`: something is late or failing"),
+    ("7", "the store does not answer"),
+    ("124", "`down`: the time was over, and it was still running"),
     ("130", "interrupted by Ctrl-C"),
     ("141", "whoever read the output has left, as in `herdbeat next \\| head`"),
 )

@@ -7,8 +7,9 @@ from herdbeat.config import KeyRow, keys
 from herdbeat.config.keys.agentd import AGENT as AGENTD_AGENT
 from herdbeat.config.keys.agentd import NOT_SERVED, SOURCES, WORKFLOW
 from herdbeat.config.keys.fleet import FLEET, REFERENCE
+from herdbeat.config.schema import key_row
 from herdbeat.config.shapes import Shape
-from herdbeat.config.tables import Key, Table
+from herdbeat.config.tables import Table
 from scripts import markdown
 
 _SCHEDULE = "A schedule"
@@ -75,7 +76,7 @@ def page() -> str:
     shared = {row.name: row for row in rows if row.where == _SCHEDULE}
     sections = [_table(title, [row for row in rows if row.where == title], shared) for title in titles]
     if REFERENCE.title not in titles:
-        sections.append(_table(REFERENCE.title, [_row(REFERENCE, key) for key in REFERENCE.keys], shared))
+        sections.append(_table(REFERENCE.title, [key_row(REFERENCE, key) for key in REFERENCE.keys], shared))
     return markdown.page("Configuration", _INTRO, *sections, _agentd())
 
 
@@ -142,17 +143,6 @@ def _without_effect(keys: Iterable[tuple[str, str]]) -> str:
     """Keys of other tools, and why they do nothing here."""
     listed = "; ".join(f"`{name}` ({why})" for name, why in keys)
     return f"Accepted without effect, with a warning: {listed}." if listed else ""
-
-
-def _row(table: Table, key: Key[object]) -> KeyRow:
-    return KeyRow(
-        where=table.title,
-        name=key.name,
-        form=key.shape.expected(),
-        default=key.default,
-        meaning=key.meaning,
-        is_required=key.required,
-    )
 
 
 def _agentd() -> str:

@@ -5,8 +5,9 @@ from scripts import markdown
 
 _INTRO = """\
 Every problem has a code: a word that never changes, for scripts and for searching. `herdbeat validate --json` gives it
-as `code`, together with `detail` (what happened), `hint` (what to do), `file`, `line`, `column` and `pointer` (the path
-of keys as a JSON Pointer). The messages themselves may become better from one version to the next.
+as `code`, together with `detail` (what happened), `hint` (what to do), `file`, `line`, `column`, `path`
+(the keys that lead there, for people) and `pointer` (the same as a JSON Pointer into the file). The messages themselves
+may become better from one version to the next.
 
 Each code below has an address of its own: `problems.html#unknown_key`.
 """

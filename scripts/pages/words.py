@@ -12,6 +12,7 @@ from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
+from herdbeat.service.states import State
 from scripts import markdown
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -73,6 +74,17 @@ _OUTCOMES = {
     BeatOutcome.MISSED: "nobody was there to run it, or it came too late",
     BeatOutcome.MERGED: "another beat stands for it",
 }
+_STATES = {
+    State.RUNNING: "● a run is in progress",
+    State.OK: "✓ the last run went well, and the next is planned",
+    State.LATE: "◷ due for longer than `late_after`, and not started; the reason stands beside it",
+    State.FAILING: "✗ the last run failed; an interval waits longer and longer",
+    State.PAUSED: "‖ held until a time, or until somebody resumes it",
+    State.DISABLED: "○ off until it is enabled",
+    State.WAITING: "⚡ only an event fires it",
+    State.NEW: "· it never ran",
+    State.DONE: "▪ a one-shot that has fired, or a schedule whose life is over",
+}
 _RUNS = {
     RunStatus.RUNNING: "going on",
     RunStatus.SUCCEEDED: "ended well",
@@ -105,6 +117,7 @@ _MISSES = {
     MissedReason.SLEPT: "the machine was asleep, or the process was stopped",
     MissedReason.CLOCK_JUMPED: "the clock was set past it",
     MissedReason.TOO_LATE: "older than `max_late`",
+    MissedReason.RESTORED: "open in a backup, or due between the backup and its restore",
 }
 
 
@@ -117,6 +130,7 @@ def page() -> str:
         _set("Sources", "Why an instant is when it is: the `source` of a decision.", Source, _SOURCES),
         _set("Steps of a trace", "What one line of a decision's trace is about.", StepKind, _STEPS),
         _set("Beat outcomes", "What became of a due instant.", BeatOutcome, _OUTCOMES),
+        _set("Schedule states", "How a schedule stands, in one word.", State, _STATES),
         _set("Run states", "How one attempt stands or ended.", RunStatus, _RUNS),
         _set("Skip reasons", "Why a due beat did not run although a node was there.", SkipReason, _SKIPS),
         _set("Missed reasons", "Why nobody was there when it was due.", MissedReason, _MISSES),

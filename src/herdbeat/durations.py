@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from herdbeat.errors import IntervalParseError, shown
 
@@ -35,6 +36,7 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+@lru_cache(maxsize=1_000)  # asked at every beat, and a fleet has few paces
 def format_duration(duration: timedelta) -> str:
     """The shortest way to write a duration in one unit, so that parse_duration() gives it back.
 

@@ -1,5 +1,6 @@
 """What happened, as values. Transitions are published once; the log, the screen and the pages listen."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +9,8 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +86,17 @@ Listener = Callable[[Event], None]
 
 def nobody(event: Event) -> None:
     """The listener where nobody listens."""
+
+
+def contained(listener: Listener) -> Listener:
+    """The same listener, unable to do harm: a screen that is gone must not stop a fleet."""
+    if listener is nobody:
+        return nobody
+
+    def tell(event: Event) -> None:
+        try:
+            listener(event)
+        except Exception:
+            log.exception("a listener failed event=%s", type(event).__name__)
+
+    return tell

@@ -21,6 +21,8 @@ from herdbeat.scheduler.loop import Settings
 from herdbeat.scheduler.node import NodeParts, ServingNode
 from herdbeat.scheduler.perform import Performer
 from herdbeat.scheduler.timer import SystemTimer, Timer
+from herdbeat.service.upkeep import Upkeep
+from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.lock import StateLock
 from herdbeat.store.places import ledger_path
 from herdbeat.store.reader import Filter, SqliteReader
@@ -79,7 +81,8 @@ async def _serve(
         async with open_runners(runner_settings, clock) as runners:
             await runners.end_leftovers(_open_runs(reader))
             perform = Performer(SqliteShelf(reader), runners, clock)
-            parts = NodeParts(store, clock, perform, listener=listener, prepare=perform.prepare)
+            upkeep = Upkeep(store, SqliteAudit(store.path), clock, fleet.retention, listener=listener)
+            parts = NodeParts(store, clock, perform, listener=listener, prepare=perform.prepare, upkeep=upkeep.run)
             settings = Settings(
                 node_id=0,
                 max_concurrent=max_concurrent,

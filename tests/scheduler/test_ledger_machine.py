@@ -23,7 +23,9 @@ from herdbeat.scheduler.arrange import arrange
 from herdbeat.scheduler.finish import finish
 from herdbeat.scheduler.life import Identity, join
 from herdbeat.scheduler.room import Pacer
+from herdbeat.scheduler.scan import examine
 from herdbeat.scheduler.turn import Node, claim
+from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.base import FinishedRun
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
@@ -144,6 +146,12 @@ class Ledger(RuleBasedStateMachine):
             self._nothing_is_stuck(reader)
         finally:
             reader.close()
+
+    @invariant()
+    def the_scan_has_nothing_to_mend(self) -> None:
+        audit = SqliteAudit(self.store.path)
+        suspects = audit.suspects(self.now)
+        assert audit.peek(lambda tx: examine(tx, self.now, suspects)).findings == []
 
     def _nothing_is_stuck(self, reader: SqliteReader) -> None:
         held = {each.run_id for each in self.held}

@@ -189,3 +189,16 @@ async def test_all_of_a_hundred_thousand_missed_instants_are_capped(tmp_path: Pa
         caught_up = [claim for claim in runner.runs if claim.source == "catch-up"]
         assert len(caught_up) <= 3
         consult_the_oracle(herd, CronPromise("report", "* * * * *", TEN, herd.now))
+
+
+async def test_a_listener_that_fails_does_not_stop_the_fleet(tmp_path: Path) -> None:
+    def broken(event: object) -> None:
+        raise BrokenPipeError
+
+    async with open_herd(tmp_path, TEN, listener=broken) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("api", every="5m", runner=runner)
+
+        await herd.advance(20 * MINUTE)
+
+        assert len(runner.runs) == 5

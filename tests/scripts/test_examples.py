@@ -71,3 +71,9 @@ def test_a_block_inside_a_longer_fence_is_only_shown(tmp_path: Path) -> None:
     page = "````markdown\n```console\n$ make demo\n```\n````\n"
 
     assert played(page, tmp_path) == page
+
+
+def test_the_name_of_a_file_is_the_title_of_its_block(tmp_path: Path) -> None:
+    text = played(FLEET.format(word="file", cron="0 9 * * *"), tmp_path)
+
+    assert '```yaml title="herdbeat.yaml"\nversion: 1\n' in text

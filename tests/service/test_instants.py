@@ -44,6 +44,8 @@ def test_a_name_is_no_expression(text: str) -> None:
         ("5x", IntervalParseError),
         ("90", IntervalParseError),
         ("@sometimes", CronParseError),
+        ("1 2 3", CronParseError),
+        ("1h 30m", IntervalParseError),
         ("0 25 * * *", CronParseError),
         ("2026-12-01", TimeParseError),
         ("2026-12-01T09:00:00", TimeParseError),

@@ -42,3 +42,4 @@ class MissedReason(StrEnum):
     SLEPT = "slept"
     CLOCK_JUMPED = "clock_jumped"
     TOO_LATE = "too_late"
+    RESTORED = "restored"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import assert_never
 
 from herdbeat.domain.schedule import Schedule
@@ -34,7 +35,7 @@ def build_schedule_prompt(
     file never gets this far with it, and in another tool's prompt `{{ ref }}` may be meant as text.
     """
     text = schedule.prompt or default_prompt or FALLBACK_PROMPT
-    template, _ = scan(text)
+    template = _template(text)
     if work_item is None and not template.names:
         return template.render({})  # the way of nearly every command and callable: nothing to look up
     values = _values(schedule, work_item, due_at, event or {}) | {"previous": previous or {}}
@@ -42,6 +43,12 @@ def build_schedule_prompt(
     if work_item is None or names_item(template):
         return prompt
     return f"{prompt.rstrip()}\n\n{work_item_block(work_item)}"
+
+
+@lru_cache(maxsize=1_000)
+def _template(text: str) -> Template:
+    """Read once: a schedule says the same words at every beat."""
+    return scan(text)[0]
 
 
 def names_item(template: Template) -> bool:

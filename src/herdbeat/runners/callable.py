@@ -54,6 +54,7 @@ class CallableRunner:
         self._clock = clock
         self._threads: Threads[Any] = Threads(settings.max_concurrent)
         self._functions: dict[str, Function] = {}
+        self._finding = asyncio.Lock()
         self._unstopped: dict[int, asyncio.Future[Any]] = {}
 
     async def run(self, job: Job) -> Outcome:
@@ -87,9 +88,11 @@ class CallableRunner:
                 sys.path.remove(str(folder))
 
     async def _find(self, job: Job, name: str) -> Function:
-        found: Function = await self._in_thread(job, partial(find, name))
-        self._functions[name] = found
-        return found
+        # One at a time: a thousand first runs at once would take a thread each to import the same module.
+        async with self._finding:
+            if name not in self._functions:
+                self._functions[name] = await self._in_thread(job, partial(find, name))
+        return self._functions[name]
 
     async def _call(self, job: Job, function: Function) -> object:
         call = partial(function.call, _context(job)) if function.takes_run else function.call

@@ -10,7 +10,8 @@ import json
 import logging
 import os
 import shutil
-from datetime import date, datetime
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -86,6 +87,25 @@ class RunLog:
         folder = self._folder / now.date().isoformat()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.open(folder / f"{self._name}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def remove_logs(state_dir: Path, runs: Iterable[tuple[int, datetime, datetime]]) -> int:
+    """Remove the logs of these runs (id, claimed, ended); returns how many there were.
+
+    A log lies under the day of its first word, which may be any day of the run.
+    """
+    removed = 0
+    for run_id, claimed_at, ended_at in runs:
+        days = range((ended_at.date() - claimed_at.date()).days + 1)
+        for path in (_path(state_dir, claimed_at + timedelta(days=day), run_id) for day in days):
+            if path.exists():
+                path.unlink(missing_ok=True)
+                removed += 1
+    return removed
+
+
+def _path(state_dir: Path, at: datetime, run_id: int) -> Path:
+    return state_dir / LOGS / at.date().isoformat() / f"{short_id(run_id)}.jsonl"
 
 
 def prune_logs(state_dir: Path, before: date) -> int:

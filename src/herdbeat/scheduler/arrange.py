@@ -13,7 +13,7 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.judge import state_of, trace_of
-from herdbeat.store.base import ScheduleRow, TargetRow, Timed, Transaction
+from herdbeat.store.base import ScheduleRow, Standing, Tally, TargetRow, Timed, Transaction
 
 
 @dataclass(slots=True)
@@ -70,14 +70,25 @@ def _add(tx: Transaction, now: datetime, new: list[tuple[Schedule, ScheduleRow]]
 
 
 def _edit(tx: Transaction, now: datetime, edits: list[tuple[int, Schedule, ScheduleRow]]) -> list[str]:
-    standings = tx.schedules([number for number, _, _ in edits]) if edits else {}
+    numbers = [number for number, _, _ in edits]
+    standings, tallies = (tx.schedules(numbers), tx.tallies(numbers)) if edits else ({}, {})
     rows = []
     for number, each, row in edits:
         plan = Plan(trigger=each.trigger, policies=each.policies)
-        standing = standings[number]._replace(plan=plan, enabled=each.enabled)
-        rows.append((number, row, _timed(now, state_of(standing))))
+        standing = standings[number]._replace(plan=plan, enabled=each.enabled, quarantine=None, unreadable=None)
+        timed = _timed(now, state_of(standing))
+        if _is_at_it(standing, tallies[number]):
+            # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
+            timed = timed._replace(next_run_at=None, next_due_at=None, wake_at=None)
+        rows.append((number, row, timed))
     tx.edit_schedules(rows, now)
     return [each.label for _, each, _ in edits]
+
+
+def _is_at_it(standing: Standing, tally: Tally) -> bool:
+    """An interval has no next time while one of its own beats is running, waiting, or to be retried."""
+    is_open = tally.running > 0 or tally.open > 0
+    return standing.plan.trigger.pace is not None and standing.next_run_at is None and is_open
 
 
 def _timed(now: datetime, state: ScheduleState) -> Timed:

@@ -13,8 +13,10 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.errors import SchedulerError
 from herdbeat.governor import decide
 from herdbeat.scheduler.judge import state_of, trace_of
+from herdbeat.scheduler.quarantine import Quarantined, put_to_rest, reason_of
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, Standing, Transaction
 
 
@@ -37,6 +39,7 @@ class Finished:
     closed: list[Closed] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
     wake_at: datetime | None = None
+    quarantined: list[Quarantined] = field(default_factory=list)
 
 
 def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Finished:
@@ -45,12 +48,18 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
     closing = [run for run in ended if run.run_id in ours]
     tx.finish_runs(closing, now)
     standings = tx.schedules({run.schedule_id for run in ours.values()})
+    is_crowded = len(standings) < len(closing)
     beats: list[ChangedBeat] = []
     changes: dict[int, ChangedSchedule] = {}
     for run in closing:
         opened = ours[run.run_id]
         standing = standings[opened.schedule_id]
-        beat, change = close(now, standing, opened, run.outcome)
+        try:
+            beat, change = close(now, standing, opened, run.outcome)
+        except Exception as error:  # noqa: BLE001 - the run is over all the same, and the others go on
+            reason = reason_of(error)
+            beat, change = _rest(now, standing, opened, run.outcome, reason)
+            finished.quarantined.append(Quarantined(standing.label, reason))
         beats.append(beat)
         changes[standing.id] = change
         finished.closed.append(
@@ -58,8 +67,9 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
                 standing.label, run.run_id, run.outcome.status, run.outcome.error, run.started_at, change.next_run_at
             )
         )
-        # Another run of the same schedule may end in this very group: it goes on from what this one left.
-        standings[standing.id] = _after(standing, change)
+        if is_crowded:
+            # Another run of the same schedule ends in this very group: it goes on from what this one left.
+            standings[standing.id] = _after(standing, change)
     tx.change_beats(beats, now)
     tx.change_schedules(list(changes.values()))
     _give_room(tx, now, list(ours.values()))
@@ -68,7 +78,14 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
 
 
 def close(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> tuple[ChangedBeat, ChangedSchedule]:
-    """What becomes of the beat and its schedule when one of its runs has ended. Pure."""
+    """What becomes of the beat and its schedule when one of its runs has ended. Pure.
+
+    Raises whatever is wrong with the schedule: the caller contains it.
+    """
+    if standing.quarantine is not None:
+        return _rest(now, standing, run, outcome, standing.quarantine)
+    if standing.unreadable is not None:
+        raise SchedulerError(standing.unreadable)
     retry_at = _retry_at(now, standing, run, outcome)
     if retry_at is not None:
         beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.attempt + 1, settled=False)
@@ -82,6 +99,14 @@ def close(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> 
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _changed(now, settled, None, outcome)
     return beat, _changed(now, settled, decide(now, state_of(settled)), outcome)
+
+
+def _rest(
+    now: datetime, standing: Standing, run: OpenRun, outcome: Outcome, reason: str
+) -> tuple[ChangedBeat, ChangedSchedule]:
+    """The run is closed and its beat settled, and nothing is decided: the schedule is in quarantine."""
+    beat = ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
+    return beat, put_to_rest(_changed(now, _settled(now, standing, run, outcome), None, outcome), reason)
 
 
 def _settled(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> Standing:
@@ -148,6 +173,7 @@ def _after(standing: Standing, change: ChangedSchedule) -> Standing:
         failures=change.failures,
         runs=change.runs,
         running=change.running,
+        quarantine=change.quarantine,
     )
 
 

@@ -33,7 +33,9 @@ def fire(tx: Transaction, now: datetime, schedule_id: int, *, origin: str, event
     standing = tx.schedules([schedule_id])[schedule_id]
     room = tx.rooms([standing.target_id])[standing.target_id]
     obstacle = _obstacle(standing, room)
-    refused = obstacle is not None and not queue and not _may_wait(standing, obstacle)
+    refused = obstacle is SkipReason.CONFIG_ERROR or (
+        obstacle is not None and not queue and not _may_wait(standing, obstacle)
+    )
     beat_id = None if refused else tx.add_beats([_beat(now, standing, origin, event_id, obstacle)])[0]
     return Fired(
         beat_id=beat_id,
@@ -47,6 +49,8 @@ def fire(tx: Transaction, now: datetime, schedule_id: int, *, origin: str, event
 
 def _obstacle(standing: Standing, room: Room) -> SkipReason | None:
     """A full target comes first: `at_capacity` is the documented answer, also if this schedule fills it."""
+    if standing.unreadable is not None:
+        return SkipReason.CONFIG_ERROR
     if room.running >= room.max_concurrent:
         return SkipReason.AT_CAPACITY
     meeting = meet(standing.plan.policies.overlap, running=standing.running > 0, waiting=False)

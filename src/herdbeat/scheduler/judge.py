@@ -12,6 +12,7 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Overlap
+from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.replay import decision_to_json
 from herdbeat.scheduler.account import Fate, account
@@ -39,6 +40,7 @@ class Verdict:
     decision: Decision | None = None
     anchor_at: datetime | None = None
     settled_until: datetime | None = None
+    quarantine: str | None = None
 
     @property
     def is_paced(self) -> bool:
@@ -58,6 +60,9 @@ class Bench:
 
 
 def judge(bench: Bench, standing: Standing) -> Verdict:
+    """Raises whatever is wrong with the schedule: the caller contains it."""
+    if standing.unreadable is not None:
+        raise SchedulerError(standing.unreadable)
     verdict = Verdict(standing)
     if not is_due(bench.now, standing):
         verdict.decision = decide(bench.now, state_of(standing))
@@ -176,7 +181,8 @@ def _meet(bench: Bench, verdict: Verdict, instants: Instants, source: Source | N
                 verdict.starts.append(len(verdict.beats))
                 verdict.beats.append(_beat(bench, standing, instants, BeatOutcome.RUNNING, "", source))
             else:
-                _park(bench, verdict, instants, source, SkipReason.AT_CAPACITY)
+                wake_at = bench.now if bench.rooms.node_is_full else None
+                _park(bench, verdict, instants, source, SkipReason.AT_CAPACITY, wake_at)
         case Meeting.WAIT | Meeting.REPLACE:
             verdict.cancels |= meeting is Meeting.REPLACE
             _park(bench, verdict, instants, source, SkipReason.ALREADY_RUNNING)
@@ -257,6 +263,7 @@ def changed(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSched
         waiting=standing.waiting + verdict.parked,
         tail_id=(tail_id if grows else None) if tail else standing.tail_id,
         tail=(f"{tail.outcome}:{tail.reason}" if grows else None) if tail else standing.tail,
+        quarantine=verdict.quarantine,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -12,18 +12,34 @@ from herdbeat.domain.claim import Claim
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import StoreUnavailable
-from herdbeat.events import BeatSettled, Listener, RunFinished, RunStarted, TimeLost, nobody
+from herdbeat.events import (
+    BeatSettled,
+    Listener,
+    RunFinished,
+    RunStarted,
+    ScheduleQuarantined,
+    TimeLost,
+    contained,
+    nobody,
+)
 from herdbeat.scheduler.finish import Finished
 from herdbeat.scheduler.pulse import lost_time, went_back
+from herdbeat.scheduler.quarantine import Quarantined, set_aside
 from herdbeat.scheduler.record import Recorder
 from herdbeat.scheduler.room import Pacer
 from herdbeat.scheduler.timer import Timer
-from herdbeat.scheduler.turn import Claimed, Node, claim
+from herdbeat.scheduler.turn import BATCH, Claimed, Node, claim
 from herdbeat.store.base import FinishedRun, Store, Transaction
 
 log = logging.getLogger(__name__)
 
 Perform = Callable[[Claim], Awaitable[FinishedRun]]
+Prepare = Callable[[Sequence[Claim]], None]
+"""Told what a turn has claimed, before the first of it is performed."""
+
+
+def as_it_is(claims: Sequence[Claim]) -> None:
+    """For who needs no preparation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,23 +65,33 @@ class Loop:
     """Claims and starts. One per node; everything it knows is in the store."""
 
     def __init__(
-        self, store: Store, timer: Timer, perform: Perform, settings: Settings, listener: Listener = nobody
+        self,
+        store: Store,
+        timer: Timer,
+        perform: Perform,
+        settings: Settings,
+        listener: Listener = nobody,
+        prepare: Prepare = as_it_is,
     ) -> None:
         self._store = store
         self._timer = timer
         self._perform = perform
+        self._prepare = prepare
         self._settings = settings
-        self._tell = listener
+        self._tell = contained(listener)
         self._pacer = Pacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
         self._pulse = timer.pulse()
         self._woken = asyncio.Event()
         self._stopping = False
+        self._is_cut_off = False
         self._was_full = False
+        self._most = BATCH
         self._look_at = timer.now()
         self._endings: dict[int, RunStatus] = {}
         self.recorder = Recorder(store, timer, self._on_finished)
         self.running: dict[int, Running] = {}
+        self.cut_off_runs: set[int] = set()
 
     def wake(self) -> None:
         """Look now: something was changed."""
@@ -75,6 +101,17 @@ class Loop:
         """Start nothing new from now on. Runs that are going go on."""
         self._stopping = True
         self._woken.set()
+
+    def cut_off(self) -> None:
+        """Stop, and end what runs. Not by cancelling `run`: in the middle of a turn, that would forget its claims."""
+        self._is_cut_off = True
+        self.stop()
+        self._end_runs()
+
+    def _end_runs(self) -> None:
+        self.cut_off_runs |= self.running.keys()
+        for each in self.running.values():
+            each.task.cancel()
 
     def cancel(self, run_id: int) -> bool:
         """Stop one run of this node, on somebody's word. False if it is not (or no longer) here."""
@@ -94,12 +131,13 @@ class Loop:
             recording = tasks.create_task(self.recorder.run(), name="recorder")
             try:
                 await self._claim_until_stopped(tasks)
+                if self._is_cut_off:
+                    self._end_runs()  # what the last turn has started meanwhile
                 await self._until_idle()
             finally:
                 # When cancelled: runs are cut off here and not by the group, which would end the recorder with them,
                 # and they would stay open in the ledger until the next start.
-                for each in self.running.values():
-                    each.task.cancel()
+                self._end_runs()
                 await self._until_idle()
                 recording.cancel()
 
@@ -120,19 +158,32 @@ class Loop:
         if self._was_full:
             return Claimed()  # a full node leaves due work to others, and looks again when a run has ended
         lost, is_back = self._notice(now)
-        node = Node(self._settings.node_id, room, self._pacer, tuple(self._gaps))
+        node = Node(self._settings.node_id, room, self._pacer, tuple(self._gaps), self._most)
         try:
             claimed = await self._store.write(lambda tx: _turn(tx, now, node, lost, put_back=is_back))
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s next look in %s", error, self._settings.check_interval)
             return Claimed()
+        except Exception as error:  # noqa: BLE001 - what cannot be written must not stop what can
+            return await self._narrow_down(now, error)
+        self._most = BATCH
         pass_by(CrashPoint.AFTER_CLAIM)
         for schedule_id in claimed.cancel_schedules:
             self._cancel_schedule(schedule_id)
+        if claimed.claims:
+            self._prepare(claimed.claims)
         for each in claimed.claims:
             self.running[each.run_id] = Running(each, tasks.create_task(self._run(each), name=f"run {each.label}"))
         self._publish(now, claimed)
         return claimed
+
+    async def _narrow_down(self, now: datetime, error: Exception) -> Claimed:
+        """Half as much in the next turn, until the bad one is alone: then it is set aside, and all goes on."""
+        log.error("turn cannot be written most=%s error=%r the next one takes less", self._most, error)
+        is_alone, self._most = self._most == 1, max(1, self._most // 2)
+        if is_alone:
+            self._report(now, await self._store.write(lambda tx: set_aside(tx, now, error)))
+        return Claimed(wake_at=now)
 
     def _notice(self, now: datetime) -> tuple[Gap | None, bool]:
         """Has time been lost since the last look, or the clock been put back?"""
@@ -176,8 +227,15 @@ class Loop:
             self._woken.set()
         for each in finished.closed:
             self._tell(RunFinished(finished.at, *each))
+        self._report(finished.at, finished.quarantined)
+
+    def _report(self, now: datetime, quarantined: list[Quarantined]) -> None:
+        for each in quarantined:
+            log.error("schedule quarantined schedule=%s reason=%s it rests until it is edited", *each)
+            self._tell(ScheduleQuarantined(now, *each))
 
     def _publish(self, now: datetime, claimed: Claimed) -> None:
+        self._report(now, claimed.quarantined)
         if self._tell is nobody:
             return
         for each in claimed.claims:

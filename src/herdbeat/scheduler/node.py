@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Listener, NodeReady, TimeLost, nobody
 from herdbeat.scheduler.life import Identity, join
-from herdbeat.scheduler.loop import Loop, Perform, Settings
+from herdbeat.scheduler.loop import Loop, Perform, Prepare, Settings, as_it_is
 from herdbeat.scheduler.timer import Timer
 from herdbeat.store.base import Store
 
@@ -23,6 +24,8 @@ class NodeParts:
     timer: Timer
     perform: Perform
     listener: Listener = nobody
+    upkeep: Callable[[], Coroutine[None, None, None]] | None = None
+    prepare: Prepare = as_it_is
 
 
 class ServingNode:
@@ -57,7 +60,7 @@ class ServingNode:
         parts, timer = self._parts, self._parts.timer
         joined = await parts.store.write(lambda tx: join(tx, timer.now(), self._identity))
         settings = replace(self._settings, node_id=joined.node_id, gaps=joined.gaps)
-        self.loop = Loop(parts.store, timer, parts.perform, settings, parts.listener)
+        self.loop = Loop(parts.store, timer, parts.perform, settings, parts.listener, parts.prepare)
         for gap in joined.gaps[-1:]:
             parts.listener(TimeLost(timer.now(), gap))
         parts.listener(NodeReady(timer.now(), joined.node_id, joined.interrupted))
@@ -68,24 +71,24 @@ class ServingNode:
 
     async def _until_stopped(self, loop: Loop, node_id: int) -> None:
         """Soft stop and hard stop are two things: first no more claims, then no more patience."""
-        cut_off = 0
         async with asyncio.TaskGroup() as tasks:
             alive = tasks.create_task(self._stay_alive(node_id), name="heartbeat")
             serving = tasks.create_task(loop.run(), name="loop")
+            upkeep = tasks.create_task(self._parts.upkeep(), name="upkeep") if self._parts.upkeep else alive
             stopping = tasks.create_task(self._stop.wait(), name="stop")
             cutting = tasks.create_task(self._cut_off.wait(), name="cut off")
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
             loop.stop()
             patience = self._stop_timeout.total_seconds()
             await asyncio.wait([serving, cutting], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-            cut_off = len(loop.running)
-            serving.cancel()
+            loop.cut_off()
             await asyncio.wait([serving])
             alive.cancel()
+            upkeep.cancel()
             stopping.cancel()
             cutting.cancel()
-        if cut_off:
-            raise _shutdown_error(cut_off, None if self._cut_off.is_set() else self._stop_timeout)
+        if loop.cut_off_runs:
+            raise _shutdown_error(len(loop.cut_off_runs), None if self._cut_off.is_set() else self._stop_timeout)
 
     async def _stay_alive(self, node_id: int) -> None:
         """Renewed at a third of the lease, so that two renewals may fail before anybody worries."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Protocol
 
 from herdbeat.clock import Clock
@@ -23,6 +24,10 @@ log = logging.getLogger(__name__)
 class Shelf(Protocol):
     """Where a run finds what it has to know: the target, and the words for it."""
 
+    def fetch(self, claims: Sequence[Claim]) -> None:
+        """Get ready what these will ask for, all at once."""
+        ...
+
     def target(self, target_id: int) -> Target: ...
 
     def brief(self, schedule_id: int, revision: int) -> Brief: ...
@@ -35,6 +40,10 @@ class Performer:
         self._shelf = shelf
         self._runner = runner
         self._clock = clock
+
+    def prepare(self, claims: Sequence[Claim]) -> None:
+        """One look at the store for a whole turn. Each run by itself would look twice, and wait for Python's lock."""
+        self._shelf.fetch(claims)
 
     async def __call__(self, claim: Claim) -> FinishedRun:
         started_at = self._clock.now()

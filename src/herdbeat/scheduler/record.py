@@ -6,8 +6,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from herdbeat.crashpoints import CrashPoint, pass_by
+from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import StoreUnavailable
 from herdbeat.scheduler.finish import Finished, finish
+from herdbeat.scheduler.quarantine import reason_of
 from herdbeat.scheduler.timer import Timer
 from herdbeat.store.base import FinishedRun, Store
 
@@ -30,6 +32,8 @@ class Recorder:
         self._empty = asyncio.Event()
         self._empty.set()
         self._wait = FIRST_WAIT
+        self._most = BATCH
+        self._last_try: set[int] = set()
 
     def add(self, run: FinishedRun) -> None:
         self._ended.append(run)
@@ -46,7 +50,7 @@ class Recorder:
             await self._something.wait()
             self._something.clear()
             while self._ended:
-                await self._write(self._ended[:BATCH])
+                await self._write(self._ended[: self._most])
             self._empty.set()
 
     async def _write(self, group: list[FinishedRun]) -> None:
@@ -57,12 +61,35 @@ class Recorder:
         except StoreUnavailable as error:
             await self._try_again(error, now)
             return
+        except Exception as error:  # noqa: BLE001 - one result that cannot be written must not hold up the others
+            self._narrow_down(group, error)
+            return
         del self._ended[: len(group)]
-        self._wait = FIRST_WAIT
+        self._wait, self._most = FIRST_WAIT, BATCH
         pass_by(CrashPoint.AFTER_FINISH)
         self._on_finished(finished)
+
+    def _narrow_down(self, group: list[FinishedRun], error: Exception) -> None:
+        """Half the group next time, until the bad one is alone: then it goes in as failed, without what was bad."""
+        self._most = max(1, len(group) // 2)
+        if len(group) > 1:
+            return
+        run = group[0]
+        if run.run_id in self._last_try:
+            log.error("result given up run=%s error=%r the run is swept at the next start", run.run_id, error)
+            self._last_try.discard(run.run_id)
+            del self._ended[0]
+            return
+        log.error("result cannot be written run=%s error=%r it is recorded as failed", run.run_id, error)
+        self._last_try.add(run.run_id)
+        self._ended[0] = _without_result(run, error)
 
     async def _try_again(self, error: StoreUnavailable, now: datetime) -> None:
         log.warning("results wait for the store runs=%s error=%s retry_in=%s", len(self._ended), error, self._wait)
         await self._timer.sleep_until(now + self._wait, asyncio.Event())
         self._wait = min(self._wait * 2, LONGEST_WAIT)
+
+
+def _without_result(run: FinishedRun, error: Exception) -> FinishedRun:
+    said = f"its result could not be written down ({reason_of(error)})"
+    return FinishedRun(run.run_id, run.started_at, Outcome(status=RunStatus.FAILED, error=said))

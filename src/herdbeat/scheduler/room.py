@@ -19,14 +19,24 @@ class Rooms:
     def of(cls, node: int, targets: Mapping[int, Room]) -> "Rooms":
         return cls(node, {room.target_id: room.max_concurrent - room.running for room in targets.values()})
 
+    @property
+    def node_is_full(self) -> bool:
+        """What finds no place then must look again by itself: no finish of its own target will wake it."""
+        return self.node <= 0
+
     def take(self, target_id: int) -> bool:
         """A place for one run, if the target has one and the node too."""
-        if self.node <= 0 or self.free.get(target_id, 0) <= 0:
+        if self.node_is_full or self.free.get(target_id, 0) <= 0:
             return False
         self.node -= 1
         self.free[target_id] -= 1
         self.taken[target_id] = self.taken.get(target_id, 0) + 1
         return True
+
+    def give_back_to(self, target_id: int, taken: int) -> None:
+        """Give back what was taken since there were so many."""
+        while self.taken.get(target_id, 0) > taken:
+            self.give_back(target_id)
 
     def give_back(self, target_id: int) -> None:
         self.node += 1

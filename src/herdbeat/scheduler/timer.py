@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from herdbeat.clock import Clock, SystemClock
+from herdbeat.scheduler.alarm import alarm
 from herdbeat.scheduler.pulse import Reading
 
 
@@ -22,7 +23,7 @@ class Timer(Clock, Protocol):
 
 
 class SystemTimer(SystemClock):
-    """The clock of this machine, with asyncio's timers."""
+    """The clock of this machine, with its timers."""
 
     def pulse(self) -> Reading:
         return Reading(self.now(), time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME))
@@ -31,8 +32,10 @@ class SystemTimer(SystemClock):
         seconds = (moment - self.now()).total_seconds()
         if seconds <= 0 or woken.is_set():
             return
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(seconds):
-                await woken.wait()
+            async with asyncio.timeout(None) as limit:
+                with alarm(seconds, lambda: limit.reschedule(loop.time())):
+                    await woken.wait()
         except TimeoutError:
             return

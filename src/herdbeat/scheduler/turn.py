@@ -1,17 +1,17 @@
 """One turn of the loop, inside one transaction: what is due is claimed, accounted for and decided again."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.claim import Claim
-from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.governor import decide
 from herdbeat.scheduler.judge import Bench, Verdict, changed, judge, state_of
 from herdbeat.scheduler.overlap import Meeting, meet
+from herdbeat.scheduler.quarantine import Quarantined, put_away, reason_of
 from herdbeat.scheduler.room import Pacer, Rooms
 from herdbeat.store.base import (
     ChangedBeat,
@@ -37,6 +37,7 @@ class Claimed:
     claims: list[Claim] = field(default_factory=list)
     cancel_schedules: list[int] = field(default_factory=list)
     settled: list[tuple[str, NewBeat]] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
     wake_at: datetime | None = None
 
 
@@ -48,11 +49,14 @@ class Node:
     room: int
     pacer: Pacer
     gaps: Sequence[Gap] = ()
+    most: int = BATCH
 
 
 def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
-    due = tx.due_schedules(now, BATCH)
-    waiting = tx.due_beats(now, BATCH)
+    # Not many more than there are places, yet never few: those of a full target take none, and must get out of the way.
+    limit = min(node.most, max(node.room, BATCH // 5))
+    due = tx.due_schedules(now, limit)
+    waiting = tx.due_beats(now, limit)
     standings = {each.id: each for each in due}
     missing = {beat.schedule_id for beat in waiting} - standings.keys()
     standings |= tx.schedules(missing) if missing else {}
@@ -62,10 +66,24 @@ def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
         # They were due before, so they have the first pick of the room.
         take_up(tx, now, node, waiting, standings, rooms, claimed)
     bench = Bench(now, rooms, node.pacer, node.gaps)
-    _write(tx, bench, node, [judge(bench, standings[each.id]) for each in due], claimed)
+    _write(tx, bench, node, list(_judged(bench, [standings[each.id] for each in due])), claimed)
     tx.move_rooms(rooms.taken)
     claimed.wake_at = tx.next_wake()
     return claimed
+
+
+def _judged(bench: Bench, due: list[Standing]) -> Iterator[Verdict]:
+    """Only a full target parks: what a full node cannot start stays due, for its next turn or for other nodes."""
+    for standing in due:
+        if bench.rooms.node_is_full:
+            return
+        taken = bench.rooms.taken.get(standing.target_id, 0)
+        try:
+            verdict = judge(bench, standing)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others go on
+            bench.rooms.give_back_to(standing.target_id, taken)
+            verdict = put_away(bench.now, standing, error)
+        yield verdict
 
 
 def _write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], claimed: Claimed) -> None:
@@ -80,12 +98,14 @@ def _write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], c
     for verdict in verdicts:
         beat_ids = [next(ids) for _ in verdict.beats]
         begun = _begun(verdict, beat_ids)
-        if len(begun) < len(verdict.starts):
-            _stand_down(bench, verdict, len(verdict.starts) - len(begun))
+        if None in beat_ids:
+            _stand_down(bench, verdict, beat_ids, len(verdict.starts) - len(begun))
         starts += begun
         claimed.settled += [
             (verdict.standing.label, beat) for beat in verdict.beats if beat.outcome is not BeatOutcome.RUNNING
         ]
+        if verdict.quarantine is not None:
+            claimed.quarantined.append(Quarantined(verdict.standing.label, verdict.quarantine))
         if verdict.cancels:
             claimed.cancel_schedules.append(verdict.standing.id)
         if begun and len(verdict.beats) == 1 and verdict.is_paced:
@@ -104,14 +124,20 @@ def _begun(verdict: Verdict, beat_ids: list[int | None]) -> list[Claim]:
     return [_claim(beat, beat_id, verdict.standing) for beat, beat_id in begun if beat_id is not None]
 
 
-def _stand_down(bench: Bench, verdict: Verdict, known: int) -> None:
-    """Beats that the ledger had already: they ran before, so their places are free and time goes on."""
+def _stand_down(bench: Bench, verdict: Verdict, beat_ids: list[int | None], known: int) -> None:
+    """Beats that the ledger had already: they ran or wait already, so their places are free and time goes on."""
     log.warning("beat is known already schedule=%s", verdict.standing.label)
     for _ in range(known):
         bench.rooms.give_back(verdict.standing.target_id)
-    if verdict.decision is None:
+    pairs = zip(verdict.beats, beat_ids, strict=True)
+    verdict.parked -= sum(beat.outcome is BeatOutcome.PENDING for beat, beat_id in pairs if beat_id is None)
+    if verdict.decision is None and not verdict.parked and verdict.quarantine is None:
         state = replace(state_of(verdict.standing), anchor_at=bench.now, is_new=False)
-        verdict.anchor_at, verdict.decision = bench.now, decide(bench.now, state)
+        verdict.anchor_at = bench.now
+        try:
+            verdict.decision = decide(bench.now, state)
+        except Exception as error:  # noqa: BLE001 - as in _judged
+            verdict.quarantine = reason_of(error)
 
 
 def _claim(beat: NewBeat | WaitingBeat, beat_id: int, standing: Standing) -> Claim:
@@ -146,26 +172,56 @@ def take_up(
 ) -> None:
     """Beats that waited: start those that may, put the others back, write off those that came too late."""
     moved: list[ChangedBeat] = []
-    counted: list[Counted] = []
+    counted: dict[int, Counted] = {}
     starts: list[Claim] = []
     for beat in waiting:
+        if rooms.node_is_full:
+            break  # it stays due, and has the first pick of the next turn
         standing = standings[beat.schedule_id]
-        outcome, reason, wake_at = _next_of(now, beat, standing, rooms)
+        outcome, reason, wake_at = _contained(now, beat, standing, rooms)
         is_over = outcome not in (BeatOutcome.PENDING, BeatOutcome.RUNNING)
         moved.append(ChangedBeat(beat.id, outcome, reason, wake_at, beat.attempt, is_over))
         if outcome is BeatOutcome.PENDING:
             continue
         begins = outcome is BeatOutcome.RUNNING
-        clock = 1 if beat.source.is_clock and beat.reason != Source.RETRY else 0
-        counted.append(Counted(standing.id, int(begins), -clock))
+        clock = 1 if beat.source.is_clock and beat.attempt == 1 else 0  # a retry is not counted as waiting
+        # One row for each: two changes of one schedule in one statement, and only one of them would count.
+        before = counted.get(standing.id, Counted(standing.id))
+        counted[standing.id] = Counted(standing.id, before.running + int(begins), before.waiting - clock)
         standings[standing.id] = standing._replace(
             running=standing.running + int(begins), waiting=standing.waiting - clock
         )
         if begins:
             starts.append(_claim(beat, beat.id, standing))
     tx.change_beats(moved, now)
-    tx.count_schedules(counted, now)
+    tx.count_schedules(list(counted.values()), now)
+    _wake_others(tx, now, waiting, moved, rooms)
     claimed.claims += _with_runs(tx, now, node, starts)
+
+
+def _wake_others(
+    tx: Transaction, now: datetime, waiting: list[WaitingBeat], moved: list[ChangedBeat], rooms: Rooms
+) -> None:
+    """A beat that was woken for a free place and cannot take it leaves it to the next, or nobody would wake that."""
+    put_back = {
+        beat.target_id
+        for beat, change in zip(waiting, moved, strict=False)
+        if change.outcome is BeatOutcome.PENDING and change.reason == SkipReason.ALREADY_RUNNING
+    }
+    for target_id in put_back:
+        if rooms.free.get(target_id, 0) > 0:
+            tx.wake_waiting(target_id, rooms.free[target_id], now)
+
+
+def _contained(
+    now: datetime, beat: WaitingBeat, standing: Standing, rooms: Rooms
+) -> tuple[BeatOutcome, str, datetime | None]:
+    if standing.unreadable is None:
+        try:
+            return _next_of(now, beat, standing, rooms)
+        except Exception:
+            log.exception("waiting beat skipped schedule=%s its policies cannot be used", standing.label)
+    return BeatOutcome.SKIPPED, SkipReason.CONFIG_ERROR, None
 
 
 def _next_of(
@@ -176,7 +232,7 @@ def _next_of(
     if too_late_at is not None and now > too_late_at:
         return BeatOutcome.MISSED, MissedReason.TOO_LATE, None
     meeting = meet(policies.overlap, running=standing.running > 0, waiting=False)
-    if meeting is not Meeting.START and beat.reason != Source.RETRY:
+    if meeting is not Meeting.START and beat.attempt == 1:
         return BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING, too_late_at
     if rooms.take(beat.target_id):
         return BeatOutcome.RUNNING, "", None

@@ -12,17 +12,12 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.decision import Source, Step
-from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.domain.trigger import Trigger
 from herdbeat.triggers import Cron, Delay, Interval
 
-_DURATION = re.compile(r"[+-]?[0-9][0-9.,]*\s*([a-z]{0,2}|[smhd0-9 ]*)", re.IGNORECASE)
+_DURATION = re.compile(r"[+-]?[0-9][0-9.,]*\s*[a-z]{0,2}(\s*[0-9]+\s*[smhd])*", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]")
 _PASSED = "that time has passed; a new schedule fires at once"
-_SOURCES = {
-    TriggerKind.CRON: Source.BASELINE_CRON,
-    TriggerKind.INTERVAL: Source.BASELINE_INTERVAL,
-    TriggerKind.DELAY: Source.DELAY,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +99,6 @@ def _of_trigger(trigger: Trigger, now: datetime) -> Iterator[Upcoming]:
     previous: datetime | None = None
     while (due_at := trigger.next_time(last, now)) is not None:
         last = now = max(due_at, now)
-        source = _SOURCES[trigger.kind]
         notes = clock_notes(trigger, due_at, previous) if due_at == now else (_PASSED,)
-        yield Upcoming(schedule="", due_at=due_at, next_run_at=now, source=source, notes=notes)
+        yield Upcoming(schedule="", due_at=due_at, next_run_at=now, source=trigger.kind.source, notes=notes)
         previous = due_at

@@ -6,203 +6,56 @@ them out as values. Times are aware UTC datetimes on this side of the wall.
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
-from herdbeat.domain.hint import Hint
-from herdbeat.domain.plan import Plan
-from herdbeat.domain.run import Outcome
-from herdbeat.governor.state import Pause
+from herdbeat.store.rows import (
+    ChangedBeat,
+    ChangedSchedule,
+    Counted,
+    Dropped,
+    FinishedRun,
+    GrownBeat,
+    NewBeat,
+    NewRun,
+    OpenRun,
+    Room,
+    ScheduleRow,
+    Standing,
+    Suspects,
+    Tally,
+    TargetRow,
+    TargetTally,
+    Timed,
+    WaitingBeat,
+)
+
+__all__ = [
+    "Catalogue",
+    "ChangedBeat",
+    "ChangedSchedule",
+    "Counted",
+    "Dropped",
+    "FinishedRun",
+    "GrownBeat",
+    "NewBeat",
+    "NewRun",
+    "OpenRun",
+    "Room",
+    "ScheduleRow",
+    "Standing",
+    "Store",
+    "Suspects",
+    "Tally",
+    "TargetRow",
+    "TargetTally",
+    "Timed",
+    "Transaction",
+    "Upkeep",
+    "WaitingBeat",
+]
 
 T = TypeVar("T")
-
-
-class Standing(NamedTuple):
-    """One schedule as it stands: its plan, what was decided last, and what the next decision needs."""
-
-    id: int
-    target_id: int
-    label: str
-    plan: Plan
-    revision: int
-    enabled: bool
-    next_run_at: datetime | None
-    next_due_at: datetime | None
-    next_source: Source | None
-    next_origin: str
-    wake_at: datetime | None
-    anchor_at: datetime
-    settled_until: datetime
-    is_new: bool
-    failures: int
-    runs: int
-    running: int
-    waiting: int
-    arm: int
-    pause: Pause | None
-    tail_id: int | None
-    tail: str | None
-    hints: tuple[Hint, ...]
-
-
-class WaitingBeat(NamedTuple):
-    """A pending beat that somebody has to look at now."""
-
-    id: int
-    schedule_id: int
-    target_id: int
-    dedup_id: str
-    due_at: datetime
-    reason: str
-    source: Source
-    origin: str
-    attempt: int
-
-
-class NewBeat(NamedTuple):
-    """A beat to write down, or a range of them that share one fate."""
-
-    schedule_id: int
-    target_id: int
-    dedup_id: str
-    due_at: datetime
-    last_due_at: datetime
-    number: int
-    outcome: BeatOutcome
-    reason: str
-    source: Source
-    origin: str = ""
-    payload: str | None = None
-    priority: int = 0
-    wake_at: datetime | None = None
-    created_at: datetime | None = None
-    settled_at: datetime | None = None
-
-
-class GrownBeat(NamedTuple):
-    """More instants for a row of skips or misses that is there already."""
-
-    id: int
-    more: int
-    last_due_at: datetime
-
-
-class ChangedBeat(NamedTuple):
-    """A beat that moves on: started, waiting again, or settled."""
-
-    id: int
-    outcome: BeatOutcome
-    reason: str
-    wake_at: datetime | None
-    attempt: int
-    settled: bool
-
-
-class NewRun(NamedTuple):
-    beat_id: int
-    schedule_id: int
-    attempt: int
-
-
-class FinishedRun(NamedTuple):
-    """A run that is over, as the node that held it tells it."""
-
-    run_id: int
-    started_at: datetime | None
-    outcome: Outcome
-    log: str | None = None
-
-
-class OpenRun(NamedTuple):
-    """A run that is still open, with what is needed to close it."""
-
-    id: int
-    beat_id: int
-    schedule_id: int
-    attempt: int
-    target_id: int
-    source: Source
-    due_at: datetime
-    dedup_id: str
-
-
-class ChangedSchedule(NamedTuple):
-    """The whole changing part of a schedule, after a turn.
-
-    None in `next_trace` and in the `last_…` fields leaves what was there.
-    """
-
-    id: int
-    next_run_at: datetime | None
-    next_due_at: datetime | None
-    next_source: Source | None
-    next_origin: str
-    next_trace: str | None
-    wake_at: datetime | None
-    anchor_at: datetime
-    settled_until: datetime
-    is_new: bool
-    failures: int
-    runs: int
-    running: int
-    waiting: int
-    tail_id: int | None
-    tail: str | None
-    last_started_at: datetime | None = None
-    last_run_at: datetime | None = None
-    last_status: str | None = None
-    last_error: str | None = None
-    quarantine: str | None = None
-
-
-class Counted(NamedTuple):
-    """A schedule whose beats moved while its clock did not: what was added to its counters."""
-
-    id: int
-    running: int = 0
-    waiting: int = 0
-
-
-class TargetRow(NamedTuple):
-    """A target as it is stored. `spec` is JSON."""
-
-    name: str
-    kind: str
-    spec: str
-    origin: str
-    max_concurrent: int
-
-
-class ScheduleRow(NamedTuple):
-    """A schedule as it is written down, apart from its time."""
-
-    target_id: int
-    name: str
-    kind: str
-    plan_id: int
-    brief: str
-    origin: str
-    enabled: bool
-
-
-class Timed(NamedTuple):
-    """The decision that stands for a schedule, as its columns."""
-
-    next_run_at: datetime | None
-    next_due_at: datetime | None
-    next_source: Source
-    next_origin: str
-    next_trace: str
-    wake_at: datetime | None
-
-
-class Room(NamedTuple):
-    target_id: int
-    max_concurrent: int
-    running: int
-    has_waiting: bool = False
 
 
 class Catalogue(Protocol):
@@ -235,7 +88,59 @@ class Catalogue(Protocol):
     def remove_schedules(self, ids: Sequence[int], now: datetime) -> None: ...
 
 
-class Transaction(Catalogue, Protocol):
+class Upkeep(Protocol):
+    """What keeps the ledger well, off the fire path: looking closely at a few rows, mending and removing them."""
+
+    def tallies(self, ids: Iterable[int]) -> dict[int, Tally]: ...
+
+    def target_tallies(self, ids: Iterable[int]) -> list[TargetTally]: ...
+
+    def deaf_targets(self, ids: Iterable[int], now: datetime) -> list[TargetTally]:
+        """Those that have room and beats waiting for it, of which none is going to wake."""
+        ...
+
+    def sleeping_beats(self, ids: Iterable[int]) -> list[tuple[int, str]]:
+        """Those that are pending and wait for nothing, with the labels of their schedules."""
+        ...
+
+    def set_counters(self, rows: Sequence[tuple[int, int, int]]) -> None:
+        """Running and waiting of a schedule, as they really are."""
+        ...
+
+    def set_rooms(self, rows: Sequence[tuple[int, int]]) -> None: ...
+
+    def wake_beats(self, ids: Sequence[int], now: datetime) -> None: ...
+
+    def wake_schedules(self, ids: Sequence[int], now: datetime) -> None: ...
+
+    def pending_beats(self, limit: int) -> list[WaitingBeat]: ...
+
+    def unfinished_runs(self, limit: int) -> list[int]: ...
+
+    def schedule_ids(self, after: int, limit: int) -> list[int]:
+        """A page of the schedules that are not removed."""
+        ...
+
+    def set_marks(self, now: datetime) -> None:
+        """Nothing that was due until now is ever due again."""
+        ...
+
+    def runs_of(self, beat_ids: Iterable[int]) -> list[tuple[int, datetime, datetime]]:
+        """The runs of settled beats: id, when claimed, when over."""
+        ...
+
+    def drop_beats(self, ids: Sequence[int]) -> Dropped:
+        """Remove those that are settled, with their runs. What is pending or running stays."""
+        ...
+
+    def drop_plans(self, ids: Sequence[int]) -> int:
+        """Remove those that no schedule has."""
+        ...
+
+    def drop_hints(self, ended_before: datetime, limit: int) -> int: ...
+
+
+class Transaction(Catalogue, Upkeep, Protocol):
     """Everything a turn of the engine may do, inside one transaction. Batches in, batches out."""
 
     def due_schedules(self, now: datetime, limit: int) -> list[Standing]:

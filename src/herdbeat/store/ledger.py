@@ -1,16 +1,16 @@
 """The transaction of the SQLite store: each method is one named statement, with its rows as one JSON array."""
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from herdbeat.domain.beat import MissedReason
-from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.plan import Plan
+from herdbeat.store import plain
 from herdbeat.store.base import (
     ChangedBeat,
     ChangedSchedule,
@@ -24,14 +24,14 @@ from herdbeat.store.base import (
     Standing,
     WaitingBeat,
 )
-from herdbeat.store.catalogue import SqliteCatalogue
 from herdbeat.store.micros import from_micros, to_micros
-from herdbeat.store.standing import read_standing
-from herdbeat.store.statements import Statements, dump
-from herdbeat.triggers import from_options
+from herdbeat.store.plans import read_plan
+from herdbeat.store.standing import read_contained, read_standing
+from herdbeat.store.statements import Statements, dump_clean
+from herdbeat.store.upkeep import SqliteUpkeep, read_waiting
 
 
-class SqliteLedger(SqliteCatalogue):
+class SqliteLedger(SqliteUpkeep):
     """One connection's view of the ledger. Used by the writer thread alone."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -43,18 +43,15 @@ class SqliteLedger(SqliteCatalogue):
 
     def due_schedules(self, now: datetime, limit: int) -> list[Standing]:
         rows = self._statements.ask("due_schedules", now=to_micros(now), limit=limit)
-        return [read_standing(row, self._plan) for row in rows]
+        return self._standings(rows)
 
     def schedules(self, ids: Iterable[int]) -> dict[int, Standing]:
         rows = self._statements.ask("some_schedules", ids)
-        return {row[0]: read_standing(row, self._plan) for row in rows}
+        return {each.id: each for each in self._standings(rows)}
 
     def due_beats(self, now: datetime, limit: int) -> list[WaitingBeat]:
         rows = self._statements.ask("due_beats", now=to_micros(now), limit=limit)
-        return [
-            WaitingBeat(beat, schedule, target, dedup, from_micros(due), reason, Source(source), origin, attempt)
-            for beat, schedule, target, dedup, due, reason, source, origin, attempt in rows
-        ]
+        return read_waiting(rows)
 
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
         return {row[0]: Room(*row) for row in self._statements.ask("rooms", target_ids)}
@@ -110,14 +107,14 @@ class SqliteLedger(SqliteCatalogue):
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         ids = [self._last_beat + number for number in range(1, len(beats) + 1)]
         self._last_beat += len(beats)
-        written = self._statements.tell(
-            "add_beats", [(number, *_beat_row(beat)) for number, beat in zip(ids, beats, strict=True)]
-        )
+        starts, others = plain.part(zip(ids, beats, strict=True), plain.starts_plainly)
+        written = self._statements.tell("start_beats", [plain.start_row(each) for each in starts])
+        written += self._statements.tell("add_beats", [(number, *_beat_row(beat)) for number, beat in others])
         if written == len(beats):
             return list(ids)
         pairs = [(beat.schedule_id, beat.dedup_id) for beat in beats]
         held = {(schedule, dedup): number for schedule, dedup, number in self._statements.ask("known_beats", pairs)}
-        return [number if held[pair] == number else None for number, pair in zip(ids, pairs, strict=True)]
+        return [number if held.get(pair) == number else None for number, pair in zip(ids, pairs, strict=True)]
 
     def grow_beats(self, beats: Sequence[GrownBeat], now: datetime) -> None:
         settled = to_micros(now)
@@ -127,6 +124,8 @@ class SqliteLedger(SqliteCatalogue):
 
     def change_beats(self, beats: Sequence[ChangedBeat], now: datetime) -> None:
         settled = to_micros(now)
+        ran, others = plain.part(beats, plain.settles_plainly)
+        self._statements.tell("settle_beats", [beat.id for beat in ran], now=settled)
         rows = [
             (
                 beat.id,
@@ -136,7 +135,7 @@ class SqliteLedger(SqliteCatalogue):
                 beat.attempt,
                 settled if beat.settled else None,
             )
-            for beat in beats
+            for beat in others
         ]
         self._statements.tell("change_beats", rows)
 
@@ -152,7 +151,9 @@ class SqliteLedger(SqliteCatalogue):
 
     def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
         finished = to_micros(now)
-        self._statements.tell("finish_runs", [_finished_row(run, finished) for run in runs])
+        succeeded, others = plain.part(runs, plain.succeeds_plainly)
+        self._statements.tell("succeed_runs", [plain.success_row(run) for run in succeeded], now=finished)
+        self._statements.tell("finish_runs", [_finished_row(run, finished) for run in others])
 
     def start_paced(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
         rows = [(schedule, to_micros(due)) for schedule, due in started]
@@ -162,7 +163,9 @@ class SqliteLedger(SqliteCatalogue):
         self._statements.tell("count_schedules", counted, started=to_micros(started_at))
 
     def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None:
-        self._statements.tell("change_schedules", [_schedule_row(each) for each in schedules])
+        going_on, others = plain.part(schedules, plain.goes_on_plainly)
+        self._statements.tell("go_on", [plain.go_on_row(each) for each in going_on])
+        self._statements.tell("change_schedules", [_schedule_row(each) for each in others])
 
     def move_rooms(self, moves: dict[int, int]) -> None:
         self._statements.tell("move_rooms", list(moves.items()))
@@ -171,9 +174,15 @@ class SqliteLedger(SqliteCatalogue):
         rows = [(schedule, to_micros(moment)) for schedule, moment in due]
         self._statements.tell("end_one_shots", rows, now=to_micros(now))
 
+    def _standings(self, rows: list[Any]) -> list[Standing]:
+        try:
+            return [read_standing(row, self._plan) for row in rows]
+        except Exception:  # noqa: BLE001 - one of them cannot be read: look again, one by one
+            return [read_contained(row, self._plan) for row in rows]
+
     def _read_plan(self, plan_id: int) -> Plan:
         (text,) = self._statements.ask_one("plan_text", id=plan_id)
-        return from_json(Plan, json.loads(text), from_options)
+        return read_plan(text)
 
 
 def _beat_row(beat: NewBeat) -> tuple[object, ...]:
@@ -197,9 +206,9 @@ def _finished_row(run: FinishedRun, finished: int) -> tuple[object, ...]:
         finished,
         outcome.code,
         outcome.error or None,
-        None if outcome.response is None else dump(outcome.response),
+        None if outcome.response is None else dump_clean(outcome.response),
         outcome.summary or None,
-        dump(dict(outcome.usage)) if outcome.usage else None,
+        dump_clean(dict(outcome.usage)) if outcome.usage else None,
         outcome.session or None,
         run.log,
     )

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -18,9 +18,11 @@ from herdbeat.domain.plan import Plan
 from herdbeat.domain.records import BeatRecord, NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import label_of
-from herdbeat.domain.target import SPECS, Target
+from herdbeat.domain.target import SPECS, Target, TargetSpec
 from herdbeat.errors import StoreUnavailable
+from herdbeat.store.clean import decode
 from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.plans import STAND_IN, read_plan, why_unreadable
 from herdbeat.store.queries import queries
 from herdbeat.triggers import from_options
 
@@ -47,6 +49,7 @@ class SqliteReader:
     def __init__(self, path: Path) -> None:
         try:
             self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            self._connection.text_factory = decode
             self._connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{path}: {error}", hint="Has anything run here yet?") from error
@@ -91,6 +94,42 @@ class SqliteReader:
         )
         return [_schedule(row) for row in rows]
 
+    def beat(self, beat_id: int) -> BeatRecord | None:
+        """One beat. Asked for as the first up to its id, which the index finds at once."""
+        return next((each for each in self.beats(Filter(before=beat_id + 1, limit=1)) if each.id == beat_id), None)
+
+    def run(self, run_id: int) -> RunRecord | None:
+        return next((each for each in self.runs(Filter(before=run_id + 1, limit=1)) if each.id == run_id), None)
+
+    def schedule(self, schedule_id: int) -> ScheduleRecord | None:
+        found = self.schedules(Filter(before=schedule_id - 1, limit=1))
+        return next((each for each in found if each.id == schedule_id), None)
+
+    def open_runs(self, limit: int) -> list[int]:
+        return self._ids("open_run_ids", limit=limit)
+
+    def waiting_beats(self, now: datetime, limit: int) -> list[int]:
+        """Beats that are due and have not started, the oldest first."""
+        return self._ids("waiting_beat_ids", now=to_micros(now), limit=limit)
+
+    def failing_schedules(self, limit: int) -> list[int]:
+        return self._ids("failing_ids", limit=limit)
+
+    def overdue_schedules(self, now: datetime, limit: int) -> list[int]:
+        """Schedules whose time has come and that nobody has looked at, the oldest first."""
+        return self._ids("overdue_ids", now=to_micros(now), limit=limit)
+
+    def soonest_schedules(self, now: datetime, limit: int) -> list[int]:
+        return self._ids("soonest_ids", now=to_micros(now), limit=limit)
+
+    def number_of_schedules(self) -> int:
+        return int(self._one("number_of_schedules")[0])
+
+    def neighbours(self, schedule_id: int, at: datetime) -> tuple[int | None, int | None]:
+        """The newest beat that was due at or before a moment, and the first after it."""
+        before, after = self._one("neighbours", schedule=schedule_id, at=to_micros(at))
+        return before, after
+
     def beat_at(self, target: str, name: str, at: datetime) -> int | None:
         row = self._row("beat_at", target=target, name=name, at=to_micros(at))
         return None if row is None else row[0]
@@ -115,12 +154,19 @@ class SqliteReader:
             for start, until, reason in self._rows("list_gaps", since=to_micros(since))
         ]
 
-    def brief(self, schedule_id: int) -> Brief:
-        return from_json(Brief, json.loads(self._one("brief_of", id=schedule_id)[0]), from_options)
+    def briefs(self, schedule_ids: Iterable[int]) -> dict[int, Brief]:
+        (found,) = self._one("briefs_of", ids=json.dumps(list(schedule_ids)))
+        return {schedule_id: _brief(text) for schedule_id, text in json.loads(found)}
 
-    def target(self, target_id: int) -> Target:
-        name, kind, spec, room = self._one("target_of", id=target_id)
-        return Target(name=name, spec=from_json(SPECS[kind], json.loads(spec), from_options), max_concurrent=room)
+    def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
+        (found,) = self._one("targets_of", ids=json.dumps(list(target_ids)))
+        return {
+            number: Target(name=name, spec=_spec(kind, text), max_concurrent=room)
+            for number, name, kind, text, room in json.loads(found)
+        }
+
+    def _ids(self, question: str, **values: object) -> list[int]:
+        return [number for (number,) in self._rows(question, **values)]
 
     def _rows(self, question: str, **values: object) -> Iterator[Any]:
         return self._connection.execute(self._sql[question], values)
@@ -132,6 +178,17 @@ class SqliteReader:
         row = self._row(question, **values)
         assert row is not None, f"{question} {values}: the ledger names a row that it does not have"
         return row
+
+
+# Thousands of schedules say the same: each text is read once.
+@lru_cache(maxsize=1_000)
+def _brief(text: str) -> Brief:
+    return from_json(Brief, json.loads(text), from_options)
+
+
+@lru_cache(maxsize=1_000)
+def _spec(kind: str, text: str) -> TargetSpec:
+    return from_json(SPECS[kind], json.loads(text), from_options)
 
 
 def _beat(row: Any) -> BeatRecord:
@@ -148,6 +205,7 @@ def _beat(row: Any) -> BeatRecord:
         dedup_id=row[10],
         settled_at=from_micros(row[11]),
         runs=tuple(json.loads(row[12])),
+        last_status=RunStatus(row[13]) if row[13] else None,
     )
 
 
@@ -173,15 +231,16 @@ def _run(row: Any) -> RunRecord:
 
 
 def _schedule(row: Any) -> ScheduleRecord:
+    plan, unreadable = _plan(row[3])
     return ScheduleRecord(
         id=row[0],
         target=row[1],
         name=row[2],
-        plan=_plan(row[3]),
+        plan=plan,
         origin=row[4],
         enabled=bool(row[5]),
         disabled_by=row[6],
-        quarantine=row[7],
+        quarantine=row[7] or unreadable,
         next_run_at=from_micros(row[8]),
         next_due_at=from_micros(row[9]),
         next_source=Source(row[10]) if row[10] else None,
@@ -206,6 +265,9 @@ def _schedule(row: Any) -> ScheduleRecord:
 
 
 @lru_cache(maxsize=4_096)
-def _plan(text: str) -> Plan:
-    """The same text is the same plan: a listing of ten thousand schedules reads a handful of them."""
-    return from_json(Plan, json.loads(text), from_options)
+def _plan(text: str) -> tuple[Plan, str | None]:
+    """A plan, or what stands in for it and why. A listing of ten thousand schedules reads a handful of texts."""
+    try:
+        return read_plan(text), None
+    except Exception as error:  # noqa: BLE001 - one schedule that cannot be read must not hide all the others
+        return STAND_IN, why_unreadable(error)

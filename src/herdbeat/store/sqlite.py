@@ -7,11 +7,15 @@ from typing import TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
+from herdbeat.store.clean import decode
 from herdbeat.store.ledger import SqliteLedger
 from herdbeat.store.queries import migrations
 from herdbeat.store.writer import Writer
 
 T = TypeVar("T")
+
+_OF_THE_WORK = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
+"""Errors about what was to be written. All others are about where: nobody's work can stand then."""
 
 
 class SqliteSession:
@@ -25,6 +29,7 @@ class SqliteSession:
         try:
             # Statements are kept prepared: there are few, and they are asked thousands of times a second.
             self._connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256)
+            self._connection.text_factory = decode
             _refuse_newer(self._connection, self._path)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -49,7 +54,7 @@ class SqliteSession:
         try:
             result = work(self._ledger)
         except sqlite3.Error as error:
-            if not isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+            if not isinstance(error, _OF_THE_WORK):
                 # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
                 raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
             self._undo()

@@ -1,6 +1,7 @@
 """From a row of the schedule table to the value that the scheduler reads."""
 
 import json
+import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,10 @@ from herdbeat.domain.plan import Plan
 from herdbeat.governor.state import Pause
 from herdbeat.store.base import Standing
 from herdbeat.store.micros import from_micros
+from herdbeat.store.plans import STAND_IN, why_unreadable
+
+_TIMES = (8, 9, 12, 13, 26)
+_FOREVER = 200_000_000_000_000_000  # the year 8307, in microseconds
 
 
 def read_standing(row: list[Any], plan: Callable[[int], Plan]) -> Standing:
@@ -39,7 +44,31 @@ def read_standing(row: list[Any], plan: Callable[[int], Plan]) -> Standing:
         tail_id=row[24],
         tail=row[25],
         hints=tuple(_hint(each) for each in json.loads(row[27])) if row[27] else (),
+        quarantine=row[28],
     )
+
+
+def read_contained(row: list[Any], plan: Callable[[int], Plan]) -> Standing:
+    """The same for a batch in which a row cannot be read: that one comes without its plan, and says why."""
+    try:
+        return read_standing(row, plan)
+    except sqlite3.Error:
+        raise  # that is the disk's fault, not the row's
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one row, its neighbours are to be read
+        return _unreadable(row, error)
+
+
+def _unreadable(row: list[Any], error: Exception) -> Standing:
+    bare = list(row)
+    for place in _TIMES:
+        bare[place] = _possible(row[place])
+    bare[10], bare[20], bare[27] = None, 0, None  # source, pause and hints: any of them may be what is wrong
+    standing = read_standing(bare, lambda _: STAND_IN)
+    return standing._replace(unreadable=why_unreadable(error))
+
+
+def _possible(micros: Any) -> Any:
+    return micros if micros is None or (isinstance(micros, int) and abs(micros) < _FOREVER) else 0
 
 
 def _hint(row: list[Any]) -> Hint:

@@ -61,7 +61,9 @@ class Writer(Generic[C]):
         """Do the work in the next group; returns once it is durable."""
         order = _Order[C](work)
         self._orders.put(order)
-        return await asyncio.wrap_future(order.future)  # type: ignore[arg-type]
+        # Shielded: who stops waiting does not take the order back. A cancelled one, found done by the writer, ended its
+        # thread, and every write after it waited for ever.
+        return await asyncio.shield(asyncio.wrap_future(order.future))  # type: ignore[arg-type]
 
     def write_now(self, work: Callable[[C], T]) -> T:
         """The same for callers without an event loop."""

@@ -19,6 +19,7 @@ from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
+from herdbeat.events import Listener, nobody
 from herdbeat.moments import parse_moment
 from herdbeat.scheduler.arrange import arrange
 from herdbeat.scheduler.life import Identity, join
@@ -68,14 +69,21 @@ class ScriptedRunner:
 class Herd:
     """A few schedules, the real scheduler and store, and a clock that moves when it is told to."""
 
-    def __init__(self, store: SqliteStore, clock: FakeClock, tasks: asyncio.TaskGroup, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        clock: FakeClock,
+        tasks: asyncio.TaskGroup,
+        settings: Settings,
+        listener: Listener = nobody,
+    ) -> None:
         self.store = store
         self.clock = clock
         self._tasks = tasks
         self._runners: dict[str, ScriptedRunner] = {}
         self._schedules: dict[str, Schedule] = {}
         self._targets: dict[str, Target] = {}
-        self._loop = Loop(store, clock, self._perform, settings)
+        self._loop = Loop(store, clock, self._perform, settings, listener)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.recorder.run(), name="recorder")
 
@@ -194,7 +202,9 @@ class Herd:
 
 
 @asynccontextmanager
-async def open_herd(folder: Path, now: datetime = MONDAY, *, catchup_rate: float = 10.0) -> AsyncIterator[Herd]:
+async def open_herd(
+    folder: Path, now: datetime = MONDAY, *, catchup_rate: float = 10.0, listener: Listener = nobody
+) -> AsyncIterator[Herd]:
     """A herd on a store in that folder. Opened again there, it goes on where it was, and the time between is a gap."""
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
@@ -206,7 +216,7 @@ async def open_herd(folder: Path, now: datetime = MONDAY, *, catchup_rate: float
     )
     try:
         async with asyncio.TaskGroup() as tasks:
-            herd = Herd(store, clock, tasks, settings)
+            herd = Herd(store, clock, tasks, settings, listener)
             try:
                 yield herd
             finally:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli.arguments import Given, understand
-from herdbeat.faces.cli.commands import COMMANDS, COUNT, HELP, JSON, QUIET, VERBOSE, ZONE
+from herdbeat.faces.cli.commands import COMMANDS
+from herdbeat.faces.cli.options import COUNT, HELP, JSON, QUIET, VERBOSE, ZONE
 
 
 def read(*words: str) -> tuple[str, Given]:

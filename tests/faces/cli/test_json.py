@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from herdbeat.codes import Code
-from herdbeat.domain.decision import Source
+from herdbeat.domain.decision import Source, StepKind
 from herdbeat.service.instants import Standing
 from herdbeat.testing.command_line import CommandLine
 
@@ -43,6 +43,7 @@ PROBLEMS = rows(
     file=MAYBE,
     line=NUMBER,
     column=NUMBER,
+    path=MAYBE,
     pointer={"type": ["string", "null"], "pattern": "^(/.*)?$"},
 )
 VALIDATE = shape(
@@ -52,6 +53,19 @@ VALIDATE = shape(
     schedules={"type": "integer"},
     problems=PROBLEMS,
 )
+STEP = {
+    "type": "object",
+    "properties": {
+        "kind": {"enum": list(StepKind)},
+        "text": TEXT,
+        "at": INSTANT,
+        "source": {"enum": list(Source)},
+        "origin": TEXT,
+        "won": {"type": "boolean"},
+    },
+    "required": ["kind", "text"],
+    "additionalProperties": False,
+}
 NEXT = shape(
     **{"from": INSTANT},
     until={"type": ["string", "null"]},
@@ -64,6 +78,7 @@ NEXT = shape(
         local=LOCAL,
         source={"enum": list(Source)},
         notes={"type": "array", "items": TEXT},
+        steps={"type": "array", "items": STEP},
     ),
     idle=rows(schedule=TEXT, standing={"enum": list(Standing)}, reason=TEXT),
 )
@@ -122,3 +137,27 @@ def test_the_schema_of_a_file_is_a_schema(cli: CommandLine, which: str) -> None:
 
 def test_the_schema_without_a_word_is_that_of_the_fleet(cli: CommandLine) -> None:
     assert cli.run("schema").out == cli.run("schema", "fleet").out
+
+
+def test_the_json_of_a_preview_says_why_in_steps(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(
+        "commands: [{ name: c, command: [x], cron: '0 9 * * *', jitter: 5m }]", encoding="utf-8"
+    )
+
+    (item,) = cli.run("next", "c", "-n", "1", "--json").json()["items"]
+
+    assert [step["kind"] for step in item["steps"]] == ["candidate", "jitter"]
+    assert item["steps"][0]["won"] is True
+    assert item["steps"][-1]["at"] == item["next_run_at"]
+
+
+def test_a_pointer_leads_to_the_place_in_the_file(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(
+        "commands: [{ name: a, command: [x], every: 5m }, { name: b, command: [x], cron: nope }]",
+        encoding="utf-8",
+    )
+
+    (problem,) = cli.run("validate", "--json").json()["problems"]
+
+    assert problem["path"] == "commands.b.cron"
+    assert problem["pointer"] == "/commands/1/cron"

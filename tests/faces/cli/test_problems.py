@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdbeat.errors import Place
-from herdbeat.faces.cli.problems import code_frame, pointer
+from herdbeat.faces.cli.problems import code_frame
 
 
 def place(line: int, column: int, width: int = 1) -> Place:
@@ -36,9 +36,17 @@ def test_a_frame_of_anything_is_short_and_harmless(source: str, line: int, colum
     assert all(letter.isprintable() for text in frame for letter in text)
 
 
-@pytest.mark.parametrize(
-    ("path", "written"),
-    [("", ""), ("agents.scout.name", "/agents/scout/name"), ("agents[0].x~y/z", "/agents/0/x~0y~1z")],
-)
-def test_a_path_becomes_a_json_pointer(path: str, written: str) -> None:
-    assert pointer(path) == written
+def test_a_long_line_shows_the_part_around_its_value() -> None:
+    source = "prompt: " + "a" * 3_000 + " {{nope}} " + "b" * 3_000
+
+    line, carets = code_frame(place(1, 3_010, 8), source, columns=80)
+
+    assert len(line) <= 80
+    assert line.endswith("…")
+    assert line[carets.index("^") : carets.rindex("^") + 1] == "{{nope}}"
+
+
+def test_the_caret_stands_below_wide_letters() -> None:
+    _, carets = code_frame(place(1, 4, 2), "日本 語語")
+
+    assert carets == "    | " + " " * 5 + "^^^^"

@@ -70,3 +70,7 @@ def test_a_moment_is_shown_on_the_wall_clock_and_in_utc() -> None:
 )
 def test_the_distance_is_told_in_words(delta: timedelta, words: str) -> None:
     assert left(NOW + delta, NOW) == words
+
+
+def test_the_distance_agrees_with_the_seconds_that_the_clock_shows() -> None:
+    assert left(NOW + timedelta(seconds=48, microseconds=900_000), NOW) == "in 48s"

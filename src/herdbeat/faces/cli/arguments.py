@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from herdbeat.errors import UsageError, shown
-from herdbeat.faces.cli.commands import BARE, COMMANDS, GROUPS, HELP, VERSION, Command, Option, find
+from herdbeat.errors import UsageError, ending, shown
+from herdbeat.faces.cli.commands import COMMANDS, GROUPS, find
+from herdbeat.faces.cli.options import BARE, HELP, VERSION, Command, Option
 
 _OPTIONS: dict[str, Option] = {
     name: option
@@ -147,7 +148,7 @@ def _unknown_command(words: list[str]) -> UsageError:
     seconds = {path[-1]: " ".join(path) for path in paths if len(path) > 1}
     near = guess(tried, names) or seconds.get(guess(tried, seconds) or "")
     return UsageError(
-        f'There is no command "{shown(tried)}"{_meant(near)}', hint='Run "herdbeat --help" to see all commands.'
+        f'There is no command "{shown(tried)}"{ending(near)}', hint='Run "herdbeat --help" to see all commands.'
     )
 
 
@@ -159,7 +160,7 @@ def _refuse_unknown_options(parts: _Sorted, command: Command | None) -> None:
     whose = f"herdbeat {command.name}" if command else "herdbeat"
     near = guess(unknown[0], [name for option in allowed for name in option.names])
     hint = f'Run "{whose} --help" to see its options.'
-    raise UsageError(f'"{whose}" has no option {shown(unknown[0])}{_meant(near)}', hint=hint)
+    raise UsageError(f'"{whose}" has no option {shown(unknown[0])}{ending(near)}', hint=hint)
 
 
 def _check_words(command: Command, words: list[str]) -> None:
@@ -186,14 +187,10 @@ def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
     if choices and word not in choices:
         near = guess(word, choices)
         listed = " or ".join(choices)
-        raise UsageError(f'{name} cannot be "{shown(word)}"{_meant(near)}', hint=f"Write {listed}.")
+        raise UsageError(f'{name} cannot be "{shown(word)}"{ending(near)}', hint=f"Write {listed}.")
 
 
 def guess(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, if one is near."""
     near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return near[0] if near else None
-
-
-def _meant(near: str | None) -> str:
-    return f'; did you mean "{near}"?' if near else "."

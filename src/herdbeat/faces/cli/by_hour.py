@@ -9,7 +9,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from herdbeat.errors import UsageError
-from herdbeat.faces.cli import commands as flags
+from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.next_times import Subject, Window
 from herdbeat.faces.cli.terminal import Terminal

@@ -4,83 +4,28 @@ The parser, the help, the completion scripts and `docs/reference/cli.md` all rea
 what the commands do: `herdbeat --help` must not pay for YAML.
 """
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """A flag. With a `value` (its name in the help) it takes one, without it is a switch."""
-
-    names: tuple[str, ...]
-    meaning: str
-    value: str = ""
-    choices: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        return self.names[-1].lstrip("-")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """A word that needs no flag. `choices` are all it may be, if there are any."""
-
-    name: str
-    meaning: str
-    choices: tuple[str, ...] = ()
-    required: bool = False
-    takes_file: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command. `run` names the function as `module:function`, imported only when it is called."""
-
-    path: tuple[str, ...]
-    summary: str
-    run: str
-    examples: tuple[tuple[str, str], ...]
-    arguments: tuple[Argument, ...] = ()
-    options: tuple[Option, ...] = ()
-    aliases: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return " ".join(self.path)
-
-    @property
-    def all_options(self) -> tuple[Option, ...]:
-        return self.options + SHARED
-
-
-CONFIG = Option(names=("-c", "--config"), value="PATH", meaning="the fleet file or folder; else found here or above")
-JSON = Option(names=("--json",), meaning="print JSON")
-PLAIN = Option(names=("--plain",), meaning="print lines of tab-separated fields, for scripts")
-WIDE = Option(names=("--wide",), meaning="do not shorten anything to fit the screen")
-ZONE = Option(names=("--tz",), value="ZONE", meaning="show times in this zone; cron expressions are read in it")
-UTC = Option(names=("--utc",), meaning="the same as --tz UTC")
-COUNT = Option(names=("-n", "--count"), value="N", meaning="how many instants to show, in all")
-FROM = Option(names=("--from",), value="TIME", meaning="start there: 2026-03-28, 2026-03-28T09:00:00Z or 2h")
-UNTIL = Option(names=("--until",), value="TIME", meaning="end there: a time, or a duration after the start")
-BY = Option(names=("--by",), value="hour", choices=("hour",), meaning="count the instants of each hour")
-CRON = Option(names=("--cron",), value="EXPR", meaning="take this cron expression")
-STRICT = Option(names=("--strict",), meaning="take warnings for errors")
-
-HELP = Option(names=("-h", "--help"), meaning="show this help")
-VERSION = Option(names=("--version",), meaning="show the version")
-NO_COLOR = Option(names=("--no-color",), meaning="no colours; NO_COLOR and TERM=dumb say the same")
-QUIET = Option(names=("-q", "--quiet"), meaning="only the data, no remarks")
-VERBOSE = Option(names=("-v", "--verbose"), meaning="more of the story")
-SHARED = (QUIET, VERBOSE, NO_COLOR, HELP)
-"""What every command takes."""
-
-BARE = (VERSION, NO_COLOR, HELP)
-"""What `herdbeat` takes without a command."""
+from herdbeat.faces.cli.db_commands import UPKEEP
+from herdbeat.faces.cli.engine_commands import DAILY, LOOKING_BACK
+from herdbeat.faces.cli.options import (
+    BY,
+    CONFIG,
+    COUNT,
+    CRON,
+    FROM,
+    JSON,
+    PLAIN,
+    STRICT,
+    UNTIL,
+    UTC,
+    WIDE,
+    ZONE,
+    Argument,
+    Command,
+)
 
 _PATH = Argument(name="PATH", meaning="the fleet file or folder; else found here or above", takes_file=True)
 
-COMMANDS: tuple[Command, ...] = (
+_PREPARING = (
     Command(
         path=("validate",),
         aliases=(("config", "validate"),),
@@ -159,7 +104,26 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
-GROUPS: dict[str, str] = {"config": "look at the configuration"}
+_MEASURING = (
+    Command(
+        path=("bench",),
+        summary="measure this machine: beats a second, and how late they start",
+        run="herdbeat.faces.cli.bench:run",
+        options=(JSON, WIDE),
+        examples=(
+            ("herdbeat bench", "about a minute, on the disk of this folder"),
+            ("herdbeat bench --json > bench.json", "for a program"),
+        ),
+        notes=(
+            "It works in a new folder here, which it removes. No fleet is touched, and one that runs makes it slower.",
+            "What the goals mean, and how the peers do: docs/reference/benchmarks.md.",
+        ),
+    ),
+)
+
+COMMANDS: tuple[Command, ...] = (*DAILY, *LOOKING_BACK, *_PREPARING, *UPKEEP, *_MEASURING)
+
+GROUPS: dict[str, str] = {"config": "look at the configuration", "db": "look after the ledger"}
 """First words that are no command by themselves."""
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.commands import COMMANDS, GROUPS, VERSION, Command
+from herdbeat.faces.cli.commands import COMMANDS, GROUPS
+from herdbeat.faces.cli.options import VERSION, Command
 from herdbeat.faces.cli.world import World
 
 # Not `words` and `path`: both mean something else to zsh, which runs this script too.
@@ -38,7 +39,8 @@ def run(given: Given, world: World) -> int:
 def bash() -> str:
     rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
     rows += [(f'"{group}"', " ".join(_second_words(group))) for group in GROUPS]
-    rows += [(f'"{path}"*', " ".join(_offers(command))) for path, command in _paths()]
+    # Not `"run"*` alone, which is also the beginning of `runs`.
+    rows += [(f'"{path}"|"{path} "*', " ".join(_offers(command))) for path, command in _paths()]
     return _BASH.format(cases="\n".join(f'        {case}) offers="{words}" ;;' for case, words in rows))
 
 

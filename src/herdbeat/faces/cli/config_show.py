@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import Target, TargetKind
+from herdbeat.domain.target import Target
 from herdbeat.errors import UsageError
-from herdbeat.faces.cli import commands as flags
+from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.fleets import read, select_schedules
 from herdbeat.faces.cli.terminal import Terminal, printable
@@ -17,13 +17,6 @@ from herdbeat.faces.cli.world import World
 
 if TYPE_CHECKING:
     from herdbeat.config import Value
-
-_SECTIONS = {
-    TargetKind.AGENT: "agents",
-    TargetKind.ENDPOINT: "endpoints",
-    TargetKind.COMMAND: "commands",
-    TargetKind.CALLABLE: "callables",
-}
 
 
 def run(given: Given, world: World) -> int:
@@ -69,7 +62,7 @@ def _prefixes(fleet: Fleet, selector: str) -> Iterator[str]:
 
 
 def _path_of(target: Target) -> str:
-    return f"{_SECTIONS[target.kind]}.{target.name}."
+    return f"{target.kind.section}.{target.name}."
 
 
 def _path_of_schedule(fleet: Fleet, schedule: Schedule) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from herdbeat.app import read_configuration
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
-from herdbeat.errors import ConfigError, NotFound
+from herdbeat.errors import ConfigError, NotFound, ending
 from herdbeat.faces.cli.arguments import guess
 from herdbeat.faces.cli.world import World
 
@@ -24,7 +24,7 @@ def read(path: str | None, world: World) -> "tuple[Reading, Fleet]":
         raise ConfigError(reading.errors)
     if reading.errors:
         count = "1 problem" if len(reading.errors) == 1 else f"{len(reading.errors)} problems"
-        world.terminal.remark(f"{count} in the configuration; what is broken is left out. See: herdbeat validate")
+        world.terminal.remark(f"{count}; what is broken is left out. See: herdbeat validate")
     return reading, reading.fleet
 
 
@@ -47,6 +47,5 @@ def _fits(schedule: Schedule, selector: str) -> bool:
 def _not_found(fleet: Fleet, selector: str) -> NotFound:
     known = {each.name for each in fleet.targets} | {each.label for each in fleet.schedules}
     near = guess(selector, sorted(known))
-    meant = f'; did you mean "{near}"?' if near else "."
     hint = 'Run "herdbeat next" to see all schedules.'
-    return NotFound(f'There is no target or schedule "{selector[:60]}"{meant}', hint=hint)
+    return NotFound(f'There is no target or schedule "{selector[:60]}"{ending(near)}', hint=hint)

@@ -12,7 +12,7 @@ from typing import TextIO
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.errors import HerdbeatError
 from herdbeat.faces.cli.arguments import Given, Request, understand
-from herdbeat.faces.cli.commands import HELP, JSON, VERSION
+from herdbeat.faces.cli.options import HELP, JSON, VERSION
 from herdbeat.faces.cli.terminal import Terminal, open_terminal, real_streams
 from herdbeat.faces.cli.world import World
 

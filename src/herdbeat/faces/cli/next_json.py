@@ -2,6 +2,7 @@
 
 import json
 
+from herdbeat.domain.decision import step_to_json
 from herdbeat.faces.cli.next_times import Subject, Window
 from herdbeat.faces.cli.terminal import Terminal
 from herdbeat.moments import format_moment
@@ -32,4 +33,5 @@ def _item(each: Upcoming, subject: Subject) -> dict[str, object]:
         "local": each.next_run_at.astimezone(subject.zone).isoformat(),
         "source": each.source,
         "notes": list(each.notes),
+        "steps": [step_to_json(step) for step in each.trace],
     }

@@ -1,7 +1,10 @@
 """`herdbeat next` for people: one schedule in detail, or many in one list by time."""
 
+from datetime import datetime
+
+from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.faces.cli import commands as flags
+from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.next_times import MOST, Subject, Window
 from herdbeat.faces.cli.terminal import Terminal, printable, width
@@ -9,6 +12,7 @@ from herdbeat.faces.cli.times import clock, day, has_seconds, left, short_day, u
 from herdbeat.moments import format_moment
 from herdbeat.service.instants import Idle, Standing, Upcoming
 
+_HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
 _GLYPHS = {Standing.DISABLED: "○ disabled", Standing.WAITING: "⚡ on call", Standing.ENDED: "▪ ended"}
 
 
@@ -76,7 +80,7 @@ def _rows_of_one(terminal: Terminal, subject: Subject, window: Window, instants:
                 day(at, subject.zone),
                 terminal.style(when, "bold"),
                 "" if there == when else there,
-                left(at, window.now) if window.start == window.now else "",
+                _left(at, window),
                 "; ".join(each.notes),
             ]
         )
@@ -98,18 +102,36 @@ def _show_many(
 ) -> None:
     if not instants and not without:
         return
-    seconds = has_seconds([each.next_run_at for each in instants])
-    told = {each.label: each.trigger.describe() for each in subject.schedules}
-    rows = [["NEXT", "LEFT", "SCHEDULE", "WHEN"]]
+    headings, *rows = _without_empty_columns(_rows_of_many(subject, window, instants, without), _HEADINGS)
+    lines = terminal.lines([headings, *rows], shrink=[headings.index("WHEN"), headings.index("SCHEDULE")])
+    notes = ["", *("; ".join(each.notes) for each in instants), *("" for _ in without)]
+    for line, note in zip(lines, notes, strict=True):
+        _say_with_note(terminal, line, note)
+    _remark_on_intervals(terminal, subject, window)
+
+
+def _rows_of_many(subject: Subject, window: Window, instants: list[Upcoming], without: list[Idle]) -> list[list[str]]:
+    # "now" says enough: its seconds would put a :00 behind every other time.
+    seconds = has_seconds([each.next_run_at for each in instants if each.next_run_at != window.now])
+    told = {each.label: [each.trigger.describe(), _other_zone(each, subject)] for each in subject.schedules}
+    rows = []
     for each in instants:
         at = each.next_run_at
         when = f"{short_day(at, window.now, subject.zone)}  {clock(at, subject.zone, seconds=seconds)}"
-        rows.append([when, left(at, window.now), printable(each.schedule), told[each.schedule]])
-    rows += [[_GLYPHS[each.standing], "—", printable(each.schedule), each.when] for each in without]
-    notes = ["", *("; ".join(each.notes) for each in instants), *("" for _ in without)]
-    for line, note in zip(terminal.lines(rows, shrink=(3, 2)), notes, strict=True):
-        _say_with_note(terminal, line, note)
-    _remark_on_intervals(terminal, subject, window)
+        rows.append([when, _left(at, window), printable(each.schedule), *told[each.schedule]])
+    nothing = "—" if window.is_from_now else ""
+    return rows + [[_GLYPHS[each.standing], nothing, printable(each.schedule), each.when, ""] for each in without]
+
+
+def _left(at: datetime, window: Window) -> str:
+    """How long it takes from now; of another start nobody asked how long ago it was."""
+    return left(at, window.now) if window.is_from_now else ""
+
+
+def _other_zone(schedule: Schedule, subject: Subject) -> str:
+    """The zone that a calendar is read in, if it is not the one shown: "at 01:00" stood beside 02:00 CET."""
+    zone = schedule.trigger.options().get("timezone", "")
+    return "" if zone == subject.zone.key else zone
 
 
 def _say_with_note(terminal: Terminal, line: str, note: str) -> None:
@@ -129,6 +151,7 @@ def _remark_on_intervals(terminal: Terminal, subject: Subject, window: Window) -
         terminal.remark("Intervals count from the end of a run; shown as if runs took no time.")
 
 
-def _without_empty_columns(rows: list[list[str]]) -> list[list[str]]:
+def _without_empty_columns(rows: list[list[str]], headings: list[str] | None = None) -> list[list[str]]:
+    """The rows without columns that are empty in all of them, below their headings."""
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column)]
-    return [[row[index] for index in kept] for row in rows]
+    return [[row[index] for index in kept] for row in ([headings] if headings else []) + rows]

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import UsageError
-from herdbeat.faces.cli import commands as flags
+from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.times import read_time
 from herdbeat.faces.cli.world import World
@@ -32,6 +32,10 @@ class Window:
     start: datetime
     until: datetime | None
     count: int | None
+
+    @property
+    def is_from_now(self) -> bool:
+        return self.start == self.now
 
     def cut(self, instants: Iterator[Upcoming], usual: int = MOST) -> list[Upcoming]:
         """Those inside. Without a count or an end, the usual number of them."""
@@ -83,7 +87,7 @@ class Subject:
 
 
 def run(given: Given, world: World) -> int:
-    zone = _wanted_zone(given)
+    zone = wanted_zone(given)
     subject = _subject(given, world, zone)
     window = _window(given, world, subject.zone)
     _show(given, world, subject, window)
@@ -129,7 +133,8 @@ def _fleet_subject(given: Given, world: World, zone: ZoneInfo | None) -> Subject
     return Subject(zone=zone or own, schedules=tuple(schedules))
 
 
-def _wanted_zone(given: Given) -> ZoneInfo | None:
+def wanted_zone(given: Given) -> ZoneInfo | None:
+    """The zone that --tz or --utc asks for; None if neither does."""
     name = given.value(flags.ZONE)
     if given.has(flags.UTC):
         if name is not None:

@@ -4,7 +4,12 @@ import json
 from collections.abc import Mapping
 
 from herdbeat.errors import ConfigError, CronParseError, HerdbeatError, Place, Problem, Severity
-from herdbeat.faces.cli.terminal import Terminal, printable
+from herdbeat.faces.cli.terminal import Terminal, printable, width
+
+_PAPER = 200
+"""How wide a code frame may be where no screen limits it."""
+
+_NARROWEST = 24
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
@@ -19,7 +24,7 @@ def show_problem(terminal: Terminal, problem: Problem, sources: Mapping[str, str
     for line in terminal.wrap(f"{problem.severity}: {printable(problem.message)}", "  "):
         terminal.say(line.replace(f"  {problem.severity}:", f"  {terminal.style(problem.severity, colour)}:", 1))
     if where is not None:
-        for line in code_frame(where, sources.get(where.file, "")):
+        for line in code_frame(where, sources.get(where.file, ""), terminal.columns or _PAPER):
             terminal.say(_coloured_frame(terminal, line, colour))
     for line in terminal.wrap(printable(problem.hint), "  ") if problem.hint else []:
         terminal.say(line)
@@ -52,27 +57,38 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "file": where.file if where else None,
         "line": where.line if where else None,
         "column": where.column if where else None,
-        "pointer": pointer(where.path) if where else None,
+        "path": where.path if where else None,
+        "pointer": where.pointer if where else None,
     }
 
 
-def pointer(path: str) -> str:
-    """A dotted path as a JSON Pointer: agents.0.name -> /agents/0/name."""
-    steps = path.replace("[", ".").replace("]", "").split(".") if path else []
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+def code_frame(where: Place, source: str, columns: int = _PAPER) -> list[str]:
+    """The line that is meant and the one above it, with a caret below the value.
 
-
-def code_frame(where: Place, source: str) -> list[str]:
-    """The line that is meant and the one above it, with a caret below the value."""
+    Of lines that are too long the part around the value is shown: a prompt of two thousand letters would
+    bury its caret.
+    """
     lines = source.splitlines()
     if not 0 < where.line <= len(lines):
         return []
     gutter = len(str(where.line)) + 2
     first = where.line - 1 if where.line > 1 and lines[where.line - 2].strip() else where.line
-    frame = [f"{number:>{gutter}} | {_flat(lines[number - 1])}" for number in range(first, where.line + 1)]
-    room = max(1, len(lines[where.line - 1]) - where.column + 1)
-    carets = "^" * max(1, min(where.width, room))
-    return [*frame, f"{'':>{gutter}} | {' ' * (where.column - 1)}{carets}"]
+    room = max(_NARROWEST, columns - gutter - 3)
+    at = where.column - 1
+    start = 0 if at + min(where.width, room // 2) <= room else at - room // 4
+    shown = [_part(lines[number - 1], start, room) for number in range(first, where.line + 1)]
+    frame = [f"{first + index:>{gutter}} | {line}".rstrip() for index, line in enumerate(shown)]
+    before, value = shown[-1][: at - start], shown[-1][at - start : at - start + where.width]
+    indent = width(before) + (at - start - len(before))  # a place may lie behind the end of its line
+    return [*frame, f"{'':>{gutter}} | {' ' * indent}{'^' * max(1, width(value))}"]
+
+
+def _part(line: str, start: int, room: int) -> str:
+    """So much of a line as there is room for; … stands where something was cut off."""
+    part = _flat(line[start : start + room])
+    if start and part:
+        part = "…" + part[1:]
+    return part[:-1] + "…" if len(line) > start + room else part
 
 
 def _flat(line: str) -> str:

@@ -54,9 +54,10 @@ def utc_clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str
 
 
 def left(moment: datetime, now: datetime) -> str:
-    """in 18h 56m"""
+    """in 18h 56m, counted between the seconds that the clock shows: 12:00:48 is 48s from 12:00:00, not 49."""
     if abs(moment - now) < timedelta(seconds=1):
         return "now"
+    moment, now = moment.replace(microsecond=0), now.replace(microsecond=0)
     return f"in {spoken_duration(moment - now)}" if moment > now else f"{spoken_duration(now - moment)} ago"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from herdbeat.app import read_configuration
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Problem, Severity, UsageError
-from herdbeat.faces.cli import commands as flags
+from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.problems import problem_object, show_problem
 from herdbeat.faces.cli.terminal import Terminal, printable

@@ -3,7 +3,8 @@
 -- name: list_beats
 SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
        beat.source, beat.origin, beat.dedup_id, beat.settled_at,
-       (SELECT json_group_array(run.id) FROM run WHERE run.beat_id = beat.id)
+       (SELECT json_group_array(run.id) FROM run WHERE run.beat_id = beat.id),
+       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1)
   FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id
   JOIN target ON target.id = schedule.target_id
@@ -66,11 +67,37 @@ SELECT id, host, pid, version, started_at, seen_at, stopped_at FROM node ORDER B
 -- name: list_gaps
 SELECT from_at, until, reason FROM gap WHERE until >= :since ORDER BY from_at;
 
--- name: brief_of
-SELECT brief FROM schedule WHERE id = :id;
+-- name: briefs_of
+SELECT json_group_array(json_array(id, brief)) FROM schedule WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: target_of
-SELECT name, kind, spec, max_concurrent FROM target WHERE id = :id;
+-- name: targets_of
+SELECT json_group_array(json_array(id, name, kind, spec, max_concurrent))
+  FROM target WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: count_running
 SELECT count(*) FROM run WHERE status = 'running';
+
+-- name: open_run_ids
+SELECT id FROM run WHERE status = 'running' ORDER BY id LIMIT :limit;
+
+-- name: waiting_beat_ids
+-- Beats that are due and have not started. A retry waits by choice, so it is not among them.
+SELECT id FROM beat WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' ORDER BY due_at LIMIT :limit;
+
+-- name: failing_ids
+SELECT id FROM schedule WHERE (failures > 0 OR quarantine IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
+
+-- name: overdue_ids
+SELECT id FROM schedule
+ WHERE wake_at <= :now AND next_run_at <= :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
+
+-- name: soonest_ids
+SELECT id FROM schedule WHERE wake_at IS NOT NULL AND next_run_at > :now ORDER BY wake_at LIMIT :limit;
+
+-- name: number_of_schedules
+SELECT count(*) FROM schedule WHERE removed_at IS NULL;
+
+-- name: neighbours
+-- The newest beat that was due before a moment, and the oldest after it.
+SELECT (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at <= :at ORDER BY due_at DESC LIMIT 1),
+       (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at > :at ORDER BY due_at LIMIT 1);

@@ -8,7 +8,7 @@ SELECT json_group_array(json_array(
            paused_by, paused_reason, tail_id, tail, wake_at,
            CASE WHEN hinted > 0 THEN (
                SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                 FROM hint WHERE schedule_id = due.id AND ended_at IS NULL) END))
+                 FROM hint WHERE schedule_id = due.id AND ended_at IS NULL) END, quarantine))
   FROM (SELECT schedule.*, target.name AS target
           FROM schedule JOIN target ON target.id = schedule.target_id
          WHERE schedule.wake_at <= :now
@@ -22,7 +22,7 @@ SELECT json_group_array(json_array(
            paused_by, paused_reason, tail_id, tail, wake_at,
            CASE WHEN hinted > 0 THEN (
                SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                 FROM hint WHERE schedule_id = found.id AND ended_at IS NULL) END))
+                 FROM hint WHERE schedule_id = found.id AND ended_at IS NULL) END, quarantine))
   FROM (SELECT schedule.*, target.name AS target
           FROM json_each(:rows) AS wanted
           JOIN schedule ON schedule.id = wanted.value
@@ -56,6 +56,14 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        (SELECT next_trace FROM schedule WHERE id = value ->> 1)
   FROM json_each(:rows);
 
+-- name: start_beats
+-- The same for one instant that starts at once, the way of nearly every beat (store/plain.py).
+INSERT OR IGNORE INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, outcome, source, origin, priority,
+                            created_at, trace)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 4, 'running', value ->> 5,
+       value ->> 6, value ->> 7, value ->> 8, (SELECT next_trace FROM schedule WHERE id = value ->> 1)
+  FROM json_each(:rows);
+
 -- name: known_beats
 SELECT json_group_array(json_array(beat.schedule_id, beat.dedup_id, beat.id))
   FROM json_each(:rows) JOIN beat ON beat.schedule_id = value ->> 0 AND beat.dedup_id = value ->> 1;
@@ -69,11 +77,20 @@ UPDATE beat SET outcome = value ->> 1, reason = value ->> 2, wake_at = value ->>
                 settled_at = value ->> 5
   FROM json_each(:rows) WHERE beat.id = value ->> 0;
 
+-- name: settle_beats
+-- They ran.
+UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now
+ WHERE id IN (SELECT value FROM json_each(:rows));
+
 -- name: wake_waiting
--- As many waiting beats of a target as it has room for, the highest priority and then the oldest first.
+-- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
+-- waits for its own schedule is left asleep while that runs: it could not start, and would use up another's wake.
 UPDATE beat SET wake_at = :now
  WHERE id IN (SELECT id FROM beat
-               WHERE target_id = :target AND outcome = 'pending' AND reason IN ('at_capacity', 'already_running')
+               WHERE target_id = :target AND outcome = 'pending'
+                 AND (reason = 'at_capacity'
+                      OR (reason = 'already_running'
+                          AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0))
                ORDER BY priority DESC, due_at, id LIMIT :room);
 
 -- name: add_runs
@@ -85,6 +102,12 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'running', :node, :no
 UPDATE run SET status = value ->> 1, started_at = value ->> 2, finished_at = value ->> 3, code = value ->> 4,
                error = value ->> 5, response = value ->> 6, summary = value ->> 7, usage = value ->> 8,
                session = value ->> 9, log = value ->> 10
+  FROM json_each(:rows)
+ WHERE run.id = value ->> 0 AND run.status = 'running';
+
+-- name: succeed_runs
+-- The same for a success that has nothing to tell.
+UPDATE run SET status = 'succeeded', started_at = value ->> 1, finished_at = :now
   FROM json_each(:rows)
  WHERE run.id = value ->> 0 AND run.status = 'running';
 
@@ -116,6 +139,15 @@ UPDATE schedule
        last_run_at = coalesce(value ->> 17, last_run_at), last_status = coalesce(value ->> 18, last_status),
        last_error = CASE WHEN value ->> 18 IS NULL THEN last_error ELSE value ->> 19 END,
        quarantine = value ->> 20
+  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+
+-- name: go_on
+-- The same for a schedule that its success has decided again, and nothing else.
+UPDATE schedule
+   SET next_run_at = value ->> 1, next_due_at = value ->> 1, wake_at = value ->> 1, next_source = value ->> 2,
+       next_origin = '', next_trace = value ->> 3, runs = value ->> 4, running = value ->> 5, anchor_at = value ->> 6,
+       last_run_at = value ->> 6, is_new = 0, failures = 0, last_status = 'succeeded', last_error = NULL,
+       quarantine = NULL
   FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
 -- name: move_rooms
@@ -219,4 +251,4 @@ SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
 -- stays blocked by its dedup id.
 UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), wake_at = :now,
                     next_run_at = NULL, next_due_at = NULL
- WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND running = 0 AND waiting = 0;
+ WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL AND running = 0 AND waiting = 0;

@@ -1,0 +1,1 @@
+"""How fast is it here? The real engine on a store of its own, measured; for `herdbeat bench` and for `bench/`."""

@@ -1,0 +1,49 @@
+"""What the `db` commands share: which ledger, a file as it was named, sizes, and how far a copy has come."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from herdbeat.domain.fleet import Fleet
+from herdbeat.errors import NotFound
+from herdbeat.faces.cli import options as flags
+from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.fleets import read
+from herdbeat.faces.cli.world import World
+from herdbeat.store.places import ledger_path
+
+
+def fleet_and_ledger(given: Given, world: World) -> tuple[Fleet, Path]:
+    """Raises NotFound if nothing has ever run here."""
+    _, fleet = read(given.value(flags.CONFIG), world)
+    path = ledger_path(fleet)
+    if not path.exists():
+        raise NotFound(f"There is no ledger at {path}.", hint="Start the fleet with: herdbeat up")
+    return fleet, path
+
+
+def size(number: int) -> str:
+    """14 MB"""
+    for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if number >= factor:
+            return f"{number / factor:.3g} {unit}"
+    return f"{number} bytes"
+
+
+@contextmanager
+def shown_progress(given: Given, world: World) -> Iterator[Callable[[int, int], None] | None]:
+    """A percentage that counts up on one line, where somebody watches."""
+    err = world.terminal.err
+    if given.has(flags.JSON) or world.terminal.is_quiet or not err.isatty():
+        yield None
+        return
+
+    def show(copied: int, total: int) -> None:
+        err.write(f"\rcopied {100 * copied // max(total, 1)}%")
+        err.flush()
+
+    try:
+        yield show
+    finally:
+        err.write("\r\x1b[K")
+        err.flush()

@@ -1,0 +1,57 @@
+"""`herdbeat db prune`: history beyond `retention` goes now, not at the next full hour."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from herdbeat.domain.fleet import Retention
+from herdbeat.durations import format_duration
+from herdbeat.faces.cli import options as flags
+from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.db_places import fleet_and_ledger
+from herdbeat.faces.cli.marks import counted
+from herdbeat.faces.cli.world import World
+from herdbeat.faces.local.client import NobodyThere, ask
+from herdbeat.service.retention import Pruned, prune, would_prune
+from herdbeat.store.audit import SqliteAudit
+from herdbeat.store.lock import StateLock
+from herdbeat.store.sqlite import SqliteStore
+
+PATIENCE = 3_600.0
+"""Seconds: the first prune of a long history takes its time."""
+
+
+def run(given: Given, world: World) -> int:
+    fleet, ledger = fleet_and_ledger(given, world)
+    if given.has(flags.DRY_RUN):
+        pruned = would_prune(SqliteAudit(ledger), fleet.retention, world.clock.now())
+    else:
+        pruned = _prune(ledger, fleet.retention, world.clock.now())
+    if given.has(flags.JSON):
+        world.terminal.say(json.dumps({"dry_run": given.has(flags.DRY_RUN), **asdict(pruned)}))
+    else:
+        world.terminal.say(_sentence(pruned, fleet.retention, is_dry=given.has(flags.DRY_RUN)))
+    return 0
+
+
+def _prune(ledger: Path, retention: Retention, now: datetime) -> Pruned:
+    """The fleet that runs does it itself: one process writes into a ledger."""
+    try:
+        return Pruned(**ask(ledger.parent, {"do": "prune"}, patience=PATIENCE))
+    except NobodyThere:
+        pass
+    with StateLock(ledger.parent):
+        store = SqliteStore(ledger)
+        store.open()
+        try:
+            return asyncio.run(prune(store, SqliteAudit(ledger), retention, now))
+        finally:
+            store.close()
+
+
+def _sentence(pruned: Pruned, retention: Retention, *, is_dry: bool) -> str:
+    kept = f"{format_duration(retention.age)} and {retention.beats:,} beats per schedule are kept"
+    what = f"{counted(pruned.beats, 'beat')} and {counted(pruned.runs, 'run')}"
+    return f"{what} {'would go' if is_dry else 'removed'}; {kept}."

@@ -1,0 +1,96 @@
+"""The live lines of `herdbeat up`: one event, one line. Pure, but for the colours of the terminal."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import short_id
+from herdbeat.durations import measured_duration
+from herdbeat.errors import shown
+from herdbeat.events import (
+    BeatSettled,
+    Event,
+    LedgerMended,
+    NodeReady,
+    RunFinished,
+    RunStarted,
+    ScheduleQuarantined,
+    TimeLost,
+)
+from herdbeat.faces.cli.marks import OUTCOMES, STATUSES, counted, near_time, short_label
+from herdbeat.faces.cli.terminal import Terminal, printable, width
+
+_LATE = 30.0
+"""Seconds. A start is only called late when a person would call it so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveLines:
+    """Writes events as lines: time, glyph, schedule, and what happened. `room` is the width of the names."""
+
+    terminal: Terminal
+    zone: ZoneInfo
+    room: int = 0
+
+    def line(self, event: Event) -> str | None:
+        """None for what has no line of its own."""
+        match event:
+            case RunStarted():
+                return self._compose(event.at, event.schedule, "▶", "cyan", _started(event))
+            case RunFinished():
+                glyph, word, colour = STATUSES[event.status]
+                return self._compose(event.at, event.schedule, glyph, colour, _finished(event, word, self.zone))
+            case BeatSettled():
+                glyph, colour = OUTCOMES[event.outcome]
+                return self._compose(event.at, event.schedule, glyph, colour, _settled(event, self.zone))
+            case ScheduleQuarantined():
+                what = f"quarantined: {shown(event.reason, 100)}   it rests until it is edited"
+                return self._compose(event.at, event.schedule, "✗", "red", what)
+            case LedgerMended():
+                return self._compose(event.at, event.subject, "!", "yellow", f"mended: {event.what}")
+            case NodeReady(interrupted=0) | TimeLost():
+                return None
+            case NodeReady():
+                what = f"{counted(event.interrupted, 'run')} of the last start ended with it: interrupted"
+                return f"{self._time(event.at)}  {self.terminal.style('–', 'yellow')} {what}"
+            case never:
+                assert_never(never)
+
+    def _compose(self, at: datetime, schedule: str, glyph: str, colour: str, what: str) -> str:
+        label = printable(short_label(schedule))
+        padded = label + " " * (self.room - width(label))
+        return f"{self._time(at)}  {self.terminal.style(glyph, colour)} {padded}  {what}"
+
+    def _time(self, at: datetime) -> str:
+        return self.terminal.style(f"{at.astimezone(self.zone):%H:%M:%S}", "dim")
+
+
+def _started(event: RunStarted) -> str:
+    notes = [event.source.value]
+    late = (event.at - event.due_at).total_seconds()
+    if event.source.is_clock and late > _LATE and event.source is not Source.FIRST_RUN:
+        notes.append(f"{measured_duration(event.at - event.due_at)} late")
+    if event.attempt > 1:
+        notes.append(f"attempt {event.attempt}")
+    return f"{short_id(event.run_id)} started   {', '.join(notes)}"
+
+
+def _finished(event: RunFinished, word: str, zone: ZoneInfo) -> str:
+    spent = f" {measured_duration(event.at - event.started_at)}" if event.started_at else ""
+    result = "" if word == "ok" else f"   {word}"
+    error = f": {shown(event.error, 100)}" if event.error and event.status.is_failure else ""
+    following = f"   next {near_time(event.next_run_at, event.at, zone)}" if event.next_run_at else ""
+    return f"{short_id(event.run_id)}{spent}{result}{error}{following}"
+
+
+def _settled(event: BeatSettled, zone: ZoneInfo) -> str:
+    many = f" x{event.count}" if event.count > 1 else ""
+    if event.outcome is BeatOutcome.PENDING:
+        return f"waits{many}: {event.reason}"
+    due = near_time(event.due_at, event.at, zone)
+    if event.count > 1:
+        due += f" to {near_time(event.last_due_at, event.at, zone)}"
+    return f"{event.outcome}{many}: {event.reason}   due {due}"

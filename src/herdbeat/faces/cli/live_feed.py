@@ -1,0 +1,106 @@
+"""What `herdbeat up` does with its events: print them in order, with the story of a gap told before all else."""
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from herdbeat.clock import Clock
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.ids import short_id
+from herdbeat.events import BeatSettled, Event, LedgerMended, RunFinished, ScheduleQuarantined, TimeLost
+from herdbeat.faces.cli.live import LiveLines
+from herdbeat.faces.cli.live_gap import gap_block, is_about_gap
+from herdbeat.faces.cli.marks import short_label
+from herdbeat.moments import format_moment
+
+HOLD = 0.25
+"""Seconds in which the beats of a gap are settled: one turn of the loop."""
+
+Later = Callable[[float, Callable[[], None]], object]
+
+
+class LiveFeed:
+    """A listener. After time was lost it holds everything back for a moment, to tell the whole story first."""
+
+    def __init__(self, lines: LiveLines, clock: Clock, later: Later, *, is_quiet: bool = False) -> None:
+        self._lines = lines
+        self._is_quiet = is_quiet
+        self._clock = clock
+        self._later = later
+        self._gap: Gap | None = None
+        self._held: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TimeLost):
+            self.tell()
+            self._gap = event.gap
+            self._later(HOLD, self.tell)
+        elif self._gap is not None:
+            self._held.append(event)
+        else:
+            self._say(event)
+
+    def tell(self) -> None:
+        """The block about the gap, then everything that was held back."""
+        gap, held = self._gap, self._held
+        self._gap, self._held = None, []
+        if gap is None:
+            return
+        about = [event for event in held if isinstance(event, BeatSettled) and is_about_gap(event)]
+        terminal = self._lines.terminal
+        block = gap_block(terminal, gap, about, self._clock.now(), self._lines.zone)
+        for line in [*block, ""] if block else []:
+            terminal.say(line)
+        for event in held:
+            if event not in about:
+                self._say(event)
+        terminal.out.flush()
+
+    def _say(self, event: Event) -> None:
+        line = self._lines.line(event)
+        if line is not None and not (self._is_quiet and not _needs_a_look(event)):
+            self._lines.terminal.say(line)
+            self._lines.terminal.out.flush()
+
+
+def _needs_a_look(event: Event) -> bool:
+    """What `--quiet` still says: failures, beats that nobody ran, and what had to be put right."""
+    if isinstance(event, RunFinished):
+        return event.status.is_failure
+    if isinstance(event, BeatSettled):
+        return event.outcome is BeatOutcome.MISSED
+    return isinstance(event, ScheduleQuarantined | LedgerMended)
+
+
+class JsonFeed:
+    """A listener that writes every event as one line of JSON."""
+
+    def __init__(self, lines: LiveLines) -> None:
+        self._terminal = lines.terminal
+
+    def __call__(self, event: Event) -> None:
+        self._terminal.say(json.dumps(event_object(event), ensure_ascii=False))
+        self._terminal.out.flush()
+
+    def tell(self) -> None:
+        """Nothing is held back."""
+
+
+def event_object(event: Event) -> dict[str, object]:
+    """`{"event": "run_started", "at": …}`: the fields of the event, in the words of the other commands' JSON."""
+    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in type(event).__name__)
+    return {"event": name.lstrip("_"), **{each.name: _value(each.name, event) for each in fields(event)}}
+
+
+def _value(name: str, event: Event) -> object:
+    value: Any = getattr(event, name)
+    if isinstance(value, Gap):
+        return {"from": format_moment(value.from_at), "until": format_moment(value.until), "reason": value.reason}
+    if isinstance(value, datetime):
+        return format_moment(value)
+    if name == "run_id":
+        return short_id(value)
+    return short_label(value) if name == "schedule" else value

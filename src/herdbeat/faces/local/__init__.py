@@ -1,0 +1,1 @@
+"""The socket in the state directory: how other commands talk to the herdbeat that runs there."""

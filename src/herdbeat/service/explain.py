@@ -1,0 +1,272 @@
+"""Three questions, one answer: why is the next run then; what became of an instant; why did a run happen.
+
+Each is a pure function of stored data, so the answer is still true when the files have changed since.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.ids import short_id
+from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.durations import measured_duration, spoken_duration
+from herdbeat.service.objects import Json, beat_object, moment_or_null, run_object
+from herdbeat.service.reasons import CAUSES, rule_of, skip_words
+from herdbeat.service.states import State, state_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Something that can hold a run back, and whether it does."""
+
+    gate: str
+    ok: bool
+    used: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The answer in data. `facts` are lines of a word and a text, `steps` is the governor's trace as it was stored."""
+
+    schedule: str
+    now: datetime
+    text: str
+    next_run_at: datetime | None = None
+    source: Source | None = None
+    origin: str = ""
+    state: State | None = None
+    steps: tuple[Json, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    fix: str = ""
+    beat: BeatRecord | None = None
+    run: RunRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What the ledger keeps of an instant: the gap is the time without anybody that it fell into, if it did."""
+
+    beat: BeatRecord
+    gap: Gap | None = None
+    runs: tuple[RunRecord, ...] = ()
+    trace: str | None = None
+
+
+def explain_next(
+    record: ScheduleRecord, now: datetime, *, is_served: bool, waiting: BeatRecord | None = None
+) -> Explanation:
+    """Why is the next run then? `is_served` says whether a scheduler runs at all, `waiting` is a beat that is due."""
+    steps = _steps(record.next_trace)
+    state = state_of(record, now)
+    text = _next_text(record, now, state, steps, is_served=is_served)
+    if waiting is not None:
+        text = f"{_waiting_text(record, waiting, now, is_served=is_served)}; {text}"
+    return Explanation(
+        schedule=record.label,
+        now=now,
+        text=text,
+        next_run_at=record.next_run_at,
+        source=record.next_source,
+        origin=record.next_origin,
+        state=state,
+        steps=steps,
+        gates=_gates(record, now, is_served=is_served),
+        beat=waiting,
+    )
+
+
+def explain_instant(record: ScheduleRecord, past: Past, now: datetime, zone: ZoneInfo) -> Explanation:
+    """What became of an instant?"""
+    beat, runs = past.beat, past.runs
+    due = _moment(beat.due_at, zone)
+    if beat.count > 1:
+        due = f"{beat.count} times from {due} to {_moment(beat.last_due_at, zone)}"
+    word, why = _fate(past, zone)
+    facts = [(word, why)]
+    rule = rule_of(record, beat)
+    if rule is not None:
+        facts.append((rule.key, rule.text))
+    if beat.settled_at is not None:
+        facts.append(("recorded", f"beat {short_id(beat.id)}, {_moment(beat.settled_at, zone)}"))
+    did = {BeatOutcome.RAN: "and ran", BeatOutcome.RUNNING: "and is running", BeatOutcome.PENDING: "and waits"}
+    return Explanation(
+        schedule=record.label,
+        now=now,
+        text=f"{record.label} was due {due} {did.get(beat.outcome, 'and did not run')}.",
+        next_run_at=record.next_run_at,
+        source=beat.source,
+        origin=beat.origin,
+        state=state_of(record, now),
+        steps=_steps(past.trace) if runs and beat.source.is_clock else (),
+        facts=tuple(facts),
+        fix=_fix(record, rule.fix) if rule is not None and rule.fix else "",
+        beat=beat,
+        run=runs[0] if runs else None,
+    )
+
+
+def explain_nothing(
+    record: ScheduleRecord,
+    at: datetime,
+    near: tuple[BeatRecord | None, BeatRecord | None],
+    now: datetime,
+    zone: ZoneInfo,
+) -> Explanation:
+    """Nothing was due then: what was due before and after?"""
+    before, after = near
+    facts = []
+    if before is not None:
+        facts.append(("before", f"{_moment(before.last_due_at, zone)}, {_ending(before)}"))
+    if after is not None:
+        facts.append(("after", f"{_moment(after.due_at, zone)}, {_ending(after)}"))
+    elif record.next_run_at is not None:
+        facts.append(("after", f"{_moment(record.next_run_at, zone)}, planned"))
+    return Explanation(
+        schedule=record.label,
+        now=now,
+        text=f"{record.label} had nothing due at {_moment(at, zone)} (not_due).",
+        next_run_at=record.next_run_at,
+        state=state_of(record, now),
+        facts=tuple(facts),
+    )
+
+
+def explain_run(run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo) -> Explanation:
+    """Why did this run happen? `trace` is the decision that caused it, frozen as it was."""
+    start = run.started_at or run.claimed_at
+    late = f", {spoken_duration(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
+    facts = [
+        ("due", _moment(run.due_at, zone)),
+        ("started", f"{_moment(start, zone)}{late}" + (f", attempt {run.attempt}" if run.attempt > 1 else "")),
+        ("result", _result(run)),
+        ("beat", f"{short_id(run.beat_id)}, {run.dedup_id}"),
+    ]
+    by = f" by {run.origin}" if run.origin else ""
+    return Explanation(
+        schedule=run.schedule,
+        now=now,
+        text=f"{run.schedule} run {short_id(run.id)} happened because of {run.source}{by}.",
+        source=run.source,
+        origin=run.origin,
+        # An event has a cause of its own; the trace beside it is about the schedule's next time.
+        steps=_steps(trace) if run.source.is_clock else (),
+        facts=tuple(facts),
+        run=run,
+    )
+
+
+def explanation_object(explanation: Explanation) -> Json:
+    return {
+        "schedule": explanation.schedule,
+        "now": moment_or_null(explanation.now),
+        "next_run_at": moment_or_null(explanation.next_run_at),
+        "source": explanation.source,
+        "origin": explanation.origin,
+        "state": explanation.state,
+        "steps": list(explanation.steps),
+        "gates": [_gate_object(gate) for gate in explanation.gates],
+        "facts": [{"about": word, "text": text} for word, text in explanation.facts],
+        "fix": explanation.fix,
+        "beat": None if explanation.beat is None else beat_object(explanation.beat),
+        "run": None if explanation.run is None else run_object(explanation.run),
+        "text": explanation.text,
+    }
+
+
+def _gate_object(gate: Gate) -> Json:
+    counts = {} if gate.most is None else {"used": gate.used, "max": gate.most}
+    return {"gate": gate.gate, "ok": gate.ok, **counts}
+
+
+def _steps(trace: str | None) -> tuple[Json, ...]:
+    found: dict[str, Any] = json.loads(trace) if trace else {}
+    return tuple(found.get("steps", ()))
+
+
+def _gates(record: ScheduleRecord, now: datetime, *, is_served: bool) -> tuple[Gate, ...]:
+    is_paused = record.paused and (record.paused_until is None or record.paused_until > now)
+    has_room = record.target_running < record.target_room
+    return (
+        Gate(gate="scheduler", ok=is_served),
+        Gate(gate="enabled", ok=record.enabled and record.disabled_by is None),
+        Gate(gate="not_paused", ok=not is_paused),
+        Gate(gate="not_running", ok=record.running == 0),
+        Gate(gate="capacity", ok=has_room, used=record.target_running, most=record.target_room),
+    )
+
+
+def _next_text(record: ScheduleRecord, now: datetime, state: State, steps: tuple[Json, ...], *, is_served: bool) -> str:
+    at = record.next_run_at
+    if state is State.DISABLED:
+        by = f"by {record.disabled_by}" if record.disabled_by else "by its file"
+        return f"no next run: it is disabled ({by})"
+    if record.quarantine is not None:
+        return f"no next run: it cannot be decided ({record.quarantine})"
+    if state is State.RUNNING and at is None:
+        return "it is running; the next time is decided when the run ends"
+    if at is None and record.waiting:
+        return "the next time is decided when that one has run"
+    if state is State.LATE and at is not None and at <= now:
+        what = "for its turn" if is_served else "nothing is running here"
+        return f"it is due, {spoken_duration(now - at)} ago, and waits: {what}"
+    if at is None:
+        told = next((str(step["text"]) for step in reversed(steps)), "nothing is planned")
+        return f"no next run: {told}"
+    when = f"next run in {spoken_duration(at - now)}" if at > now else "next run now"
+    won = next((str(step["text"]) for step in steps if step.get("won")), "")
+    return f"{when} because of {won or record.next_source}"
+
+
+def _waiting_text(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, is_served: bool) -> str:
+    why = f"{beat.reason}, {record.target_running} of {record.target_room} running" if beat.reason else "for its turn"
+    since = spoken_duration(now - beat.due_at)
+    return f"a beat due {since} ago waits ({why if is_served else 'nothing is running here'})"
+
+
+def _fate(past: Past, zone: ZoneInfo) -> tuple[str, str]:
+    beat = past.beat
+    match beat.outcome:
+        case BeatOutcome.MISSED:
+            return "missed", _missed_words(beat, past.gap, zone)
+        case BeatOutcome.SKIPPED:
+            return "skipped", f"{beat.reason}: {skip_words(beat.reason)}"
+        case BeatOutcome.MERGED:
+            return "merged", "another beat stands for it"
+        case BeatOutcome.PENDING:
+            return "waiting", f"{beat.reason}: {skip_words(beat.reason)}" if beat.reason else "for the scheduler"
+        case _:
+            return "ran", "; ".join(f"{short_id(run.id)} {_result(run)}" for run in past.runs) or "no run is kept"
+
+
+def _missed_words(beat: BeatRecord, gap: Gap | None, zone: ZoneInfo) -> str:
+    cause = CAUSES[MissedReason(beat.reason)]
+    if gap is None:
+        return cause
+    return f"{cause} from {_moment(gap.from_at, zone)} to {_moment(gap.until, zone)}"
+
+
+def _result(run: RunRecord) -> str:
+    start = run.started_at or run.claimed_at
+    spent = f" after {measured_duration(run.finished_at - start)}" if run.finished_at else ""
+    error = f": {run.error}" if run.error else ""
+    return f"{run.status}{spent}{error}"
+
+
+def _fix(record: ScheduleRecord, setting: str) -> str:
+    place = f" in {record.origin}" if record.origin else ""
+    return f"{setting}{place}; or now: herdbeat run {record.label}"
+
+
+def _ending(beat: BeatRecord) -> str:
+    return f"{beat.outcome}: {beat.reason}" if beat.reason else beat.outcome.value
+
+
+def _moment(moment: datetime, zone: ZoneInfo) -> str:
+    return moment.astimezone(zone).strftime("%a %d %b %H:%M:%S %Z")

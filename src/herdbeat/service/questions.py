@@ -1,0 +1,42 @@
+"""Questions that need the ledger: find what is meant, and who runs it."""
+
+from herdbeat.domain.ids import from_short_id
+from herdbeat.domain.records import RunRecord, ScheduleRecord
+from herdbeat.service.selecting import not_found, parts_of
+from herdbeat.store.reader import Filter, SqliteReader
+
+MANY = 10_000
+
+
+def find_schedule(reader: SqliteReader, selector: str) -> ScheduleRecord:
+    """`target/schedule`, or the first schedule of a target. Raises NotFound, which guesses."""
+    target, name = parts_of(selector)
+    found = reader.schedules(Filter(target=target, name=name, limit=1))
+    if found:
+        return found[0]
+    known = reader.schedules(Filter(limit=MANY))
+    raise not_found(selector, {each.label for each in known} | {each.target for each in known})
+
+
+def selected(reader: SqliteReader, selector: str | None) -> tuple[str | None, str | None]:
+    """Target and name to filter by. Raises NotFound for what the ledger does not know."""
+    if selector is None:
+        return None, None
+    target, name = parts_of(selector)
+    if not reader.beats(Filter(target=target, name=name, limit=1)):
+        find_schedule(reader, selector)  # what was removed from the files keeps its history, so that comes first
+    return target, name
+
+
+def find_run(reader: SqliteReader, text: str) -> RunRecord | None:
+    """The run of a short id such as `7f3k`; None if it cannot be one, or there is none."""
+    number = from_short_id(text)
+    if not number or number >= 1 << 62:
+        return None
+    return reader.run(number)
+
+
+def run_of_beat(reader: SqliteReader, beat: str) -> RunRecord | None:
+    """The newest run of a beat, by its short id; None while there is none."""
+    number = from_short_id(beat)
+    return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)

@@ -1,0 +1,27 @@
+"""Stored plans, read again; and what stands in for one that cannot be read any more."""
+
+import json
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.codec import from_json
+from herdbeat.domain.plan import Plan
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.errors import HerdbeatError
+from herdbeat.triggers import Manual, from_options
+
+STAND_IN = Plan(
+    trigger=Manual(),
+    policies=Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),
+)
+"""A plan without a time: whoever overlooks that the real one is unreadable starts nothing by it."""
+
+
+def read_plan(text: str) -> Plan:
+    """Raises whatever is wrong with the text: it may be damaged, or name a zone this machine does not have."""
+    return from_json(Plan, json.loads(text), from_options)
+
+
+def why_unreadable(error: Exception) -> str:
+    said = error.message if isinstance(error, HerdbeatError) else f"{type(error).__name__}: {error}"
+    return f"its stored plan cannot be read ({said})"

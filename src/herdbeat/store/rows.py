@@ -1,0 +1,242 @@
+"""The rows of the ledger as values: what goes into a transaction, and what comes out of it."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.decision import Source
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.plan import Plan
+from herdbeat.domain.run import Outcome
+from herdbeat.governor.state import Pause
+
+
+class Standing(NamedTuple):
+    """One schedule as it stands: its plan, what was decided last, and what the next decision needs.
+
+    `quarantine` says why it is not decided any more, until it is edited. `unreadable` says why its plan could not be
+    read; `plan` is then an empty one that stands in.
+    """
+
+    id: int
+    target_id: int
+    label: str
+    plan: Plan
+    revision: int
+    enabled: bool
+    next_run_at: datetime | None
+    next_due_at: datetime | None
+    next_source: Source | None
+    next_origin: str
+    wake_at: datetime | None
+    anchor_at: datetime
+    settled_until: datetime
+    is_new: bool
+    failures: int
+    runs: int
+    running: int
+    waiting: int
+    arm: int
+    pause: Pause | None
+    tail_id: int | None
+    tail: str | None
+    hints: tuple[Hint, ...]
+    quarantine: str | None = None
+    unreadable: str | None = None
+
+
+class WaitingBeat(NamedTuple):
+    """A pending beat that somebody has to look at now."""
+
+    id: int
+    schedule_id: int
+    target_id: int
+    dedup_id: str
+    due_at: datetime
+    reason: str
+    source: Source
+    origin: str
+    attempt: int
+
+
+class NewBeat(NamedTuple):
+    """A beat to write down, or a range of them that share one fate."""
+
+    schedule_id: int
+    target_id: int
+    dedup_id: str
+    due_at: datetime
+    last_due_at: datetime
+    number: int
+    outcome: BeatOutcome
+    reason: str
+    source: Source
+    origin: str = ""
+    payload: str | None = None
+    priority: int = 0
+    wake_at: datetime | None = None
+    created_at: datetime | None = None
+    settled_at: datetime | None = None
+
+
+class GrownBeat(NamedTuple):
+    """More instants for a row of skips or misses that is there already."""
+
+    id: int
+    more: int
+    last_due_at: datetime
+
+
+class ChangedBeat(NamedTuple):
+    """A beat that moves on: started, waiting again, or settled."""
+
+    id: int
+    outcome: BeatOutcome
+    reason: str
+    wake_at: datetime | None
+    attempt: int
+    settled: bool
+
+
+class NewRun(NamedTuple):
+    beat_id: int
+    schedule_id: int
+    attempt: int
+
+
+class FinishedRun(NamedTuple):
+    """A run that is over, as the node that held it tells it."""
+
+    run_id: int
+    started_at: datetime | None
+    outcome: Outcome
+    log: str | None = None
+
+
+class OpenRun(NamedTuple):
+    """A run that is still open, with what is needed to close it."""
+
+    id: int
+    beat_id: int
+    schedule_id: int
+    attempt: int
+    target_id: int
+    source: Source
+    due_at: datetime
+    dedup_id: str
+
+
+class ChangedSchedule(NamedTuple):
+    """The whole changing part of a schedule, after a turn.
+
+    None in `next_trace` and in the `last_…` fields leaves what was there.
+    """
+
+    id: int
+    next_run_at: datetime | None
+    next_due_at: datetime | None
+    next_source: Source | None
+    next_origin: str
+    next_trace: str | None
+    wake_at: datetime | None
+    anchor_at: datetime
+    settled_until: datetime
+    is_new: bool
+    failures: int
+    runs: int
+    running: int
+    waiting: int
+    tail_id: int | None
+    tail: str | None
+    last_started_at: datetime | None = None
+    last_run_at: datetime | None = None
+    last_status: str | None = None
+    last_error: str | None = None
+    quarantine: str | None = None
+
+
+class Counted(NamedTuple):
+    """A schedule whose beats moved while its clock did not: what was added to its counters."""
+
+    id: int
+    running: int = 0
+    waiting: int = 0
+
+
+class TargetRow(NamedTuple):
+    """A target as it is stored. `spec` is JSON."""
+
+    name: str
+    kind: str
+    spec: str
+    origin: str
+    max_concurrent: int
+
+
+class ScheduleRow(NamedTuple):
+    """A schedule as it is written down, apart from its time."""
+
+    target_id: int
+    name: str
+    kind: str
+    plan_id: int
+    brief: str
+    origin: str
+    enabled: bool
+
+
+class Timed(NamedTuple):
+    """The decision that stands for a schedule, as its columns."""
+
+    next_run_at: datetime | None
+    next_due_at: datetime | None
+    next_source: Source
+    next_origin: str
+    next_trace: str
+    wake_at: datetime | None
+
+
+class Room(NamedTuple):
+    target_id: int
+    max_concurrent: int
+    running: int
+    has_waiting: bool = False
+
+
+class Tally(NamedTuple):
+    """What the open runs and the pending beats of a schedule say, whatever its own counters do.
+
+    `waiting` are its pending clock beats, `open` all of them with their retries.
+    """
+
+    id: int
+    running: int
+    waiting: int
+    open: int
+
+
+class TargetTally(NamedTuple):
+    """The same for a target: what its row says, and what its open runs say."""
+
+    id: int
+    name: str
+    counted: int
+    running: int
+    max_concurrent: int
+
+
+class Suspects(NamedTuple):
+    """Rows at which something may be wrong, by id. `last` is where the next page of schedules goes on."""
+
+    schedules: list[int]
+    targets: list[int]
+    deaf_targets: list[int]
+    beats: list[int]
+    last: int | None = None
+
+
+class Dropped(NamedTuple):
+    """What a prune has removed: how many beats and runs, and of which runs the logs are to go."""
+
+    beats: int
+    runs: list[tuple[int, datetime, datetime]]

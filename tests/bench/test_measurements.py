@@ -1,0 +1,63 @@
+"""The measurements measure what they say. How fast it is, no test asks: that is what `make bench` is for."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+from herdbeat.bench.lateness import Load, lateness
+from herdbeat.bench.program import Size
+from herdbeat.bench.throughput import throughput
+from herdbeat.bench.watch import Percentiles
+from herdbeat.clock import SystemClock
+from herdbeat.faces.cli import bench
+from herdbeat.faces.cli.arguments import understand
+from herdbeat.faces.cli.terminal import Terminal
+from herdbeat.faces.cli.world import World
+from herdbeat.store.reader import Filter, SqliteReader
+
+TINY = Size(beats=20, seconds=0.1, warm_up=0, stored=10, waiting=20, rates=(5,), starts=2)
+
+
+async def test_every_beat_of_the_throughput_is_in_the_ledger(tmp_path: Path) -> None:
+    found = await throughput(tmp_path, beats=30, max_concurrent=7)
+
+    reader = SqliteReader(tmp_path / "herdbeat.db")
+    outcomes = [beat.outcome for beat in reader.beats(Filter(limit=100))]
+    reader.close()
+    assert outcomes == ["ran"] * 30
+    assert found.beats == 30
+
+
+async def test_lateness_counts_what_began_after_the_warm_up(tmp_path: Path) -> None:
+    found = await lateness(tmp_path, Load(rate=50, seconds=0.1, warm_up=0.1, stored=10))
+
+    assert 1 <= found.count <= 10
+    assert 0 <= found.p50 <= found.p99 <= found.longest
+
+
+def test_percentiles_are_times_that_were_seen() -> None:
+    times = [timedelta(milliseconds=number) for number in range(1, 101)]
+
+    found = Percentiles.of(times)
+
+    assert (found.count, found.p50, found.p99, found.longest) == (100, 50.0, 99.0, 100.0)
+
+
+def test_the_command_answers_in_json_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    out = StringIO()
+    world = World(terminal=Terminal(out=out, err=StringIO()), clock=SystemClock(), environ={}, folder=tmp_path)
+
+    status = bench.run(understand(["bench", "--json"]).given, world, TINY)
+
+    answer = json.loads(out.getvalue())
+    assert status == 0
+    assert [item["name"].split(":")[0] for item in answer["items"]] == [
+        "disk",
+        "throughput",
+        "lateness at 5 beats/s, 10 stored",
+        "lateness beside 20 that wait for another target",
+        "lateness beside 2 commands/s",
+    ]
+    assert [sorted(item) for item in answer["items"]] == [["goal", "met", "name", "values"]] * 5
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,126 @@
+"""What the commands that look back print, to the letter, of a ledger that the real engine wrote.
+
+After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/faces/cli/test_ledger_golden.py, and read the difference.
+"""
+
+import asyncio
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.faces.cli.story import tell
+
+from herdbeat.store.lock import StateLock
+from herdbeat.testing.command_line import Answer, CommandLine
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    name: str
+    line: str
+    columns: int | None = 80
+    coloured: bool = False
+    is_served: bool = True
+
+    @property
+    def file(self) -> Path:
+        return HERE / "golden_ledger" / f"{self.name}.txt"
+
+
+CASES = [
+    Case(name="status", line="status"),
+    Case(name="status_wide", line="status", columns=200),
+    Case(name="status_coloured", line="status", coloured=True),
+    Case(name="status_check", line="status --check", columns=None),
+    Case(name="status_json", line="status --json", columns=None),
+    Case(name="status_down", line="status --utc", is_served=False),
+    Case(name="beats", line="beats --since 3h"),
+    Case(name="beats_wide", line="beats", columns=200),
+    Case(name="beats_missed", line="beats --outcome missed"),
+    Case(name="beats_json", line="beats launch --json", columns=None),
+    Case(name="beats_page", line="beats api-health -n 2"),
+    Case(name="beats_none", line="beats launch --since 1h"),
+    Case(name="beats_wrong_outcome", line="beats --outcome mised"),
+    Case(name="beats_unknown", line="beats triage/standdup", columns=None),
+    Case(name="runs", line="runs -n 8"),
+    Case(name="runs_wide", line="runs -n 8", columns=200),
+    Case(name="runs_failed", line="runs --status failed -n 2"),
+    Case(name="runs_json", line="runs launch --json", columns=None),
+    Case(name="explain_interval", line="explain triage/check-issues"),
+    Case(name="explain_failing", line="explain api-health"),
+    Case(name="explain_coloured", line="explain api-health", coloured=True),
+    Case(name="explain_running", line="explain marketing/scan"),
+    Case(name="explain_waiting", line="explain marketing/report"),
+    Case(name="explain_done", line="explain launch"),
+    Case(name="explain_down", line="explain triage/check-issues", is_served=False),
+    Case(name="explain_missed", line='explain triage/standup --at "today 09:00"'),
+    Case(name="explain_missed_wide", line='explain triage/standup --at "today 09:00"', columns=200),
+    Case(name="explain_ran", line='explain launch --at "yesterday 22:30"'),
+    Case(name="explain_nothing", line="explain triage/standup --at 13:00"),
+    Case(name="explain_json", line="explain api-health --json", columns=None),
+    Case(name="explain_run", line="explain 0001"),
+    Case(name="explain_unknown", line="explain triage/standdup", columns=None),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("story")
+    asyncio.run(tell(made))
+    return made
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: Path) -> None:
+    cli.folder = folder
+    environ = {"COLUMNS": str(case.columns)} if case.columns else {}
+    environ |= {"FORCE_COLOR": "1"} if case.coloured else {}
+    lock = StateLock(folder / ".herdbeat")
+
+    if case.is_served:
+        lock.acquire()
+    try:
+        answer = cli.run(*shlex.split(case.line), **environ)
+    finally:
+        lock.release()
+
+    if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
+        case.file.write_text(_transcript(case, answer), encoding="utf-8")
+        pytest.fail(f"{case.file.name} is written anew: read it, then run again without the variable")
+    assert _transcript(case, answer) == case.file.read_text(encoding="utf-8")
+
+
+def test_every_golden_file_belongs_to_a_case() -> None:
+    assert {path.stem for path in (HERE / "golden_ledger").glob("*")} == {case.name for case in CASES}
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.columns == 80 and not case.coloured], ids=lambda case: case.name
+)
+def test_lines_fit_a_narrow_screen(case: Case) -> None:
+    lines = case.file.read_text(encoding="utf-8").splitlines()
+
+    assert [line for line in lines if len(line) > 80 and not line.startswith("$")] == []
+
+
+@pytest.mark.parametrize("line", ["status", "beats", "runs", "beats --json"])
+def test_where_nothing_ever_ran_the_answer_is_empty_and_says_what_to_do(cli: CommandLine, line: str) -> None:
+    (cli.folder / "herdbeat.yaml").write_text("version: 1\ncommands: [{name: a, command: [true], every: 5m}]\n")
+
+    answer = cli.run(*line.split())
+
+    assert answer.status == 0
+    assert "never was" in answer.out or "herdbeat up" in answer.err or answer.json()["items"] == []
+
+
+def _transcript(case: Case, answer: Answer) -> str:
+    out, err = (text.replace(f"pid {os.getpid()}", "pid 4121") for text in (answer.out, answer.err))
+    out = out.replace(f'"pid": {os.getpid()}', '"pid": 4121')
+    text = f"$ herdbeat {case.line}".rstrip() + f"\n{out}"
+    if err:
+        text += f"-- stderr\n{err}"
+    return f"{text}-- exit {answer.status}\n"

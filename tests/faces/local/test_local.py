@@ -1,0 +1,147 @@
+"""The socket: for this user alone, where it can be found, and never silent about what is wrong."""
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from herdbeat.errors import Conflict, HerdbeatError, UsageError
+from herdbeat.faces.local.client import NobodyThere, ask
+from herdbeat.faces.local.place import LONGEST, find_socket, make_place
+from herdbeat.faces.local.server import listening
+
+
+async def echo(request: Mapping[str, Any]) -> Mapping[str, object]:
+    return {"heard": request["word"]}
+
+
+async def refuse(request: Mapping[str, Any]) -> Mapping[str, object]:
+    raise Conflict("It does not fit.", hint="Look again.")
+
+
+async def stumble(request: Mapping[str, Any]) -> Mapping[str, object]:
+    raise ZeroDivisionError("no way")
+
+
+HANDLERS = {"echo": echo, "refuse": refuse, "stumble": stumble}
+
+
+async def said(state_dir: Path, request: Mapping[str, object]) -> dict[str, Any]:
+    return await asyncio.to_thread(ask, state_dir, request)
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def deep_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / ("deep" * 30)
+    folder.mkdir()
+    assert len(os.fsencode(folder)) > LONGEST
+    return folder
+
+
+async def test_a_request_is_answered(tmp_path: Path) -> None:
+    async with listening(tmp_path, HANDLERS):
+        answer = await said(tmp_path, {"do": "echo", "word": "grüezi"})
+
+    assert answer == {"heard": "grüezi"}
+
+
+async def test_only_this_user_may_open_it_and_it_is_gone_afterwards(tmp_path: Path) -> None:
+    async with listening(tmp_path, HANDLERS) as place:
+        mode = place.stat().st_mode
+
+    assert stat.S_ISSOCK(mode)
+    assert stat.S_IMODE(mode) == 0o600
+    assert names_in(tmp_path) == []
+
+
+async def test_a_path_too_long_for_the_kernel_is_replaced_by_a_private_one(tmp_path: Path) -> None:
+    folder = deep_folder(tmp_path)
+
+    async with listening(folder, HANDLERS) as place:
+        answer = await said(folder, {"do": "echo", "word": "hi"})
+        mode = place.parent.stat().st_mode
+
+    assert answer == {"heard": "hi"}
+    assert place.parent != folder
+    assert stat.S_IMODE(mode) == 0o700
+    assert not place.parent.exists()
+    assert names_in(folder) == []
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+async def test_a_stale_socket_is_replaced(tmp_path: Path, is_deep: bool) -> None:
+    folder = deep_folder(tmp_path) if is_deep else tmp_path
+    place = make_place(folder)
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(os.fspath(place))
+
+    async with listening(folder, HANDLERS):
+        answer = await said(folder, {"do": "echo", "word": "again"})
+
+    assert answer == {"heard": "again"}
+    assert not place.exists()
+
+
+def test_where_nothing_runs_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(NobodyThere, match="Nothing answers"):
+        ask(tmp_path, {"do": "echo"})
+
+
+def test_a_socket_that_nobody_listens_to_is_nobody(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(os.fspath(find_socket(tmp_path)))
+
+    with pytest.raises(NobodyThere):
+        ask(tmp_path, {"do": "echo"})
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "message"),
+    [
+        ({"do": "refuse"}, Conflict, "It does not fit."),
+        ({"do": "dance"}, UsageError, "names nothing that can be done"),
+        ({}, UsageError, "names nothing that can be done"),
+        ({"do": "stumble"}, HerdbeatError, "ZeroDivisionError: no way"),
+    ],
+)
+async def test_a_problem_comes_back_as_the_error_it_is(
+    tmp_path: Path, request_: dict[str, object], error: type[HerdbeatError], message: str
+) -> None:
+    async with listening(tmp_path, HANDLERS):
+        with pytest.raises(error, match=message):
+            await said(tmp_path, request_)
+
+
+@pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"\xff\xfe\n"])
+async def test_what_is_no_request_is_told_so_and_the_next_one_is_answered(tmp_path: Path, line: bytes) -> None:
+    async with listening(tmp_path, HANDLERS) as place:
+        reader, writer = await asyncio.open_unix_connection(place)
+        writer.write(line)
+        first = await reader.readline()
+        writer.write(b'{"do": "echo", "word": 1}\n')
+        second = await reader.readline()
+        writer.close()
+
+    assert b'"problem"' in first
+    assert second == b'{"ok": {"heard": 1}}\n'
+
+
+async def test_a_line_without_end_closes_the_connection_and_nothing_else(tmp_path: Path) -> None:
+    async with listening(tmp_path, HANDLERS) as place:
+        reader, writer = await asyncio.open_unix_connection(place)
+        writer.write(b"x" * 200_000)
+        with suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        answer = await said(tmp_path, {"do": "echo", "word": "still here"})
+
+    assert answer == {"heard": "still here"}

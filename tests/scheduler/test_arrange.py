@@ -1,0 +1,57 @@
+"""From a fleet to the ledger: what an edit may touch while the schedule is at work."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from herdbeat.domain.policies import Overlap, Retry
+from herdbeat.testing.herd import ScriptedRunner, open_herd
+
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+async def test_an_edit_while_an_interval_runs_leaves_its_time_to_the_finish(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("pace", every="5m", runner=runner)
+        await herd.tick()
+
+        herd.schedule("pace", every="20m", overlap=Overlap.QUEUE, runner=runner)
+        await herd.tick()
+        during = herd.next_run("pace"), herd.standing("pace").waiting
+        runner.let_go()
+        await herd.settle()
+
+        assert during == (None, 0)
+        assert herd.next_run("pace") == TEN + 20 * MINUTE
+        assert herd.fates("pace") == [("ran", "", 1)]
+
+
+async def test_an_edit_from_interval_to_cron_while_it_runs_has_a_next_time_at_once(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("pace", every="5m", runner=runner)
+        await herd.tick()
+
+        herd.schedule("pace", cron="30 * * * *", runner=runner)
+
+        assert herd.next_run("pace") == TEN + 30 * MINUTE
+
+
+async def test_a_retry_that_finds_no_room_is_not_counted_as_waiting(tmp_path: Path) -> None:
+    """Seen once: the counter fell below zero, for a retry lost its mark when it had to wait for room."""
+    async with open_herd(tmp_path, TEN) as herd:
+        blocker = ScriptedRunner(holds=True)
+        herd.schedule(
+            "busy/fails", every="1h", retry=Retry(attempts=2, wait=2 * MINUTE), runner=ScriptedRunner(fails=1)
+        )
+        herd.schedule("busy/blocks", cron="1 * * * *", runner=blocker)
+        await herd.advance(5 * MINUTE)
+        assert herd.fates("busy/fails") == [("pending", "at_capacity", 1)]
+
+        blocker.let_go()
+        await herd.settle()
+        await herd.tick()
+
+        assert herd.fates("busy/fails") == [("ran", "", 1)]
+        assert herd.standing("busy/fails").waiting == 0

@@ -1,0 +1,124 @@
+"""A node from its start to its stop: softly first, then firmly, and nothing is left open in the ledger."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.errors import SchedulerShutdownError
+from herdbeat.events import Event, RunFinished
+from herdbeat.scheduler.life import Identity
+from herdbeat.scheduler.loop import Settings
+from herdbeat.scheduler.node import NodeParts, ServingNode
+from herdbeat.store.base import FinishedRun
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.herd import MONDAY, open_herd
+
+PATIENT = timedelta(days=1)
+
+
+class Serving:
+    """A node at work on one schedule whose run goes on until it is let go."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.store = store
+        self.begun = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.events: list[Event] = []
+        parts = NodeParts(store, FakeClock(MONDAY), self._perform, self.events.append)
+        self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
+
+    async def _perform(self, claim: Claim) -> FinishedRun:
+        self.begun.set()
+        await self.let_go.wait()
+        return FinishedRun(claim.run_id, None, Outcome(status=RunStatus.SUCCEEDED))
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[Serving]:
+    async with open_herd(folder) as herd:
+        herd.schedule("triage", every="5m")
+        herd.standing("triage")  # writes the fleet down
+    store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
+    store.open()
+    try:
+        yield Serving(store)
+    finally:
+        store.close()
+
+
+def statuses(folder: Path) -> list[RunStatus]:
+    reader = SqliteReader(folder / "herdbeat.db")
+    try:
+        return [run.status for run in reader.runs(Filter())]
+    finally:
+        reader.close()
+
+
+async def test_a_soft_stop_lets_runs_finish(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+
+        at_work.node.stop(PATIENT)
+        at_work.let_go.set()
+        await task
+
+        assert statuses(tmp_path) == [RunStatus.SUCCEEDED]
+
+
+async def test_what_is_cut_off_after_a_soft_stop_is_in_the_ledger_before_the_node_leaves(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+
+        at_work.node.stop(PATIENT)
+        at_work.node.cut_off()
+        with pytest.raises(SchedulerShutdownError) as raised:
+            await task
+
+        assert raised.value.running_job_count == 1
+        assert statuses(tmp_path) == [RunStatus.INTERRUPTED]
+        assert [each.status for each in at_work.events if isinstance(each, RunFinished)] == [RunStatus.INTERRUPTED]
+
+
+async def test_a_stop_whose_time_is_over_says_how_many_were_still_running(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+
+        at_work.node.stop(timedelta(0))
+
+        with pytest.raises(SchedulerShutdownError, match="timed out after 0s: 1 run still going"):
+            await task
+
+
+async def test_cut_off_in_the_middle_of_a_turn_nothing_that_it_claims_is_left_open(tmp_path: Path) -> None:
+    """Once, the cancelled turn forgot its claims, and the cancelled write ended the writer: the stop never ended."""
+    async with serving(tmp_path) as at_work:
+        at_work.node.cut_off()
+
+        with suppress(SchedulerShutdownError):
+            await at_work.node.serve()
+
+        assert statuses(tmp_path) == [RunStatus.INTERRUPTED]
+
+
+async def test_who_stops_waiting_for_a_write_leaves_the_writer_alive(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        write = asyncio.ensure_future(at_work.store.write(lambda tx: tx.next_wake()))
+        await asyncio.sleep(0)
+        write.cancel()
+
+        first = await asyncio.gather(write, return_exceptions=True)
+        second = await at_work.store.write(lambda tx: tx.next_wake())
+
+        assert isinstance(first[0], asyncio.CancelledError)
+        assert second == MONDAY

@@ -1,0 +1,207 @@
+"""A schedule that cannot be decided rests, with its reason. Its neighbours do not notice."""
+
+import logging
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.decision import Decision
+from herdbeat.domain.policies import Overlap
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.governor import ScheduleState, decide
+from herdbeat.scheduler.fire import fire
+from herdbeat.scheduler.judge import Verdict, changed
+from herdbeat.store.base import ChangedSchedule
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+def record(herd: Herd, label: str) -> ScheduleRecord:
+    target, _, name = label.partition("/")
+    reader = SqliteReader(herd.store.path)
+    try:
+        (found,) = reader.schedules(Filter(target=target, name=name or None, limit=2))
+        return found
+    finally:
+        reader.close()
+
+
+def damage_plan(herd: Herd, label: str, text: str) -> None:
+    """Give a schedule a plan of its own that nobody can read."""
+    number = herd.standing(label).id
+    with sqlite3.connect(herd.store.path) as connection:
+        connection.execute("INSERT INTO plan (text) VALUES (?)", (text,))
+        connection.execute("UPDATE schedule SET plan_id = (SELECT max(id) FROM plan) WHERE id = ?", (number,))
+    connection.close()
+
+
+@pytest.mark.parametrize("text", ["", "no json", "{}", '{"trigger":{"kind":"sundial"},"policies":{}}', "[1]"])
+async def test_a_plan_that_cannot_be_read_any_more_stops_its_schedule_and_no_other(tmp_path: Path, text: str) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("broken", cron="*/10 * * * *")
+        herd.schedule("sound", cron="*/10 * * * *")
+        await herd.tick()
+        damage_plan(herd, "broken", text)
+
+        await herd.advance(HOUR)
+
+        assert herd.fates("sound") == [("ran", "", 1)] * 6
+        assert herd.fates("broken") == [("skipped", SkipReason.CONFIG_ERROR, 1)]
+        assert record(herd, "broken").next_run_at is None
+        assert "cannot be read" in (record(herd, "broken").quarantine or "")
+        reader = SqliteReader(herd.store.path)
+        check_cron(reader, CronPromise("sound", "*/10 * * * *", TEN, TEN + HOUR))
+        check_reasons(reader, "broken")
+        check_runs(reader)
+        reader.close()
+
+
+async def test_a_quarantine_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("broken", cron="*/10 * * * *")
+        await herd.tick()
+        damage_plan(herd, "broken", "no json")
+
+        with caplog.at_level(logging.ERROR, logger="herdbeat"):
+            await herd.advance(HOUR)
+
+        assert [line.getMessage().split(" reason=")[0] for line in caplog.records] == [
+            "schedule quarantined schedule=broken/default"
+        ]
+
+
+async def test_an_edit_lifts_the_quarantine(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("broken", every="10m")
+        await herd.tick()
+        damage_plan(herd, "broken", "no json")
+        await herd.advance(HOUR)
+
+        herd.schedule("broken", every="20m")
+        await herd.advance(HOUR)
+
+        assert record(herd, "broken").quarantine is None
+        assert [fate for fate in herd.fates("broken") if fate[0] == "ran"] == [("ran", "", 1)] * 5
+
+
+async def test_a_plan_that_is_lost_while_its_run_goes_still_closes_the_run(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("broken", every="10m", runner=runner)
+        herd.schedule("sound", every="10m")
+        await herd.tick()
+        damage_plan(herd, "broken", "no json")
+
+        runner.let_go()
+        await herd.advance(HOUR)
+
+        assert herd.fates("broken") == [("ran", "", 1)]
+        assert record(herd, "broken").running == 0
+        assert record(herd, "broken").target_running == 0
+        assert record(herd, "broken").last_status is RunStatus.SUCCEEDED
+        assert record(herd, "broken").quarantine is not None
+        assert len(herd.fates("sound")) == 7
+
+
+async def test_a_second_run_that_ends_later_does_not_lift_the_quarantine(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("wide", cron="*/10 * * * *", overlap=Overlap.ALLOW, max_concurrent=5, runner=runner)
+        await herd.advance(25 * MINUTE)
+        damage_plan(herd, "wide", "no json")
+        await herd.advance(10 * MINUTE)
+
+        runner.let_go()
+        await herd.settle()
+        await herd.advance(HOUR)
+
+        assert record(herd, "wide").running == 0
+        assert record(herd, "wide").next_run_at is None
+        assert record(herd, "wide").quarantine is not None
+        assert herd.fates("wide") == [("ran", "", 1), ("ran", "", 1), ("skipped", "config_error", 1)]
+
+
+async def test_a_waiting_beat_of_a_plan_that_is_lost_is_skipped(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("busy/first", cron="0 * * * *", runner=runner)
+        herd.schedule("busy/second", cron="1 * * * *")
+        await herd.advance(62 * MINUTE)
+        damage_plan(herd, "busy/second", "no json")
+
+        runner.let_go()
+        await herd.settle()
+        await herd.tick()
+
+        assert herd.fates("busy/second") == [("ran", "", 1), ("skipped", "config_error", 1)]
+        assert record(herd, "busy/second").waiting == 0
+
+
+async def test_a_beat_by_hand_of_a_plan_that_is_lost_is_refused(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("broken", every="10m")
+        number = herd.standing("broken").id
+        damage_plan(herd, "broken", "no json")
+
+        fired = herd.store.write_now(
+            lambda tx: fire(tx, herd.now, number, origin="cli:ada", event_id="one", queue=True)
+        )
+
+        assert fired.beat_id is None
+        assert fired.skip_reason is SkipReason.CONFIG_ERROR
+
+
+def decide_until_noon(now: datetime, state: ScheduleState) -> Decision:
+    """A governor with a bug that one schedule brings out, and only at noon."""
+    if state.schedule == "shared/broken" and now.hour >= 12:
+        raise ZeroDivisionError("no shadow at noon")
+    return decide(now, state)
+
+
+@pytest.mark.parametrize("place", ["judge", "finish"])
+@pytest.mark.parametrize("trigger", [{"every": "30m"}, {"cron": "*/30 * * * *"}], ids=["interval", "cron"])
+async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, trigger: dict[str, str]
+) -> None:
+    monkeypatch.setattr(f"herdbeat.scheduler.{place}.decide", decide_until_noon)
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("shared/broken", **trigger, max_concurrent=2)  # type: ignore[arg-type]
+        herd.schedule("shared/cron", cron="0 * * * *", max_concurrent=2)
+
+        await herd.advance(5 * HOUR)
+
+        assert herd.fates("shared/cron") == [("ran", "", 1)] * 5
+        assert record(herd, "shared/broken").target_running == 0
+        assert record(herd, "shared/broken").running == 0
+        if (place, *trigger) != ("judge", "every"):  # an interval is decided by its finish alone
+            assert record(herd, "shared/broken").quarantine == "ZeroDivisionError: no shadow at noon"
+            assert record(herd, "shared/broken").next_run_at is None
+
+
+async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed_but_one(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSchedule:
+        if verdict.standing.label == "t7/default" and verdict.quarantine is None:
+            raise ZeroDivisionError("no shadow at noon")
+        return changed(verdict, started, tail_id)
+
+    monkeypatch.setattr("herdbeat.scheduler.turn.changed", changed_but_one)
+    async with open_herd(tmp_path, TEN) as herd:
+        for number in range(20):
+            herd.schedule(f"t{number}", cron="*/10 * * * *")
+
+        await herd.advance(HOUR)
+
+        assert record(herd, "t7").quarantine == "ZeroDivisionError: no shadow at noon"
+        assert herd.fates("t7") == [("skipped", "config_error", 1)]
+        assert all(herd.fates(f"t{number}") == [("ran", "", 1)] * 6 for number in range(20) if number != 7)

@@ -1,0 +1,224 @@
+"""Three questions, answered from stored data alone."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.service.records import MINUTE, NOW, UTC_ZONE, beat, plan, run, schedule
+
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.policies import Catchup, Overlap
+from herdbeat.domain.run import RunStatus
+from herdbeat.service.explain import (
+    Past,
+    explain_instant,
+    explain_next,
+    explain_nothing,
+    explain_run,
+    explanation_object,
+)
+from herdbeat.triggers.cron import Cron
+
+TRACE = json.dumps(
+    {
+        "steps": [
+            {"kind": "candidate", "text": "baseline every 5m", "at": "2026-03-26T13:09:00Z", "won": False},
+            {"kind": "candidate", "text": "hint every 30s", "at": "2026-03-26T13:08:00Z", "won": True},
+        ]
+    }
+)
+NIGHT = Gap(from_at=NOW - timedelta(hours=9), until=NOW - timedelta(hours=3), reason=MissedReason.SLEPT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_served", "text"),
+    [
+        ({}, True, "next run in 4m because of hint every 30s"),
+        ({"next_trace": None}, True, "next run in 4m because of baseline-interval"),
+        ({"next_run_at": NOW}, True, "next run now because of hint every 30s"),
+        ({"enabled": False}, True, "no next run: it is disabled (by its file)"),
+        ({"disabled_by": "human:you"}, True, "no next run: it is disabled (by human:you)"),
+        ({"quarantine": "no zone"}, True, "no next run: it cannot be decided (no zone)"),
+        ({"running": 1, "next_run_at": None}, True, "it is running; the next time is decided when the run ends"),
+        ({"next_run_at": NOW - MINUTE}, False, "it is due, 1m ago, and waits: nothing is running here"),
+        ({"waiting": 1, "next_run_at": None}, True, "the next time is decided when that one has run"),
+        ({"next_run_at": None}, True, "no next run: hint every 30s"),
+    ],
+)
+def test_why_the_next_run_is_then(changes: dict[str, Any], is_served: bool, text: str) -> None:
+    record = schedule(**{"next_trace": TRACE, **changes})
+
+    assert explain_next(record, NOW, is_served=is_served).text == text
+
+
+def test_a_beat_that_waits_is_told_before_the_next_run() -> None:
+    waiting = beat(outcome=BeatOutcome.PENDING, reason=SkipReason.AT_CAPACITY, due_at=NOW - 19 * MINUTE)
+
+    answer = explain_next(schedule(waiting=1, target_running=1), NOW, is_served=True, waiting=waiting)
+
+    assert answer.text == (
+        "a beat due 19m ago waits (at_capacity, 1 of 1 running); next run in 4m because of baseline-interval"
+    )
+
+
+def test_the_gates_say_which_one_is_shut() -> None:
+    record = schedule(paused=True, running=1, target_running=1)
+
+    answer = explain_next(record, NOW, is_served=True)
+
+    assert [gate.gate for gate in answer.gates if not gate.ok] == ["not_paused", "not_running", "capacity"]
+
+
+def test_the_json_has_what_the_contract_names() -> None:
+    answer = explanation_object(explain_next(schedule(next_trace=TRACE), NOW, is_served=True))
+
+    assert answer["next_run_at"] == "2026-03-26T13:08:00Z"
+    assert answer["source"] == "baseline-interval"
+    assert [step["won"] for step in answer["steps"]] == [False, True]  # type: ignore[attr-defined]
+    assert {"gate": "capacity", "ok": True, "used": 0, "max": 1} in answer["gates"]  # type: ignore[operator]
+    assert answer["text"] == "next run in 4m because of hint every 30s"
+
+
+def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
+    record = schedule(plan=plan(Cron.parse("0 9 * * *", UTC_ZONE)))
+    missed = beat(outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT)
+
+    answer = explain_instant(record, Past(beat=missed, gap=NIGHT), NOW, UTC_ZONE)
+
+    assert answer.text == "triage/standup was due Thu 26 Mar 09:04:00 UTC and did not run."
+    assert answer.facts[0] == (
+        "missed",
+        "this machine slept from Thu 26 Mar 04:04:00 UTC to Thu 26 Mar 10:04:00 UTC",
+    )
+    assert answer.facts[1] == ("catchup", "skip: cron schedules are not caught up unless you ask")
+    assert answer.fix == "catchup: once in herdbeat.yaml:7:5; or now: herdbeat run triage/standup"
+
+
+@pytest.mark.parametrize(
+    ("changes", "policies", "facts", "fix"),
+    [
+        (
+            {"outcome": BeatOutcome.MISSED, "reason": MissedReason.TOO_LATE},
+            {"max_late": 5 * MINUTE},
+            [("missed", "it came too late"), ("max_late", "5m: what is older is never run")],
+            "max_late: longer than 5m",
+        ),
+        (
+            {"outcome": BeatOutcome.MISSED, "reason": MissedReason.SCHEDULER_DOWN},
+            {"catchup": Catchup.ALL},
+            [
+                ("missed", "nothing was running here"),
+                ("catchup", "all, but the newest 100 only (catchup_max)"),
+            ],
+            "catchup_max: more",
+        ),
+        (
+            {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.ALREADY_RUNNING},
+            {},
+            [
+                ("skipped", "already_running: its earlier run was still going"),
+                ("overlap", "skip: a beat that meets an earlier run is skipped"),
+            ],
+            "overlap: queue",
+        ),
+        (
+            {"outcome": BeatOutcome.MERGED, "reason": Catchup.ONCE},
+            {"catchup": Catchup.ONCE},
+            [
+                ("merged", "another beat stands for it"),
+                ("catchup", "once: one run stands for everything that was missed"),
+            ],
+            "catchup: all",
+        ),
+        (
+            {"outcome": BeatOutcome.MERGED, "reason": SkipReason.AT_CAPACITY},
+            {"overlap": Overlap.QUEUE},
+            [
+                ("merged", "another beat stands for it"),
+                ("overlap", "queue: the beat that was waiting stands for it"),
+            ],
+            "overlap: queue_all",
+        ),
+        (
+            {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.PAUSED},
+            {},
+            [("skipped", "paused: the schedule was paused")],
+            "",
+        ),
+        (
+            {"outcome": BeatOutcome.PENDING, "reason": SkipReason.AT_CAPACITY, "settled_at": None},
+            {},
+            [("waiting", "at_capacity: the target had no room")],
+            "",
+        ),
+    ],
+)
+def test_an_instant_that_did_not_run_says_why(
+    changes: dict[str, Any], policies: dict[str, Any], facts: list[tuple[str, str]], fix: str
+) -> None:
+    record = schedule(plan=plan(**policies))
+
+    answer = explain_instant(record, Past(beat=beat(**changes)), NOW, UTC_ZONE)
+
+    assert [fact for fact in answer.facts if fact[0] != "recorded"] == facts
+    assert answer.fix.startswith(fix)
+    assert bool(answer.fix) is bool(fix)
+
+
+@pytest.mark.parametrize("reason", [reason for reason in SkipReason if reason is not SkipReason.NOT_DUE])
+def test_every_skip_reason_that_is_ever_stored_has_words(reason: SkipReason) -> None:
+    skipped = beat(outcome=BeatOutcome.SKIPPED, reason=reason)
+
+    answer = explain_instant(schedule(), Past(beat=skipped), NOW, UTC_ZONE)
+
+    assert answer.facts[0][1].startswith(f"{reason}: ")
+    assert answer.facts[0][1] != f"{reason}: {reason}"
+
+
+def test_a_range_of_instants_is_told_as_one() -> None:
+    missed = beat(outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT, count=3, last_due_at=NOW - 60 * MINUTE)
+
+    answer = explain_instant(schedule(), Past(beat=missed), NOW, UTC_ZONE)
+
+    assert "was due 3 times from Thu 26 Mar 09:04:00 UTC to Thu 26 Mar 12:04:00 UTC" in answer.text
+
+
+def test_an_instant_that_ran_shows_its_run_and_the_frozen_trace() -> None:
+    past = Past(beat=beat(), runs=(run(status=RunStatus.FAILED, error="exit code 1"),), trace=TRACE)
+
+    answer = explain_instant(schedule(), past, NOW, UTC_ZONE)
+
+    assert answer.facts[0] == ("ran", "0009 failed after 1m: exit code 1")
+    assert len(answer.steps) == 2
+
+
+def test_a_moment_without_any_instant_names_its_neighbours() -> None:
+    answer = explain_nothing(schedule(), NOW - MINUTE, (beat(), None), NOW, UTC_ZONE)
+
+    assert "nothing due at Thu 26 Mar 13:03:00 UTC (not_due)" in answer.text
+    assert answer.facts == (
+        ("before", "Thu 26 Mar 09:04:00 UTC, ran"),
+        ("after", "Thu 26 Mar 13:08:00 UTC, planned"),
+    )
+
+
+def test_a_run_tells_its_cause_its_lateness_and_its_beat() -> None:
+    late = run(due_at=NOW - 5 * MINUTE, source=Source.CATCH_UP, attempt=2)
+
+    answer = explain_run(late, TRACE, NOW, UTC_ZONE)
+
+    facts = dict(answer.facts)
+    assert answer.text == "triage/standup run 0009 happened because of catch-up."
+    assert facts["started"] == "Thu 26 Mar 13:03:00 UTC, 4m late, attempt 2"
+    assert facts["beat"] == "0007, cron:2026-03-26T13:03:00Z"
+    assert len(answer.steps) == 2
+
+
+def test_a_run_by_hand_is_not_explained_by_the_schedule_s_own_trace() -> None:
+    answer = explain_run(run(source=Source.MANUAL, origin="human:you"), TRACE, NOW, UTC_ZONE)
+
+    assert answer.text == "triage/standup run 0009 happened because of manual by human:you."
+    assert answer.steps == ()

@@ -1,0 +1,94 @@
+"""How a fleet is, read from a ledger that the real engine wrote."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.service.records import MINUTE, NOW, run
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.service.status import Status, read_status, status_object, usual_time
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+def status_of(herd: Herd, pid: int | None = 1) -> Status:
+    reader = SqliteReader(herd.store.path)
+    try:
+        return read_status(reader, herd.now, pid)
+    finally:
+        reader.close()
+
+
+async def test_a_quiet_fleet_shows_only_what_comes_next(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("late", every="1h")
+        herd.schedule("soon", every="5m")
+        await herd.tick()
+
+        status = status_of(herd)
+
+        assert [each.label for each in status.soon] == ["soon", "late"]
+        assert not status.needs_a_look
+        assert (status.schedules, status.running) == (2, ())
+
+
+async def test_a_beat_that_waits_for_room_is_late_after_its_time_and_says_why(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("worker/a", every="1h", runner=ScriptedRunner(holds=True))
+        herd.schedule("worker/b", every="1h")
+        await herd.tick()
+        early = status_of(herd)
+        herd.clock.advance(timedelta(minutes=12))
+
+        status = status_of(herd)
+
+        assert early.late == ()
+        assert [(each.schedule, each.reason, each.detail) for each in status.late] == [
+            ("worker/b", "at_capacity", "1 of 1 running")
+        ]
+        assert [each.run.schedule for each in status.running] == ["worker/a"]
+
+
+async def test_while_nothing_runs_what_is_overdue_is_late_for_that_reason(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("triage", every="5m")
+        await herd.tick()
+        herd.clock.advance(timedelta(minutes=12))
+
+        status = status_of(herd, pid=None)
+
+        assert [(each.schedule, each.reason) for each in status.late] == [("triage", "scheduler_down")]
+        assert status.running == ()
+
+
+async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("api", every="5m", runner=ScriptedRunner(fails=1))
+        await herd.tick()
+        failing = status_object(status_of(herd), "herd")
+        await herd.advance(timedelta(minutes=10))
+
+        recovered = status_of(herd)
+
+        assert failing["failing"] == [{"schedule": "api", "failures": 1, "error": "it was told to fail"}]
+        assert recovered.failing == ()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "usual"),
+    [
+        ([], None),
+        ([1, 2], None),
+        ([3, 1, 2], (1, 3)),
+        ([*range(1, 21)], (2, 19)),
+    ],
+)
+def test_the_usual_time_needs_a_few_runs(minutes: list[int], usual: tuple[int, int] | None) -> None:
+    runs = [run(started_at=NOW - each * MINUTE) for each in minutes]
+
+    found = usual_time([*runs, run(status=RunStatus.FAILED, started_at=NOW - 99 * MINUTE)])
+
+    assert found == (None if usual is None else (usual[0] * MINUTE, usual[1] * MINUTE))
