@@ -7,6 +7,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from herdbeat.testing import FakeClock
 from herdbeat.testing.command_line import CommandLine
 
@@ -34,13 +36,27 @@ def test_the_broken_fleet_has_five_different_mistakes() -> None:
     }
 
 
-def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path: Path) -> None:
+def test_the_live_fleet_has_not_even_a_warning(tmp_path: Path) -> None:
+    shutil.copytree(DEMO / "live", tmp_path / "live")
+
+    answer = CommandLine(folder=tmp_path / "live", clock=CLOCK).run("validate")
+
+    assert answer.status == 0
+
+
+@pytest.mark.parametrize("script", ["run", "tour"])
+def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path: Path, script: str) -> None:
     shutil.copytree(DEMO, tmp_path / "demo")
     programs = Path(sys.executable).parent
-    environ = {"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    environ = {"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "DEMO_SECONDS": "3"}
 
     done = subprocess.run(
-        ["bash", tmp_path / "demo" / "run"], env=environ, capture_output=True, encoding="utf-8", timeout=60, check=False
+        ["bash", tmp_path / "demo" / script],
+        env=environ,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
     )
 
     assert (done.returncode, "error: herdbeat itself" in done.stderr) == (0, False)

@@ -205,3 +205,17 @@ async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_other
         assert record(herd, "t7").quarantine == "ZeroDivisionError: no shadow at noon"
         assert herd.fates("t7") == [("skipped", "config_error", 1)]
         assert all(herd.fates(f"t{number}") == [("ran", "", 1)] * 6 for number in range(20) if number != 7)
+
+
+async def test_a_bad_byte_in_one_row_does_not_hide_the_rows_beside_it(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("odd", cron="*/10 * * * *")
+        herd.schedule("sound", cron="*/10 * * * *")
+        number = herd.standing("odd").id
+        with sqlite3.connect(herd.store.path) as connection:
+            connection.execute("UPDATE schedule SET next_origin = CAST(x'ff41' AS TEXT) WHERE id = ?", (number,))
+        connection.close()
+
+        await herd.advance(HOUR)
+
+        assert herd.fates("sound") == herd.fates("odd") == [("ran", "", 1)] * 6

@@ -194,3 +194,22 @@ async def test_two_waiting_beats_of_one_schedule_that_start_together_are_both_co
 
     assert scan(herd) == []
     assert sum(herd.standing(label).running for label in ("wide/first", "wide/all")) == 2
+
+
+async def test_two_beats_woken_for_two_places_of_which_one_can_start_leave_the_other_place_to_the_next(
+    herd: Herd,
+) -> None:
+    fill, first = ScriptedRunner(holds=True), ScriptedRunner(holds=True)
+    herd.schedule("pair/fill", cron="1,2 10 * * *", overlap=Overlap.ALLOW, max_concurrent=2, runner=fill)
+    herd.schedule(
+        "pair/first", cron="5,6 10 * * *", overlap=Overlap.QUEUE_ALL, priority=9, max_concurrent=2, runner=first
+    )
+    herd.schedule("pair/next", cron="7 10 * * *", max_concurrent=2)
+    await herd.advance(10 * MINUTE)
+
+    fill.let_go()
+    await herd.settle()
+    await herd.tick()
+
+    assert herd.fates("pair/first") == [("running", "", 1), ("pending", "already_running", 1)]
+    assert herd.fates("pair/next") == [("ran", "", 1)]

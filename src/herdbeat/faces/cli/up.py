@@ -152,7 +152,10 @@ class Session:
         counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
         name = terminal.style(f"herdbeat {__version__}", "bold")
         terminal.say(f"{name}   {fleet.name}   {counts}   {fleet.zone.key}")
-        terminal.say(terminal.style(f"{found.state_dir}   ·   Ctrl+C stops it (runs finish first)", "dim"))
+        folder = self._world.folder
+        inside = found.state_dir.is_relative_to(folder)
+        shown = found.state_dir.relative_to(folder) if inside else found.state_dir
+        terminal.say(terminal.style(f"ledger in {shown}   ·   Ctrl+C stops it (runs finish first)", "dim"))
         terminal.say()
         terminal.out.flush()
 
