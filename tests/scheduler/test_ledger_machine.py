@@ -14,11 +14,14 @@ from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_rea
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Catchup, OnInterrupt, Overlap, Policies, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
+from herdbeat.governor import Pause
+from herdbeat.scheduler import control
 from herdbeat.scheduler.arrange import arrange
 from herdbeat.scheduler.finish import finish
 from herdbeat.scheduler.life import Identity, join
@@ -26,7 +29,7 @@ from herdbeat.scheduler.room import Pacer
 from herdbeat.scheduler.scan import examine
 from herdbeat.scheduler.turn import Node, claim
 from herdbeat.store.audit import SqliteAudit
-from herdbeat.store.base import FinishedRun
+from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.triggers.cron import Cron
@@ -134,13 +137,51 @@ class Ledger(RuleBasedStateMachine):
         self.policies = changed
         self.apply()
 
+    @rule(label=st.sampled_from([*CRONS, "pace/five"]), lasts=st.none() | waits)
+    def pause(self, label: str, lasts: timedelta | None) -> None:
+        hold = Pause(until=None if lasts is None else self.now + lasts, by="human:you")
+        self.store.write_now(lambda tx: control.pause(tx, self.now, self.number(tx, label), hold))
+
+    @rule(label=st.sampled_from([*CRONS, "pace/five"]))
+    def resume(self, label: str) -> None:
+        self.store.write_now(lambda tx: control.resume(tx, self.now, self.number(tx, label)))
+
+    @rule(label=st.sampled_from([*CRONS, "pace/five"]))
+    def disable(self, label: str) -> None:
+        self.store.write_now(lambda tx: control.disable(tx, self.now, self.number(tx, label), "human:you"))
+
+    @rule(label=st.sampled_from([*CRONS, "pace/five"]))
+    def enable(self, label: str) -> None:
+        self.store.write_now(lambda tx: control.enable(tx, self.now, self.number(tx, label)))
+
+    @rule(every=waits, lasts=waits, origin=st.sampled_from(["human:you", "rule:surge", "planner"]))
+    def hint(self, every: timedelta, lasts: timedelta, origin: str) -> None:
+        """On the interval only: a pace on a calendar makes other instants due, and the oracle counts the calendar's."""
+        wish = Hint(origin=origin, every=every, expires_at=self.now + lasts, created_at=self.now)
+        self.store.write_now(lambda tx: control.give_hint(tx, self.now, self.number(tx, "pace/five"), wish))
+
+    @rule()
+    def clear_hints(self) -> None:
+        self.store.write_now(lambda tx: control.clear_hints(tx, self.now, self.number(tx, "pace/five"), "human:you"))
+
+    def number(self, tx: Transaction, label: str) -> int:
+        target, _, name = label.partition("/")
+        target_id, _ = tx.targets()[target]
+        return tx.schedules_of([target_id])[target_id, name][0]
+
+    def settled(self, label: str) -> datetime:
+        """What is held is accounted for when it is let go: until then, up to its mark."""
+        standing = self.store.write_now(lambda tx: tx.schedules([number := self.number(tx, label)])[number])
+        is_held = not standing.enabled or (standing.pause is not None and standing.pause.holds(self.now))
+        return standing.settled_until if is_held else self.now
+
     @invariant()
     def every_instant_is_accounted_for(self) -> None:
         self.turn()
         reader = SqliteReader(self.store.path)
         try:
             for label, expression in CRONS.items():
-                check_cron(reader, CronPromise(label, expression, self.since[label], self.now))
+                check_cron(reader, CronPromise(label, expression, self.since[label], self.settled(label)))
                 check_reasons(reader, label)
             check_runs(reader)
             self._nothing_is_stuck(reader)
@@ -160,7 +201,9 @@ class Ledger(RuleBasedStateMachine):
             running = sum(each.label == f"{record.target}/{record.name}" for each in self.held)
             assert record.running == running
             is_at_it = (
-                record.running
+                record.disabled_by
+                or record.paused
+                or record.running
                 or record.waiting
                 or any(beat.outcome == "pending" for beat in all_beats(reader, record.label))
             )

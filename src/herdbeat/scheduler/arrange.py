@@ -12,7 +12,8 @@ from herdbeat.domain.plan import Plan
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.scheduler.judge import state_of, trace_of
+from herdbeat.scheduler.control import settle_held
+from herdbeat.scheduler.judge import is_due, state_of, trace_of
 from herdbeat.store.base import ScheduleRow, Standing, Tally, TargetRow, Timed, Transaction
 
 
@@ -72,17 +73,35 @@ def _add(tx: Transaction, now: datetime, new: list[tuple[Schedule, ScheduleRow]]
 def _edit(tx: Transaction, now: datetime, edits: list[tuple[int, Schedule, ScheduleRow]]) -> list[str]:
     numbers = [number for number, _, _ in edits]
     standings, tallies = (tx.schedules(numbers), tx.tallies(numbers)) if edits else ({}, {})
+    settle_held(tx, now, standings.values())
     rows = []
     for number, each, row in edits:
         plan = Plan(trigger=each.trigger, policies=each.policies)
-        standing = standings[number]._replace(plan=plan, enabled=each.enabled, quarantine=None, unreadable=None)
+        before = standings[number]
+        is_on = each.enabled and before.disabled_by is None
+        standing = before._replace(plan=plan, enabled=is_on, quarantine=None, unreadable=None)
         timed = _timed(now, state_of(standing))
-        if _is_at_it(standing, tallies[number]):
+        if is_on and before.enabled and before.unreadable is None and is_due(now, before):
+            # Due, and not yet claimed: that beat comes first, and its claim decides by the new plan.
+            timed = _kept(before)
+        elif _is_at_it(standing, tallies[number]):
             # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
             timed = timed._replace(next_run_at=None, next_due_at=None, wake_at=None)
         rows.append((number, row, timed))
     tx.edit_schedules(rows, now)
     return [each.label for _, each, _ in edits]
+
+
+def _kept(standing: Standing) -> Timed:
+    assert standing.next_source is not None
+    return Timed(
+        next_run_at=standing.next_run_at,
+        next_due_at=standing.next_due_at,
+        next_source=standing.next_source,
+        next_origin=standing.next_origin,
+        next_trace=None,
+        wake_at=standing.wake_at,
+    )
 
 
 def _is_at_it(standing: Standing, tally: Tally) -> bool:

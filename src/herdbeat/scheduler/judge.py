@@ -12,11 +12,12 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Overlap
+from herdbeat.domain.trigger import Calendar
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.replay import decision_to_json
 from herdbeat.scheduler.account import Fate, account
-from herdbeat.scheduler.instants import Instants, newest
+from herdbeat.scheduler.instants import Instants, newest, passed
 from herdbeat.scheduler.overlap import Meeting, meet
 from herdbeat.scheduler.room import Pacer, Rooms
 from herdbeat.store.base import ChangedSchedule, GrownBeat, NewBeat, Standing
@@ -65,6 +66,8 @@ def judge(bench: Bench, standing: Standing) -> Verdict:
         raise SchedulerError(standing.unreadable)
     verdict = Verdict(standing)
     if not is_due(bench.now, standing):
+        if standing.next_source is Source.PAUSED:
+            write_off_passed(bench, verdict, SkipReason.PAUSED)
         verdict.decision = decide(bench.now, state_of(standing))
         return verdict
     for fate in _fates(bench, standing):
@@ -111,6 +114,28 @@ def _fates(bench: Bench, standing: Standing) -> list[Fate]:
     shift = run_at - due_at
     gaps = [replace(gap, from_at=gap.from_at - shift, until=gap.until - shift) for gap in bench.gaps]
     return account(bench.now - shift, due_at, plan.trigger, plan.policies, gaps)
+
+
+def write_off_passed(bench: Bench, verdict: Verdict, reason: SkipReason) -> None:
+    """Instants of a calendar that passed while nobody was to run them: one row, and the mark moves on."""
+    standing = verdict.standing
+    trigger = standing.plan.trigger
+    if not isinstance(trigger, Calendar):
+        return  # a pace has no instants of its own while it stands still
+    first = trigger.next_time(None, standing.settled_until)
+    if first is not None and first <= bench.now:
+        _write_off(bench, verdict, Fate(passed(trigger, first, bench.now), BeatOutcome.SKIPPED, reason))
+    verdict.settled_until = bench.now
+
+
+def write_off_due(bench: Bench, verdict: Verdict, reason: SkipReason) -> None:
+    """What is due and not yet claimed, when somebody says no at that very moment."""
+    standing = verdict.standing
+    if not is_due(bench.now, standing) or standing.next_due_at is None:
+        return
+    instants = passed(standing.plan.trigger, standing.next_due_at, bench.now)
+    _write_off(bench, verdict, Fate(instants, BeatOutcome.SKIPPED, reason))
+    verdict.settled_until = verdict.anchor_at = bench.now
 
 
 def _write_off(bench: Bench, verdict: Verdict, fate: Fate) -> None:

@@ -66,7 +66,7 @@ def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
         # They were due before, so they have the first pick of the room.
         take_up(tx, now, node, waiting, standings, rooms, claimed)
     bench = Bench(now, rooms, node.pacer, node.gaps)
-    _write(tx, bench, node, list(_judged(bench, [standings[each.id] for each in due])), claimed)
+    write(tx, bench, node, list(_judged(bench, [standings[each.id] for each in due])), claimed)
     tx.move_rooms(rooms.taken)
     claimed.wake_at = tx.next_wake()
     return claimed
@@ -86,7 +86,7 @@ def _judged(bench: Bench, due: list[Standing]) -> Iterator[Verdict]:
         yield verdict
 
 
-def _write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], claimed: Claimed) -> None:
+def write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], claimed: Claimed) -> None:
     """Beats before runs, runs before schedules: what is not in the ledger did not start."""
     now = bench.now
     beats = [beat for verdict in verdicts for beat in verdict.beats]

@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from herdbeat.domain.gap import Gap
+from herdbeat.domain.hint import Hint
+from herdbeat.governor.state import Pause
 from herdbeat.store.rows import (
     ChangedBeat,
     ChangedSchedule,
@@ -196,6 +198,20 @@ class Transaction(Catalogue, Upkeep, Protocol):
     def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
         """A claim uses up the one-shot hints up to its instant."""
         ...
+
+    def set_pause(self, schedule_id: int, pause: Pause | None) -> None: ...
+
+    def set_disabled(self, schedule_id: int, by: str | None) -> None: ...
+
+    def skip_waiting(self, schedule_id: int, reason: str, now: datetime) -> int:
+        """Settle the clock beats of a schedule that wait; how many of them the schedule counted as waiting."""
+        ...
+
+    def add_hint(self, schedule_id: int, hint: Hint, now: datetime) -> None:
+        """Write a hint down. An older pace of the same rank ends, and so does what has expired."""
+        ...
+
+    def end_hints(self, schedule_id: int, now: datetime, by: str) -> None: ...
 
     def gaps(self, since: datetime) -> list[Gap]:
         """Gaps that end after the moment, in order."""

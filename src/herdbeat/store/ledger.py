@@ -2,14 +2,16 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.plan import Plan
+from herdbeat.governor.state import Pause
 from herdbeat.store import plain
 from herdbeat.store.base import (
     ChangedBeat,
@@ -29,6 +31,8 @@ from herdbeat.store.plans import read_plan
 from herdbeat.store.standing import read_contained, read_standing
 from herdbeat.store.statements import Statements, dump_clean
 from herdbeat.store.upkeep import SqliteUpkeep, read_waiting
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class SqliteLedger(SqliteUpkeep):
@@ -96,6 +100,45 @@ class SqliteLedger(SqliteUpkeep):
 
     def leave_node(self, node_id: int, now: datetime) -> None:
         self._statements.do("leave_node", node=node_id, now=to_micros(now))
+
+    def set_pause(self, schedule_id: int, pause: Pause | None) -> None:
+        self._statements.do(
+            "set_pause",
+            id=schedule_id,
+            paused=int(pause is not None),
+            until=to_micros(pause.until) if pause else None,
+            by=pause.by if pause else "",
+            reason=pause.reason if pause else "",
+        )
+
+    def set_disabled(self, schedule_id: int, by: str | None) -> None:
+        self._statements.do("set_disabled", id=schedule_id, by=by)
+
+    def skip_waiting(self, schedule_id: int, reason: str, now: datetime) -> int:
+        (counted,) = self._statements.ask_one("count_waiting", id=schedule_id)
+        self._statements.do("skip_waiting", id=schedule_id, reason=reason, now=to_micros(now))
+        return int(counted)
+
+    def add_hint(self, schedule_id: int, hint: Hint, now: datetime) -> None:
+        rank = hint.origin.partition(":")[0]
+        self._statements.do(
+            "end_older_hints", id=schedule_id, rank=rank, is_pace=int(hint.every is not None), now=to_micros(now)
+        )
+        self._statements.do(
+            "add_hint",
+            id=schedule_id,
+            origin=hint.origin,
+            every=None if hint.every is None else hint.every // _MICROSECOND,
+            at=to_micros(hint.at),
+            reason=hint.reason,
+            expires_at=to_micros(hint.expires_at),
+            created_at=to_micros(hint.created_at or now),
+        )
+        self._statements.do("count_hints", id=schedule_id)
+
+    def end_hints(self, schedule_id: int, now: datetime, by: str) -> None:
+        self._statements.do("end_hints", id=schedule_id, by=by, now=to_micros(now))
+        self._statements.do("count_hints", id=schedule_id)
 
     def add_gap(self, gap: Gap) -> None:
         edges = {"from_at": to_micros(gap.from_at), "until": to_micros(gap.until)}

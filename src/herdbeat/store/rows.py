@@ -43,6 +43,7 @@ class Standing(NamedTuple):
     hints: tuple[Hint, ...]
     quarantine: str | None = None
     unreadable: str | None = None
+    disabled_by: str | None = None
 
 
 class WaitingBeat(NamedTuple):
@@ -186,13 +187,13 @@ class ScheduleRow(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """The decision that stands for a schedule, as its columns."""
+    """The decision that stands for a schedule, as its columns. An edit without a trace leaves the one that is there."""
 
     next_run_at: datetime | None
     next_due_at: datetime | None
     next_source: Source
     next_origin: str
-    next_trace: str
+    next_trace: str | None
     wake_at: datetime | None
 
 

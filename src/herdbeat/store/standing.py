@@ -1,6 +1,5 @@
 """From a row of the schedule table to the value that the scheduler reads."""
 
-import json
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
@@ -43,8 +42,9 @@ def read_standing(row: list[Any], plan: Callable[[int], Plan]) -> Standing:
         pause=Pause(until=from_micros(row[21]), by=row[22], reason=row[23]) if row[20] else None,
         tail_id=row[24],
         tail=row[25],
-        hints=tuple(_hint(each) for each in json.loads(row[27])) if row[27] else (),
+        hints=tuple(_hint(each) for each in row[27] or ()),
         quarantine=row[28],
+        disabled_by=row[7],
     )
 
 

@@ -1,7 +1,7 @@
 """The real engine on a clock that is moved by hand: what happens in a year is seen in a second."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.run import Outcome, RunStatus
@@ -20,11 +21,13 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
 from herdbeat.events import Listener, nobody
+from herdbeat.governor import Pause
 from herdbeat.moments import parse_moment
+from herdbeat.scheduler import control
 from herdbeat.scheduler.arrange import arrange
 from herdbeat.scheduler.life import Identity, join
 from herdbeat.scheduler.loop import Loop, Settings
-from herdbeat.store.base import FinishedRun, Standing
+from herdbeat.store.base import FinishedRun, Standing, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
@@ -136,6 +139,29 @@ class Herd:
             self.clock.advance(max(wake_at - self.now, timedelta(0)))
         self.clock.advance(max(end - self.now, timedelta(0)))
         await self.tick()
+
+    def pause(self, label: str, until: datetime | None = None) -> None:
+        hold = Pause(until=until, by="human:you", reason="told to")
+        self._change(label, lambda tx, number: control.pause(tx, self.now, number, hold))
+
+    def resume(self, label: str) -> None:
+        self._change(label, lambda tx, number: control.resume(tx, self.now, number))
+
+    def disable(self, label: str) -> None:
+        self._change(label, lambda tx, number: control.disable(tx, self.now, number, "human:you"))
+
+    def enable(self, label: str) -> None:
+        self._change(label, lambda tx, number: control.enable(tx, self.now, number))
+
+    def hint(self, label: str, hint: Hint) -> None:
+        self._change(label, lambda tx, number: control.give_hint(tx, self.now, number, hint))
+
+    def clear_hints(self, label: str) -> None:
+        self._change(label, lambda tx, number: control.clear_hints(tx, self.now, number, "human:you"))
+
+    def _change(self, label: str, change: Callable[[Transaction, int], object]) -> None:
+        number = self.standing(label).id
+        self.store.write_now(lambda tx: change(tx, number))
 
     def next_run(self, label: str) -> datetime | None:
         return self.standing(label).next_run_at

@@ -6,9 +6,9 @@ SELECT json_group_array(json_array(
            id, target_id, target, name, plan_id, revision, enabled, disabled_by, next_run_at, next_due_at, next_source,
            next_origin, anchor_at, settled_until, is_new, failures, runs, running, waiting, arm, paused, paused_until,
            paused_by, paused_reason, tail_id, tail, wake_at,
-           CASE WHEN hinted > 0 THEN (
+           CASE WHEN hinted > 0 THEN json((
                SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                 FROM hint WHERE schedule_id = due.id AND ended_at IS NULL) END, quarantine))
+                 FROM hint WHERE schedule_id = due.id AND ended_at IS NULL)) END, quarantine))
   FROM (SELECT schedule.*, target.name AS target
           FROM schedule JOIN target ON target.id = schedule.target_id
          WHERE schedule.wake_at <= :now
@@ -20,9 +20,9 @@ SELECT json_group_array(json_array(
            id, target_id, target, name, plan_id, revision, enabled, disabled_by, next_run_at, next_due_at, next_source,
            next_origin, anchor_at, settled_until, is_new, failures, runs, running, waiting, arm, paused, paused_until,
            paused_by, paused_reason, tail_id, tail, wake_at,
-           CASE WHEN hinted > 0 THEN (
+           CASE WHEN hinted > 0 THEN json((
                SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                 FROM hint WHERE schedule_id = found.id AND ended_at IS NULL) END, quarantine))
+                 FROM hint WHERE schedule_id = found.id AND ended_at IS NULL)) END, quarantine))
   FROM (SELECT schedule.*, target.name AS target
           FROM json_each(:rows) AS wanted
           JOIN schedule ON schedule.id = wanted.value
@@ -215,7 +215,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
 UPDATE schedule
    SET kind = value ->> 3, plan_id = value ->> 4, brief = value ->> 5, origin = value ->> 6, enabled = value ->> 7,
        next_run_at = value ->> 8, next_due_at = value ->> 9, next_source = value ->> 10, next_origin = value ->> 11,
-       next_trace = value ->> 12, wake_at = value ->> 13, settled_until = :now, revision = revision + 1,
+       next_trace = coalesce(value ->> 12, next_trace), wake_at = value ->> 13, settled_until = :now, revision = revision + 1,
        quarantine = NULL
   FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
@@ -252,3 +252,38 @@ SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
 UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), wake_at = :now,
                     next_run_at = NULL, next_due_at = NULL
  WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL AND running = 0 AND waiting = 0;
+
+-- name: set_pause
+UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
+
+-- name: set_disabled
+UPDATE schedule SET disabled_by = :by WHERE id = :id;
+
+-- name: count_waiting
+-- First attempts only: a retry that waits is not counted as waiting.
+SELECT count(*) FROM beat
+ WHERE schedule_id = :id AND outcome = 'pending' AND attempt = 1
+   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
+
+-- name: skip_waiting
+-- A beat that has a run already is `ran`, also when its next attempt is called off.
+UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
+ WHERE schedule_id = :id AND outcome = 'pending'
+   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
+
+-- name: end_older_hints
+UPDATE hint SET ended_at = :now,
+                ended_by = CASE WHEN expires_at <= :now THEN 'expired' ELSE 'replaced' END
+ WHERE schedule_id = :id AND ended_at IS NULL
+   AND (expires_at <= :now OR (:is_pace AND every IS NOT NULL AND (origin = :rank OR origin LIKE :rank || ':%')));
+
+-- name: add_hint
+INSERT INTO hint (schedule_id, origin, every, at, reason, expires_at, created_at)
+VALUES (:id, :origin, :every, :at, :reason, :expires_at, :created_at);
+
+-- name: end_hints
+UPDATE hint SET ended_at = :now, ended_by = :by WHERE schedule_id = :id AND ended_at IS NULL;
+
+-- name: count_hints
+UPDATE schedule SET hinted = (SELECT count(*) FROM hint WHERE schedule_id = :id AND ended_at IS NULL) WHERE id = :id;

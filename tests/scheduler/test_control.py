@@ -1,0 +1,163 @@
+"""Pause, disable and hint, also at the very instant of a beat: nothing lost, nothing twice, no burst afterwards."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+
+from herdbeat.domain.decision import Source
+from herdbeat.domain.hint import Hint
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+START = TEN - MINUTE
+
+
+def consult_the_oracle(herd: Herd, label: str, until: datetime) -> None:
+    reader = SqliteReader(herd.store.path)
+    try:
+        check_cron(reader, CronPromise(label, "0 * * * *", START, until))
+        check_reasons(reader, label)
+        check_runs(reader)
+    finally:
+        reader.close()
+
+
+async def test_instants_inside_a_pause_are_one_row(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("report", cron="0 * * * *", runner=runner)
+        await herd.advance(2 * MINUTE)
+
+        herd.pause("report", until=TEN + 3 * HOUR + 30 * MINUTE)
+        assert (herd.next_run("report"), herd.why("report")) == (TEN + 3 * HOUR + 30 * MINUTE, Source.PAUSED)
+        await herd.advance(5 * HOUR)
+
+        assert herd.fates("report") == [("ran", "", 1), ("skipped", "paused", 3), ("ran", "", 1), ("ran", "", 1)]
+        consult_the_oracle(herd, "report", herd.now)
+
+
+async def test_a_pause_without_end_waits_for_somebody(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        herd.schedule("report", cron="0 * * * *")
+        herd.pause("report")
+        await herd.advance(5 * HOUR)
+        assert herd.next_run("report") is None
+
+        herd.resume("report")
+        await herd.tick()
+
+        assert herd.fates("report") == [("skipped", "paused", 5)]
+        assert herd.next_run("report") == TEN + 5 * HOUR
+        consult_the_oracle(herd, "report", herd.now)
+
+
+@pytest.mark.parametrize("first", ["pause", "beat"])
+async def test_a_pause_at_the_very_instant_of_a_beat(tmp_path: Path, first: str) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("report", cron="0 * * * *", runner=runner)
+        await herd.tick()
+        herd.clock.advance(MINUTE)  # 10:00:00 exactly, and nobody has looked yet
+
+        if first == "beat":
+            await herd.tick()
+        herd.pause("report", until=TEN + HOUR)
+        await herd.tick()
+
+        assert len(runner.runs) == (1 if first == "beat" else 0)
+        assert herd.fates("report") == [("ran", "", 1) if first == "beat" else ("skipped", "paused", 1)]
+        consult_the_oracle(herd, "report", herd.now)
+
+
+async def test_disabling_during_a_run_stays(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("api", every="5m", runner=runner)
+        await herd.tick()
+        herd.disable("api")
+
+        runner.let_go()
+        await herd.advance(HOUR)
+
+        assert len(runner.runs) == 1
+        assert herd.next_run("api") is None
+        herd.enable("api")
+        await herd.tick()
+        assert len(runner.runs) == 2  # overdue: once, now
+
+
+async def test_what_waits_for_room_is_skipped_by_a_pause(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        busy, waiting = ScriptedRunner(holds=True), ScriptedRunner()
+        herd.schedule("worker/busy", every="1h", runner=busy)
+        herd.schedule("worker/report", cron="0 * * * *", runner=waiting)
+        await herd.advance(2 * MINUTE)
+        assert herd.fates("worker/report") == [("pending", "at_capacity", 1)]
+
+        herd.pause("worker/report")
+        busy.let_go()
+        await herd.advance(MINUTE)
+
+        assert herd.fates("worker/report") == [("skipped", "paused", 1)]
+        assert waiting.runs == []
+        assert herd.standing("worker/report").waiting == 0
+
+
+async def test_pausing_twice_and_resuming_twice_changes_nothing_more(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        herd.schedule("report", cron="0 * * * *")
+        for _ in range(3):
+            herd.disable("report")
+        for _ in range(3):
+            herd.enable("report")
+
+        assert herd.next_run("report") == TEN
+        assert herd.fates("report") == []
+
+
+async def test_every_thirty_seconds_on_an_hourly_schedule_acts_at_once(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("queue", every="1h", runner=runner)
+        await herd.tick()
+        await herd.advance(20 * MINUTE)
+
+        herd.hint("queue", Hint(origin="human:you", every=timedelta(seconds=30), expires_at=herd.now + 10 * MINUTE))
+        await herd.advance(5 * MINUTE)
+
+        assert len(runner.runs) == 12  # the first, one at once, and then every half minute
+        await herd.advance(2 * HOUR)
+        assert herd.why("queue") is Source.BASELINE_INTERVAL
+
+
+async def test_a_one_shot_is_used_up_by_its_beat(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("queue", every="1h", runner=runner)
+        await herd.tick()
+
+        herd.hint("queue", Hint(origin="agent:queue", at=TEN + 10 * MINUTE, expires_at=TEN + 5 * HOUR))
+        assert (herd.next_run("queue"), herd.why("queue")) == (TEN + 10 * MINUTE, Source.AI_ONESHOT)
+        await herd.advance(30 * MINUTE)
+
+        assert len(runner.runs) == 2
+        assert herd.next_run("queue") == TEN + 70 * MINUTE
+
+
+async def test_a_newer_pace_of_one_rank_takes_the_place_of_the_older(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("queue", every="1h")
+        await herd.tick()
+        for minutes in (5, 10):
+            wish = Hint(origin="human:you", every=minutes * MINUTE, expires_at=TEN + 5 * HOUR, created_at=herd.now)
+            herd.hint("queue", wish)
+
+        assert herd.next_run("queue") == TEN + 10 * MINUTE
+        assert len(herd.standing("queue").hints) == 1
+        herd.clear_hints("queue")
+        assert herd.next_run("queue") == TEN + HOUR
