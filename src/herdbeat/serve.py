@@ -57,7 +57,9 @@ async def serve(
         store.open()
         try:
             arranged = await store.write(lambda tx: arrange(tx, fleet, clock.now()))
-            await _serve(fleet, store, clock, environ, listener, on_ready, arranged, max_concurrent)
+            # One node is the whole fleet here, so the fleet's limit is one of the node's too.
+            most = min(max_concurrent, fleet.max_concurrent or max_concurrent)
+            await _serve(fleet, store, clock, environ, listener, on_ready, arranged, most)
         finally:
             store.close()
 
