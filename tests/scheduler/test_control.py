@@ -161,3 +161,18 @@ async def test_a_newer_pace_of_one_rank_takes_the_place_of_the_older(tmp_path: P
         assert len(herd.standing("queue").hints) == 1
         herd.clear_hints("queue")
         assert herd.next_run("queue") == TEN + HOUR
+
+
+async def test_what_waits_of_a_schedule_that_was_removed_never_starts(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        busy, waiting = ScriptedRunner(holds=True), ScriptedRunner()
+        herd.schedule("worker/busy", every="1h", runner=busy)
+        herd.schedule("worker/report", cron="0 * * * *", runner=waiting)
+        await herd.advance(2 * MINUTE)
+
+        herd.remove("worker/report")
+        busy.let_go()
+        await herd.advance(MINUTE)
+
+        assert waiting.runs == []
+        assert herd.fates("worker/report") == [("skipped", "expired", 1)]

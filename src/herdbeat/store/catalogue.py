@@ -63,6 +63,7 @@ class SqliteCatalogue:
 
     def remove_schedules(self, ids: Sequence[int], now: datetime) -> None:
         self._statements.tell("remove_schedules", ids, now=to_micros(now))
+        self._statements.tell("expire_waiting", ids, now=to_micros(now))
 
 
 def _time(timed: Timed) -> tuple[object, ...]:

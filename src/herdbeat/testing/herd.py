@@ -118,6 +118,11 @@ class Herd:
         self._runners[schedule.id] = runner or ScriptedRunner()
         self._is_applied = False
 
+    def remove(self, label: str) -> None:
+        """Take a schedule out of the fleet, as if its lines were deleted from the file."""
+        del self._schedules[label if "/" in label else f"{label}/{DEFAULT_NAME}"]
+        self._is_applied = False
+
     async def tick(self) -> None:
         """Let everything happen that is due now, and everything that follows from it at once."""
         self._apply()

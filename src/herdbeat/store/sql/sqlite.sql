@@ -220,7 +220,7 @@ UPDATE schedule
   FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
 -- name: remove_schedules
-UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, wake_at = NULL
+UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, wake_at = NULL, waiting = 0
   FROM json_each(:rows) WHERE schedule.id = value;
 
 -- name: join_node
@@ -252,6 +252,12 @@ SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
 UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), wake_at = :now,
                     next_run_at = NULL, next_due_at = NULL
  WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL AND running = 0 AND waiting = 0;
+
+-- name: expire_waiting
+-- What waits of a schedule that is no longer there. A beat that has a run already is `ran`.
+UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
+ WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows));
 
 -- name: set_pause
 UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
