@@ -43,7 +43,6 @@ def job(spec: TargetSpec, prompt: str = "", run_id: int | None = None) -> Job:
         target=Target(name="scribe", spec=spec),
         prompt=prompt,
         deadline=NOON + timedelta(hours=1),
-        variables={"title": "a title"},
         fence=7,
     )
 

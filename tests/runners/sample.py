@@ -33,7 +33,7 @@ async def thread_async() -> str:
 
 
 def about(run: RunContext) -> list[object]:
-    return [run.schedule, run.beat, run.due_at.isoformat(), run.attempt, run.prompt, dict(run.variables)]
+    return [run.schedule, run.beat, run.due_at.isoformat(), run.attempt, run.prompt, run.variables["title"]]
 
 
 async def about_async(run: RunContext) -> str:

@@ -52,7 +52,7 @@ async def test_a_function_is_told_about_its_run_if_it_asks(runners: Runners) -> 
         "2026-03-02T12:00:00+00:00",
         1,
         "Tidy up.",
-        {"title": "a title"},
+        "Cron trigger: 0 * * * *",
     ]
 
 

@@ -1,7 +1,7 @@
 """What a runner promises. The scheduler sees nothing else of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -22,8 +22,12 @@ class Job:
     target: Target
     prompt: str
     deadline: datetime
-    variables: Mapping[str, str] = field(default_factory=dict)
     fence: int = 0
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What the trigger tells about this beat. Made when asked for: most targets never ask."""
+        return self.claim.plan.trigger.variables(self.claim.due_at, self.claim.label)
 
     @property
     def beat_key(self) -> str:

@@ -83,5 +83,4 @@ class Performer:
             prompt=build_schedule_prompt(schedule, due_at=claim.due_at, default_prompt=default),
             deadline=self._clock.now() + claim.plan.policies.timeout,
             fence=claim.fence,
-            variables=claim.plan.trigger.variables(claim.due_at, claim.label),
         )
