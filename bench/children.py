@@ -1,8 +1,7 @@
 """A hundred commands started each second: how late are functions meanwhile?"""
 
-from bench.alone import fresh_folder, ours
-from bench.lateness import row_of
-from bench.race import Result, table
+from bench.compared import compared
+from bench.race import Result
 
 STARTS = 100
 RATE = 100
@@ -11,12 +10,7 @@ P99 = 20.0
 
 
 def run() -> list[Result]:
-    print(f"{RATE} functions a second, alone and beside {STARTS} commands a second", flush=True)
-    with fresh_folder() as folder:
-        found = ours("children", folder, starts=STARTS, rate=RATE, seconds=SECONDS)
-    rows = [("lateness in ms", "p50", "p99", "longest", "starts")]
-    rows += [(what, *row_of(found[what])) for what in ("alone", "burdened")]
-    print(table(rows))
+    found = compared(f"beside {STARTS} commands a second", "children", starts=STARTS, rate=RATE, seconds=SECONDS)
     measured = found["burdened"]["p99"]
     return [
         Result(

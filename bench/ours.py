@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from herdbeat.bench.backlog import backlog
+from herdbeat.bench.backlog import arrival, backlog
 from herdbeat.bench.children import children
 from herdbeat.bench.disk import PAGE, disk
 from herdbeat.bench.engine import open_store
@@ -67,6 +67,10 @@ def _backlog(folder: Path, waiting: int, **given: Any) -> object:
     return asdict(asyncio.run(backlog(folder, Load(**given), waiting)))
 
 
+def _arrival(folder: Path, herd: int, **given: Any) -> object:
+    return asdict(asyncio.run(arrival(folder, Load(**given), herd)))
+
+
 def _children(folder: Path, starts: int, **given: Any) -> object:
     return asdict(asyncio.run(children(folder, Load(**given), starts)))
 
@@ -107,6 +111,7 @@ MEASUREMENTS: dict[str, Callable[..., object]] = {
     "lateness": _lateness,
     "bare": _bare,
     "backlog": _backlog,
+    "arrival": _arrival,
     "children": _children,
     "idle": _idle,
     "disk": _disk,

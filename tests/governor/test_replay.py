@@ -6,7 +6,13 @@ from tests.governor.build import NOW, every, limits, state, wish
 from tests.governor.states import questions
 
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.replay import decision_from_json, decision_to_json, state_from_json, state_to_json
+from herdbeat.governor.replay import (
+    decision_from_json,
+    decision_to_json,
+    decision_to_text,
+    state_from_json,
+    state_to_json,
+)
 from herdbeat.triggers import from_options
 
 
@@ -20,6 +26,19 @@ def test_stored_inputs_replay_to_the_stored_decision(question: tuple[datetime, S
     replayed = state_from_json(read["state"], from_options)
     assert replayed == given_state
     assert decide(now, replayed) == decision_from_json(read["decision"])
+
+
+@given(questions())
+def test_what_is_written_by_hand_is_what_the_encoder_writes(question: tuple[datetime, ScheduleState]) -> None:
+    decision = decide(*question)
+
+    assert decision_to_text(decision) == json.dumps(decision_to_json(decision), separators=(",", ":"))
+
+
+def test_the_plainest_decision_is_written_as_the_encoder_writes_it() -> None:
+    decision = decide(NOW, state(every("5m")))
+
+    assert decision_to_text(decision) == json.dumps(decision_to_json(decision), separators=(",", ":"))
 
 
 def test_a_stored_decision_speaks_the_words_of_the_api() -> None:

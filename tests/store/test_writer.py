@@ -1,6 +1,7 @@
 """What a group commit promises, with a session that does what the test tells it."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ class Tablet:
     def __init__(self) -> None:
         self.durable: list[str] = []
         self.groups: list[int] = []
+        self.tidied: list[int] = []
         self._draft: list[str] = []
         self.fails_to_commit = 0
 
@@ -47,6 +49,9 @@ class Tablet:
     def carve(self, word: str) -> str:
         self._draft.append(word)
         return word
+
+    def tidy(self) -> None:
+        self.tidied.append(len(self.durable))
 
     def close(self) -> None: ...
 
@@ -140,3 +145,25 @@ def test_orders_before_the_stop_are_still_carried_out(tablet: Tablet, writer: Wr
     writer.stop()
 
     assert len(tablet.durable) == 20
+
+
+async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    both_ordered = threading.Event()
+
+    def first(tablet: Tablet) -> str:
+        both_ordered.wait()
+        return tablet.carve("first")
+
+    writer.start()
+    orders = [
+        asyncio.ensure_future(writer.write(first)),
+        asyncio.ensure_future(writer.write(lambda tablet: tablet.carve("second"))),
+    ]
+    await asyncio.sleep(0)
+
+    both_ordered.set()
+    await asyncio.gather(*orders)
+
+    writer.stop()
+    assert tablet.durable == ["first", "second"]
+    assert tablet.tidied == [2]

@@ -12,6 +12,9 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.events import BeatSettled, Event
 from herdbeat.store.sqlite import SqliteStore
 
+_PUT_RATE = 20_000
+"""Schedules that are surely put into a store within a second."""
+
 
 async def backlog(folder: Path, load: Load, waiting: int) -> Compared:
     """In two stores, so that the first measurement leaves nothing to the second."""
@@ -21,6 +24,19 @@ async def backlog(folder: Path, load: Load, waiting: int) -> Compared:
     with open_store(folder / "burdened") as store:
         put_far(store, load.stored)
         await _let_wait(store, waiting)
+        return Compared(alone=alone, burdened=await measured(store, load))
+
+
+async def arrival(folder: Path, load: Load, herd: int) -> Compared:
+    """The moment itself: so many schedules of one full target fall due at once, while the others beat on."""
+    with open_store(folder / "alone") as store:
+        put_far(store, load.stored)
+        alone = await measured(store, load)
+    with open_store(folder / "burdened") as store:
+        put_far(store, load.stored)
+        now = SystemClock().now()
+        first_at = now + timedelta(seconds=herd / _PUT_RATE + load.warm_up + 1)
+        put(store, Lot(name="full", count=herd, first_at=first_at, every=timedelta(hours=1), shared_room=0), now)
         return Compared(alone=alone, burdened=await measured(store, load))
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat import __version__
+from herdbeat.collector import look_less_often
 from herdbeat.events import Listener
 from herdbeat.runners.kinds import open_runners
 from herdbeat.runners.settings import RunnerSettings
@@ -18,7 +19,7 @@ from herdbeat.scheduler.node import NodeParts, ServingNode
 from herdbeat.scheduler.perform import Performer
 from herdbeat.scheduler.timer import SystemTimer
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.shelf import SqliteShelf
+from herdbeat.store.shelf import LedgerShelf
 from herdbeat.store.sqlite import SqliteStore
 
 ROOM = 1_000
@@ -45,8 +46,9 @@ async def at_work(store: SqliteStore, listener: Listener, max_concurrent: int = 
     settings = RunnerSettings(state_dir=store.path.parent, environ=os.environ, max_concurrent=max_concurrent)
     reader = SqliteReader(store.path)
     try:
+        look_less_often()  # as in the process of `herdbeat up`
         async with open_runners(settings, clock) as runners, asyncio.TaskGroup() as tasks:
-            perform = Performer(SqliteShelf(reader), runners, clock)
+            perform = Performer(LedgerShelf(reader), runners, clock)
             identity = Identity(host=platform.node(), pid=os.getpid(), version=__version__)
             node = ServingNode(
                 NodeParts(store, clock, perform, listener=listener, prepare=perform.prepare),

@@ -7,7 +7,7 @@ since the kinds live a floor above, reading one takes the function that knows th
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -59,7 +59,7 @@ def from_json(kind: type[T], data: Any, read_trigger: ReadTrigger) -> T:
 
 
 def moment_to_json(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
+    return f"{moment.isoformat()[:-6]}Z" if moment.tzinfo is UTC else moment.isoformat().replace("+00:00", "Z")
 
 
 def _read(kind: Any, data: Any, read_trigger: ReadTrigger) -> Any:

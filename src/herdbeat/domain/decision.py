@@ -1,8 +1,8 @@
 """When next, and why: what the governor answers and every face shows."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from herdbeat.moments import format_moment
 
@@ -33,7 +33,7 @@ class Source(StrEnum):
         return self not in _EVENTS
 
 
-_EVENTS = frozenset({Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL})
+_EVENTS = frozenset({Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL, Source.RETRY})
 
 
 class StepKind(StrEnum):
@@ -51,8 +51,7 @@ class StepKind(StrEnum):
     NOTE = "note"  # something worth knowing, such as a limit that cuts the backoff short
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One line of a trace, in data. `text` is written for people; `at` is where the time stood after it."""
 
     kind: StepKind
@@ -77,8 +76,7 @@ def step_to_json(step: Step) -> dict[str, object]:
     return data
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """When to run next, and the whole story of it.
 
     `next_run_at` is when it wakes; None says that nothing is planned, and the trace says who can change

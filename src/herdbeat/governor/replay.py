@@ -1,6 +1,8 @@
 """The governor's inputs and answers as JSON, so that a stored decision can be decided again and compared."""
 
+import json
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from herdbeat.domain.codec import ReadTrigger, from_json, moment_to_json, to_json
@@ -8,6 +10,10 @@ from herdbeat.domain.decision import Decision, Source, Step, StepKind, step_to_j
 from herdbeat.governor.state import ScheduleState
 
 Json = dict[str, Any]
+
+# Built once: json.dumps() with separators makes a new encoder at every call, and there is one text per beat.
+_dump = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_quoted = lru_cache(maxsize=4_096)(_dump)
 
 
 def state_to_json(state: ScheduleState) -> Json:
@@ -29,6 +35,30 @@ def decision_to_json(decision: Decision) -> Json:
         "origin": decision.origin,
         "steps": [step_to_json(step) for step in decision.trace],
     }
+
+
+def decision_to_text(decision: Decision) -> str:
+    """The same as one text. Nearly every trace is a baseline and nothing else, so that one is written by hand."""
+    if decision.next_run_at is None or not _is_plain(decision):
+        return _dump(decision_to_json(decision))
+    at, source, text = moment_to_json(decision.next_run_at), decision.source.value, _quoted(decision.trace[0].text)
+    return (
+        f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'
+        f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]}}'
+    )
+
+
+def _is_plain(decision: Decision) -> bool:
+    if len(decision.trace) != 1 or decision.revisit_at is not None or decision.origin:
+        return False
+    step = decision.trace[0]
+    return (
+        step.won
+        and step.source is decision.source
+        and step.at == decision.next_run_at == decision.due_at
+        and not step.origin
+        and step.kind is StepKind.CANDIDATE
+    )
 
 
 def decision_from_json(data: Json) -> Decision:

@@ -3,7 +3,7 @@
 from herdbeat.prompts.block import work_item_block
 from herdbeat.prompts.checks import check
 from herdbeat.prompts.names import AGENTD_NAMES, NAMES, OWN_NAMES, Known, Shape
-from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt
+from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, fixed_prompt
 from herdbeat.prompts.template import Name, Template
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "Template",
     "build_schedule_prompt",
     "check",
+    "fixed_prompt",
     "work_item_block",
 ]

@@ -36,13 +36,18 @@ def build_schedule_prompt(
     """
     text = schedule.prompt or default_prompt or FALLBACK_PROMPT
     template = _template(text)
-    if work_item is None and not template.names:
-        return template.render({})  # the way of nearly every command and callable: nothing to look up
     values = _values(schedule, work_item, due_at, event or {}) | {"previous": previous or {}}
     prompt = template.render(values, _shower(schedule, has_work=work_item is not None))
     if work_item is None or names_item(template):
         return prompt
     return f"{prompt.rstrip()}\n\n{work_item_block(work_item)}"
+
+
+@lru_cache(maxsize=1_000)
+def fixed_prompt(text: str) -> str | None:
+    """The whole prompt, if there is nothing to look up in its words: the way of nearly every command and callable."""
+    template = _template(text)
+    return None if template.names else template.render({})
 
 
 @lru_cache(maxsize=1_000)

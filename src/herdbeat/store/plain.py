@@ -1,7 +1,7 @@
 """The way of nearly every beat: it comes due, starts, succeeds without a word, and its schedule is decided again.
 
-SQLite takes every field out of a batch's JSON anew, which is most of what a beat costs. So rows that say nothing
-unusual go by narrow statements, which carry only what differs; all others by the wide ones, which carry everything.
+Rows that say nothing unusual go by narrow statements, which bind only what differs and hold no foreign text; all others
+by the wide ones, which carry everything as JSON, cleaned of what no ledger can hold.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,13 +28,18 @@ def part(rows: Iterable[T], is_plain: Callable[[T], bool]) -> tuple[list[T], lis
 def starts_plainly(numbered: tuple[int, NewBeat]) -> bool:
     """One instant that starts at once."""
     beat = numbered[1]
-    return beat.outcome is BeatOutcome.RUNNING and beat.number == 1 and not beat.payload and beat.wake_at is None
+    return (
+        beat.outcome is BeatOutcome.RUNNING
+        and beat.number == 1
+        and beat.wake_at is None
+        and not (beat.origin or beat.payload or beat.reason)
+    )
 
 
 def start_row(numbered: tuple[int, NewBeat]) -> Row:
     number, beat = numbered
     due_at, created_at = to_micros(beat.due_at), to_micros(beat.created_at)
-    return number, *beat[:3], due_at, beat.source, beat.origin, beat.priority, created_at
+    return number, *beat[:3], due_at, beat.source, beat.priority, created_at
 
 
 def settles_plainly(beat: ChangedBeat) -> bool:
@@ -50,7 +55,7 @@ def succeeds_plainly(run: FinishedRun) -> bool:
         and outcome.code is None
         and outcome.response is None
         and run.log is None
-        and not (outcome.error or outcome.summary or outcome.usage or outcome.session)
+        and not (outcome.error or outcome.summary or outcome.usage or outcome.session or outcome.note)
     )
 
 

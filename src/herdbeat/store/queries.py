@@ -3,30 +3,34 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 _NAME = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
+_FOLDER = Path(__file__).parent / "sql"
+"""Not by importlib.resources: it loads what reads zip files first, and every command would wait for that."""
+
+_PART = re.compile(r"\{(?P<name>\w+)\}")
 
 
 @cache
 def queries(*sheets: str) -> Mapping[str, str]:
-    """The statements of these sheets, later ones taking the place of earlier: ("queries", "sqlite")."""
+    """The statements of these sheets, later ones taking the place of earlier; `{name}` is another one's text."""
     found: dict[str, str] = {}
     for sheet in sheets:
         found.update(_statements(_read(f"{sheet}.sql")))
-    return found
+    return {name: _PART.sub(lambda part: found[part["name"]], text) for name, text in found.items()}
 
 
 @cache
-def migrations() -> tuple[tuple[int, str], ...]:
+def migrations(of: str = "migrations") -> tuple[tuple[int, str], ...]:
     """Numbered, forward only, never edited after a release."""
-    folder = files("herdbeat.store").joinpath("sql", "migrations")
+    folder = _FOLDER / of
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple((int(name.partition("_")[0]), folder.joinpath(name).read_text(encoding="utf-8")) for name in names)
+    return tuple((int(name.partition("_")[0]), (folder / name).read_text(encoding="utf-8")) for name in names)
 
 
 def _read(name: str) -> str:
-    return files("herdbeat.store").joinpath("sql", name).read_text(encoding="utf-8")
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _statements(text: str) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.plan import Plan
-from herdbeat.domain.run import Outcome
+from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor.state import Pause
 
 
@@ -36,18 +36,19 @@ class Standing(NamedTuple):
     runs: int
     running: int
     waiting: int
-    arm: int
-    pause: Pause | None
-    tail_id: int | None
-    tail: str | None
-    hints: tuple[Hint, ...]
+    arm: int = 1
+    pause: Pause | None = None
+    tail_id: int | None = None
+    tail: str | None = None
+    hints: tuple[Hint, ...] = ()
     quarantine: str | None = None
     unreadable: str | None = None
     disabled_by: str | None = None
+    skips: int = 0
 
 
 class WaitingBeat(NamedTuple):
-    """A pending beat that somebody has to look at now."""
+    """A pending beat that somebody has to look at now. `retried_by` says who wants to see it run again, if anybody."""
 
     id: int
     schedule_id: int
@@ -58,6 +59,7 @@ class WaitingBeat(NamedTuple):
     source: Source
     origin: str
     attempt: int
+    retried_by: str | None = None
 
 
 class NewBeat(NamedTuple):
@@ -97,6 +99,17 @@ class ChangedBeat(NamedTuple):
     wake_at: datetime | None
     attempt: int
     settled: bool
+
+
+class LastAttempt(NamedTuple):
+    """The newest run of a beat, and how that beat stands."""
+
+    run_id: int
+    beat_id: int
+    schedule_id: int
+    attempt: int
+    status: RunStatus
+    outcome: BeatOutcome
 
 
 class NewRun(NamedTuple):
@@ -195,6 +208,14 @@ class Timed(NamedTuple):
     next_origin: str
     next_trace: str | None
     wake_at: datetime | None
+
+
+class Switch(NamedTuple):
+    """Whether the file lets a schedule run, whatever was switched off by hand; and where it stands in it."""
+
+    label: str
+    enabled: bool
+    origin: str
 
 
 class Room(NamedTuple):

@@ -11,40 +11,46 @@ from herdbeat.domain.plan import Plan
 from herdbeat.governor.state import Pause
 from herdbeat.store.base import Standing
 from herdbeat.store.micros import from_micros
-from herdbeat.store.plans import STAND_IN, why_unreadable
+from herdbeat.store.plans import STAND_IN, armed, why_unreadable
 
-_TIMES = (8, 9, 12, 13, 26)
+_TIMES = (6, 7, 10, 11, 12)
+_SOURCE, _RARE = 8, 18
+_SOURCES = {source.value: source for source in Source}
 _FOREVER = 200_000_000_000_000_000  # the year 8307, in microseconds
 
 
 def read_standing(row: list[Any], plan: Callable[[int], Plan]) -> Standing:
-    """In the order of the columns that `due_schedules` and `some_schedules` name."""
-    return Standing(
-        id=row[0],
-        target_id=row[1],
-        label=f"{row[2]}/{row[3]}",
-        plan=plan(row[4]),
-        revision=row[5],
-        enabled=bool(row[6]) and row[7] is None,
-        next_run_at=from_micros(row[8]),
-        next_due_at=from_micros(row[9]),
-        next_source=Source(row[10]) if row[10] else None,
-        next_origin=row[11],
-        wake_at=from_micros(row[26]),
-        anchor_at=from_micros(row[12]),
-        settled_until=from_micros(row[13]),
-        is_new=bool(row[14]),
-        failures=row[15],
-        runs=row[16],
-        running=row[17],
-        waiting=row[18],
-        arm=row[19],
-        pause=Pause(until=from_micros(row[21]), by=row[22], reason=row[23]) if row[20] else None,
-        tail_id=row[24],
-        tail=row[25],
-        hints=tuple(_hint(each) for each in row[27] or ()),
-        quarantine=row[28],
-        disabled_by=row[7],
+    """In the order of the statement `standing`."""
+    run_at = from_micros(row[6])
+    standing = Standing(
+        *(row[0], row[1], row[2], plan(row[3]), row[4], bool(row[5])),
+        run_at,
+        # Mostly the very same moment, and reading one is dear.
+        run_at if row[7] == row[6] else from_micros(row[7]),
+        _SOURCES[row[_SOURCE]] if row[_SOURCE] else None,
+        row[9],
+        run_at if row[10] == row[6] else from_micros(row[10]),
+        from_micros(row[11]),
+        from_micros(row[12]),
+        bool(row[13]),
+        *row[14:_RARE],
+    )
+    return standing if row[_RARE] is None else _with_rare(standing, row[_RARE])
+
+
+def _with_rare(standing: Standing, rare: list[Any]) -> Standing:
+    disabled_by, arm, paused, until, paused_by, paused_reason, tail_id, tail, quarantine, skips, hints = rare
+    return standing._replace(
+        enabled=standing.enabled and disabled_by is None,
+        disabled_by=disabled_by,
+        plan=armed(standing.plan, arm),
+        arm=arm,
+        pause=Pause(until=from_micros(until), by=paused_by, reason=paused_reason) if paused else None,
+        tail_id=tail_id,
+        tail=tail,
+        quarantine=quarantine,
+        skips=skips,
+        hints=tuple(_hint(each) for each in hints),
     )
 
 
@@ -62,7 +68,10 @@ def _unreadable(row: list[Any], error: Exception) -> Standing:
     bare = list(row)
     for place in _TIMES:
         bare[place] = _possible(row[place])
-    bare[10], bare[20], bare[27] = None, 0, None  # source, pause and hints: any of them may be what is wrong
+    bare[_SOURCE] = None  # it may be what is wrong, and so may the pause and the hints
+    if bare[_RARE] is not None:
+        disabled_by, arm, *_, tail_id, tail, quarantine, skips, _ = bare[_RARE]
+        bare[_RARE] = [disabled_by, arm, 0, None, "", "", tail_id, tail, quarantine, skips, ()]
     standing = read_standing(bare, lambda _: STAND_IN)
     return standing._replace(unreadable=why_unreadable(error))
 

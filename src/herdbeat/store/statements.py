@@ -1,12 +1,12 @@
-"""How the SQLite store speaks: a named statement, its rows as one JSON array, its answer as one JSON array."""
+"""What a ledger asks of the SQL below it: a named statement for a whole batch, and its whole answer."""
 
 import json
-import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from herdbeat.store.clean import clean, is_suspect
-from herdbeat.store.queries import queries
+
+Row = Sequence[object]
 
 dump = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
 
@@ -17,28 +17,25 @@ def dump_clean(value: object) -> str:
     return dump(clean(value)) if is_suspect(text) else text
 
 
-class Statements:
-    """One connection and the statements it knows."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._sql: Mapping[str, str] = queries("sqlite", "upkeep")
+class Statements(Protocol):
+    """One connection and the statements it knows by name."""
 
     def ask(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
-        """The answer to a question; `rows` are what it asks about."""
-        (answer,) = self._connection.execute(self._sql[name], {"rows": dump(list(rows)), **values}).fetchone()
-        return json.loads(answer)
+        """The answer to a question, a row of values each, or a value each; `rows` are what it asks about."""
+        ...
 
     def ask_one(self, name: str, **values: object) -> Any:
-        """The only row of an answer that is not JSON."""
-        return self._connection.execute(self._sql[name], values).fetchone()
+        """The only row of an answer; None if there is none."""
+        ...
 
     def tell(self, name: str, rows: Sequence[object], **values: object) -> int:
         """Write a batch; how many rows it touched. Nothing to write costs nothing."""
-        if not rows:
-            return 0
-        return self._connection.execute(self._sql[name], {"rows": dump_clean(rows), **values}).rowcount
+        ...
+
+    def put(self, name: str, rows: Sequence[Row], **values: object) -> int:
+        """The same on the shortest way. Only for rows of numbers and our own words: foreign text may be poison."""
+        ...
 
     def do(self, name: str, **values: object) -> int:
         """One statement without a batch; how many rows it touched."""
-        return self._connection.execute(self._sql[name], values).rowcount
+        ...

@@ -30,6 +30,10 @@ class Session(Protocol[C_co]):
         """Run one piece of work; if it raises, undo it alone and let the error through."""
         ...
 
+    def tidy(self) -> None:
+        """Nobody waits at this moment: the time for what the database has to do now and then."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -44,10 +48,14 @@ class _Order(Generic[C]):
 
 
 class Writer(Generic[C]):
-    """Runs work in order, each group in one transaction. A result is handed out only after its commit."""
+    """Runs work in order, each group in one transaction. A result is handed out only after its commit.
 
-    def __init__(self, session: Session[C], *, name: str) -> None:
+    `most` is how many orders one group may have; None for as many as there are.
+    """
+
+    def __init__(self, session: Session[C], *, name: str, most: int | None = None) -> None:
         self._session = session
+        self._most = most
         self._orders: SimpleQueue[_Order[C] | None] = SimpleQueue()
         self._opened: Future[None] = Future()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -85,13 +93,15 @@ class Writer(Generic[C]):
         self._opened.set_result(None)
         while group := self._next_group():
             self._commit_group(group)
+            if self._orders.empty():
+                self._session.tidy()
         self._session.close()
 
     def _next_group(self) -> list[_Order[C]]:
         """Wait for one order, then take all that are there. Empty means stop."""
         first = self._orders.get()
         group = [first] if first else []
-        while first:
+        while first and len(group) != self._most:
             try:
                 order = self._orders.get_nowait()
             except Empty:
