@@ -6,7 +6,7 @@ import pytest
 from tests.runners import sample
 
 from herdbeat.errors import RunnerError
-from herdbeat.runners.functions import find
+from herdbeat.runners.functions import NotRegistered, find
 
 HERE = "tests.runners.sample"
 
@@ -51,3 +51,11 @@ def test_a_function_is_known_by_how_it_wants_to_be_called() -> None:
 
 def test_a_function_written_in_c_is_called_with_nothing() -> None:
     assert not find("time:monotonic").takes_run
+
+
+@pytest.mark.parametrize("name", [f"{HERE}:<lambda>", f"{HERE}:outer.<locals>.inner", f"{HERE}:close<shop>"])
+def test_what_lives_only_inside_a_program_cannot_be_imported(name: str) -> None:
+    with pytest.raises(NotRegistered, match="has not registered it") as raised:
+        find(name)
+
+    assert raised.value.hint.startswith("Start the program that schedules it")

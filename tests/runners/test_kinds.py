@@ -4,7 +4,7 @@ import pytest
 from tests.runners.build import job
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.target import AgentSpec, EndpointSpec, TargetSpec
+from herdbeat.domain.target import AgentSpec, TargetSpec
 from herdbeat.runners.kinds import Runners
 
 
@@ -32,7 +32,6 @@ async def test_an_agent_that_is_a_command_is_run(runners: Runners, spec: AgentSp
             agent("sdk", ()),
             'The runtime "sdk" of the agent "scribe" cannot be run yet. Use runtime: command.',
         ),
-        (EndpointSpec(url="https://example.com"), "This version cannot run an endpoint yet."),
     ],
 )
 async def test_what_cannot_be_run_says_why(runners: Runners, spec: TargetSpec, error: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome
@@ -33,6 +33,13 @@ class Job:
     def beat_key(self) -> str:
         """The same for every attempt at one beat, so that a target can tell a repetition from a new beat."""
         return f"{self.claim.label}:{self.claim.dedup_id}"
+
+
+class Checked(NamedTuple):
+    """What a precheck has said. A `note` is what is wrong with the check itself."""
+
+    may_run: bool
+    note: str = ""
 
 
 class Runner(Protocol):

@@ -7,7 +7,7 @@ returns; `ended` says when, so that its place is not given away before (SEMANTIC
 import asyncio
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,12 +16,13 @@ from inspect import isawaitable
 from typing import Any
 
 from herdbeat.clock import Clock
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import RunnerError
 from herdbeat.runners.answer import SUCCEEDED, answered
 from herdbeat.runners.base import Job
-from herdbeat.runners.functions import Function, find
+from herdbeat.runners.functions import Function, NotRegistered, find
 from herdbeat.runners.log import RunLog, Stream
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.runners.threads import Threads
@@ -60,9 +61,14 @@ class CallableRunner:
     async def run(self, job: Job) -> Outcome:
         spec = job.target.spec
         assert isinstance(spec, CallableSpec)
+        return await self.attempt(job, self._named(job, spec.call))
+
+    async def attempt(self, job: Job, value_of: Awaitable[object]) -> Outcome:
+        """How a call ended, whatever it raised. Only a cancellation of the run itself goes through."""
         try:
-            function = self._functions.get(spec.call) or await self._find(job, spec.call)
-            value = await self._call(job, function)
+            value = await value_of
+        except NotRegistered as error:
+            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=_sentence(error))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -94,9 +100,16 @@ class CallableRunner:
                 self._functions[name] = await self._in_thread(job, partial(find, name))
         return self._functions[name]
 
-    async def _call(self, job: Job, function: Function) -> object:
+    async def _named(self, job: Job, name: str) -> object:
+        function = (
+            self._settings.at_hand.functions.get(name) or self._functions.get(name) or await self._find(job, name)
+        )
         call = partial(function.call, _context(job)) if function.takes_run else function.call
-        if function.is_async:
+        return await self.call(job, call, is_async=function.is_async)
+
+    async def call(self, job: Job, call: Callable[[], Any], *, is_async: bool) -> object:
+        """What it returns: awaited in the loop, or from a thread."""
+        if is_async:
             return await call()
         value = await self._in_thread(job, call)
         # A function that wraps an async one looks like any other until it returns.

@@ -1,6 +1,5 @@
 """Runs a program: an argv, never a shell string, in a process group that ends with its run."""
 
-import asyncio
 import shutil
 import signal
 from contextlib import closing
@@ -10,14 +9,14 @@ from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.ids import short_id
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, CommandSpec
+from herdbeat.runners.attended import Attended
 from herdbeat.runners.base import Job
 from herdbeat.runners.capture import Capture
-from herdbeat.runners.child import Child, spawn
+from herdbeat.runners.child import spawn
 from herdbeat.runners.environment import child_environment, missing
 from herdbeat.runners.guardian import Guardian
 from herdbeat.runners.log import RunLog
 from herdbeat.runners.obstacles import obstacle
-from herdbeat.runners.pipes import Drain, Feed
 from herdbeat.runners.prompt import Placed, placed
 from herdbeat.runners.settings import RunnerSettings
 
@@ -70,70 +69,9 @@ class CommandRunner:
             return Outcome(status=RunStatus.FAILED, error=why)
         self._guardian.watch(short_id(job.claim.run_id), child.identity)
         capture = Capture(words, self._settings)
-        attended = _Attended(child, capture, words, self._settings, invocation.stdin)
+        attended = Attended(child, capture, words, self._settings, invocation.stdin)
         status = await attended.until_ended()
         return _outcome(status, capture)
-
-
-class _Attended:
-    """A child and the ends of its pipes, from its start until nothing of it is left."""
-
-    def __init__(self, child: Child, capture: Capture, words: RunLog, settings: RunnerSettings, stdin: bytes) -> None:
-        self._child = child
-        self._capture = capture
-        self._words = words
-        self._kill_after = settings.kill_after.total_seconds()
-        self._pipe_grace = settings.pipe_grace.total_seconds()
-        self._drains = (Drain(child.stdout, capture.take_out), Drain(child.stderr, capture.take_err))
-        self._feed = Feed(child.stdin, stdin) if child.stdin is not None else None
-
-    async def until_ended(self) -> int:
-        """The exit status. Cancelled: TERM to the group, time to obey, then KILL."""
-        try:
-            await self._child.exited.wait()
-            await self._let_pipes_end()
-        except asyncio.CancelledError:
-            self._words.note("cancelled: the program is asked to end")
-            self._child.signal_group(signal.SIGTERM)
-            await self._let_obey()
-            raise
-        finally:
-            status = self._clear_away()
-        assert status is not None
-        return status
-
-    async def _let_pipes_end(self) -> None:
-        """The program has ended, but one that it started may hold its output, and would hold us for ever."""
-        try:
-            async with asyncio.timeout(self._pipe_grace):
-                await self._drained()
-        except TimeoutError:
-            self._words.note("the program has ended but left others behind that hold its output: they are ended, too")
-
-    async def _let_obey(self) -> None:
-        try:
-            async with asyncio.timeout(self._kill_after):
-                await self._child.exited.wait()
-                await self._drained()
-        except TimeoutError:
-            self._words.note("it did not end in time and is killed")
-        self._child.signal_group(signal.SIGKILL)
-        await self._child.exited.wait()
-
-    async def _drained(self) -> None:
-        for drain in self._drains:
-            await drain.ended.wait()
-
-    def _clear_away(self) -> int | None:
-        """Whatever is left of the group dies with the run, before the number of the group is given back."""
-        self._child.signal_group(signal.SIGKILL)
-        for drain in self._drains:
-            drain.take_rest()
-            drain.close()
-        if self._feed is not None:
-            self._feed.close()
-        self._capture.close()
-        return self._child.release()
 
 
 def _outcome(status: int, capture: Capture) -> Outcome:

@@ -2,13 +2,17 @@
 
 import importlib
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from herdbeat.errors import RunnerError
 
 MEND = "Correct call, which is module:function."
+
+
+class NotRegistered(RunnerError):
+    """A function without a name to import it by, in a process that does not have it at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +24,28 @@ class Function:
     takes_run: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtHand:
+    """What the process brings along: functions by name, which need no import.
+
+    `instead` is told of every run, as a Job, in place of the runner of its kind.
+    """
+
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    instead: Function | None = None
+
+
 def find(name: str) -> Function:
     """Import it. Raises RunnerError, permanent, that names the part that is missing; what the import raises stays."""
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise _wrong(f'"{name}" does not name a function.')
+    if "<" in path:  # <lambda>, <locals>: it exists only where it was made
+        raise NotRegistered(
+            f'"{name}" cannot be imported, and the program that runs here has not registered it.',
+            permanent=True,
+            hint="Start the program that schedules it, or remove its schedule.",
+        )
     found: object = _module(module_name)
     for part in path.split("."):
         if not hasattr(found, part):
@@ -32,7 +53,12 @@ def find(name: str) -> Function:
         found = getattr(found, part)
     if not callable(found):
         raise _wrong(f'"{name}" is a {type(found).__name__}, not a function.')
-    return Function(call=found, is_async=_is_async(found), takes_run=_takes_run(name, found))
+    return described(name, found)
+
+
+def described(name: str, found: Callable[..., Any]) -> Function:
+    """How a function that is at hand wants to be called. Raises RunnerError for one that nobody here can call."""
+    return Function(call=found, is_async=is_async(found), takes_run=_takes_run(name, found))
 
 
 def _module(name: str) -> object:
@@ -50,7 +76,8 @@ def _wrong(message: str) -> RunnerError:
     return RunnerError(message, permanent=True, hint=MEND)
 
 
-def _is_async(found: Callable[..., Any]) -> bool:
+def is_async(found: Callable[..., Any]) -> bool:
+    """True for what is written `async def`, and for objects whose call is."""
     return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
 
 

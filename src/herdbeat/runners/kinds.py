@@ -9,28 +9,42 @@ from herdbeat.clock import Clock
 from herdbeat.domain.ids import short_id
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, Target, TargetKind
-from herdbeat.runners.base import Job, Runner
+from herdbeat.runners.base import Checked, Job, Runner
 from herdbeat.runners.callable import CallableRunner
 from herdbeat.runners.command import CommandRunner
 from herdbeat.runners.guardian import Guardian
+from herdbeat.runners.http.runner import HttpRunner
+from herdbeat.runners.precheck import Prechecks
 from herdbeat.runners.settings import RunnerSettings
+from herdbeat.runners.told import ToldRunner
 
 
 class Runners:
     """Runs any target, by its kind. Itself a Runner."""
 
-    def __init__(self, kinds: Mapping[TargetKind, Runner], guardian: Guardian) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[TargetKind, Runner],
+        guardian: Guardian,
+        prechecks: Prechecks,
+        instead: Runner | None = None,
+    ) -> None:
         self._kinds = kinds
         self._guardian = guardian
+        self._instead = instead
+        self._prechecks = prechecks
 
     async def run(self, job: Job) -> Outcome:
+        if self._instead is not None:
+            return await self._instead.run(job)
         why = _refusal(job.target)
         if why:
             return Outcome(status=RunStatus.FAILED, error=why)
-        runner = self._kinds.get(job.target.spec.kind)
-        if runner is None:
-            return Outcome(status=RunStatus.FAILED, error=f"This version cannot run an {job.target.kind} yet.")
-        return await runner.run(job)
+        return await self._kinds[job.target.spec.kind].run(job)
+
+    async def check(self, job: Job) -> Checked:
+        """What the precheck of its schedule says to this run."""
+        return await self._prechecks.check(job)
 
     async def ended(self, run_id: int) -> None:
         for runner in self._kinds.values():
@@ -52,13 +66,21 @@ async def open_runners(settings: RunnerSettings, clock: Clock) -> AsyncIterator[
     guardian = Guardian(settings.state_dir)
     callables = CallableRunner(settings, clock)
     commands = CommandRunner(settings, guardian, clock)
+    endpoints = HttpRunner(settings, clock)
     commands.open()
     callables.open()
     try:
-        yield Runners(
-            {TargetKind.COMMAND: commands, TargetKind.AGENT: commands, TargetKind.CALLABLE: callables}, guardian
-        )
+        kinds: Mapping[TargetKind, Runner] = {
+            TargetKind.COMMAND: commands,
+            TargetKind.AGENT: commands,
+            TargetKind.CALLABLE: callables,
+            TargetKind.ENDPOINT: endpoints,
+        }
+        told = settings.at_hand.instead
+        prechecks = Prechecks(settings, guardian, clock)
+        yield Runners(kinds, guardian, prechecks, None if told is None else ToldRunner(told, callables))
     finally:
+        await endpoints.close()
         callables.close()
         guardian.close()
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from herdbeat.domain.ids import short_id
@@ -22,6 +22,17 @@ class Line:
 def find_log(state_dir: Path, run_id: int) -> Path | None:
     """The log of a run; None if it never said anything, or its day was pruned."""
     return max((state_dir / LOGS).glob(f"*/{short_id(run_id)}.jsonl"), default=None)
+
+
+def place_of_log(state_dir: Path, run_id: int, claimed_at: datetime, until: datetime) -> Path | None:
+    """The same for a run whose days are known: cheap enough to be asked until there is a first word."""
+    day = claimed_at.date()
+    while day <= until.date():
+        path = state_dir / LOGS / day.isoformat() / f"{short_id(run_id)}.jsonl"
+        if path.exists():
+            return path
+        day += timedelta(days=1)
+    return None
 
 
 def read_log(path: Path) -> list[Line]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from herdbeat.runners.functions import AtHand
+
 MIB = 1024 * 1024
 
 
@@ -12,7 +14,9 @@ MIB = 1024 * 1024
 class RunnerSettings:
     """`environ` is the node's own environment, of which a child gets only what is named.
 
-    `module_folders` are put on Python's path for callables: the folder of the fleet file, as a rule.
+    `module_folders` are put on Python's path for callables: the folder of the fleet file, as a rule. `body_cap` is how
+    much of an endpoint's answer is read at all, `egress_allow` which private addresses and hosts endpoints may reach.
+    `at_hand` are the functions that this process brings along.
     """
 
     state_dir: Path
@@ -23,4 +27,7 @@ class RunnerSettings:
     log_cap: int = 10 * MIB
     output_cap: int = MIB // 16
     response_cap: int = MIB // 4
+    body_cap: int = MIB
     module_folders: tuple[Path, ...] = ()
+    egress_allow: tuple[str, ...] = ()
+    at_hand: AtHand = field(default_factory=AtHand, repr=False)

@@ -1,0 +1,1 @@
+"""Calls an HTTP endpoint, and keeps its fleet from calling what it must not."""

@@ -1,0 +1,58 @@
+"""Names of hosts into addresses, in threads of our own.
+
+Why not the loop's own: its few threads are shared, so six hosts whose name server is silent would keep everybody else
+from being called, and Python waits for them at exit.
+"""
+
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from herdbeat.runners.threads import Threads
+
+Found = Sequence[tuple[Any, Any, int, str, tuple[Any, ...]]]
+Lookup = Callable[[str, int], Found]
+"""Asks for the addresses of a host, as `socket.getaddrinfo` does; a test may answer what it likes."""
+
+
+def ask_the_system(host: str, port: int) -> Found:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+
+
+class Names(AbstractResolver):
+    def __init__(self, lookup: Lookup, most: int) -> None:
+        self._lookup = lookup
+        self._threads: Threads[Found | OSError | UnicodeError] = Threads(most)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._threads.call(partial(_attempt, self._lookup, host, port))
+        if isinstance(found, UnicodeError):
+            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from found
+        if isinstance(found, OSError):
+            raise found
+        return [_result(host, each) for each in found if family in (socket.AF_UNSPEC, each[0])]
+
+    async def close(self) -> None:
+        self._threads.close()
+
+
+def _attempt(lookup: Lookup, host: str, port: int) -> Found | OSError | UnicodeError:
+    """What was found, or the error: a thread must not raise. A name with an empty part is a UnicodeError."""
+    try:
+        return lookup(host, port)
+    except (OSError, UnicodeError) as error:
+        return error
+
+
+def _result(host: str, info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> ResolveResult:
+    family, _, protocol, _, place = info
+    zone = f"%{place[3]}" if family == socket.AF_INET6 and place[3] else ""  # link-local leads nowhere without it
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(
+        hostname=host, host=f"{place[0]}{zone}", port=place[1], family=family, proto=protocol, flags=flags
+    )

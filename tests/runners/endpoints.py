@@ -1,0 +1,85 @@
+"""Endpoints to call, good and bad: servers on loopback that say exactly the bytes a test wants."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from herdbeat.domain.target import EndpointSpec
+
+Speak = Callable[[asyncio.StreamWriter], Awaitable[None]]
+CERTIFICATE = Path(__file__).parent / "self_signed.pem"
+HERE = "127.0.0.1"
+
+
+@dataclass(slots=True, kw_only=True)
+class Endpoint:
+    """A server and what it has seen: the head and body of each request, and whether its callers are gone."""
+
+    port: int = 0
+    requests: list[str] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def url(self, path: str = "/", *, scheme: str = "http", host: str = HERE) -> str:
+        return f"{scheme}://{host}:{self.port}{path}"
+
+    def get(self, path: str = "/") -> EndpointSpec:
+        return EndpointSpec(url=self.url(path))
+
+
+@asynccontextmanager
+async def serving(speak: Speak, *, has_tls: bool = False) -> AsyncIterator[Endpoint]:
+    """An endpoint that reads a request, and then speaks. `left` is set once a caller has closed its connection."""
+    endpoint = Endpoint()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            endpoint.requests.append(await _request(reader))
+            await speak(writer)
+            await reader.read()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            endpoint.left.set()
+            writer.close()
+
+    context = None
+    if has_tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE)
+    server = await asyncio.start_server(answer, HERE, 0, ssl=context)
+    endpoint.port = server.sockets[0].getsockname()[1]
+    try:
+        yield endpoint
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def _request(reader: asyncio.StreamReader) -> str:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    length = next((int(line[15:]) for line in head.splitlines() if line.lower().startswith("content-length:")), 0)
+    return head + (await reader.readexactly(length)).decode()
+
+
+def says(text: str | bytes) -> Speak:
+    """Those bytes, whole, and then the end of the connection."""
+    data = text.encode() if isinstance(text, str) else text
+
+    async def speak(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+    return speak
+
+
+def answers(body: str | bytes = "", status: str = "200 OK", **headers: str) -> Speak:
+    """A well-formed answer. Header names are written with underscores."""
+    data = body.encode() if isinstance(body, str) else body
+    given = {"Content-Length": str(len(data))} | {name.replace("_", "-"): value for name, value in headers.items()}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return says(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + data)

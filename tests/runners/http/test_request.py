@@ -1,0 +1,108 @@
+"""What is sent to an endpoint, and what of it may follow a redirect."""
+
+import json
+
+import pytest
+from yarl import URL
+
+from herdbeat.domain.target import EndpointSpec
+from herdbeat.runners.http.request import Request, build_request, secrets_of
+
+KEY = "api/hourly:cron:2026-03-02T12:00:00Z"
+
+
+def test_a_request_says_who_calls_and_for_which_beat() -> None:
+    request = build_request(EndpointSpec(url="https://api.example.com/queue"), "", KEY)
+
+    assert (request.method, request.host, request.body) == ("GET", "api.example.com", None)
+    assert request.headers["User-Agent"].startswith("herdbeat/")
+    assert request.headers["Idempotency-Key"] == KEY
+
+
+def test_what_the_file_says_beats_our_defaults_but_not_the_beat() -> None:
+    written = {"user-agent": "ours", "content-type": "application/x+json", "idempotency-key": "always the same"}
+
+    request = build_request(EndpointSpec(url="https://example.com", headers=written, body={}), "", KEY)
+
+    assert request.headers == {"user-agent": "ours", "content-type": "application/x+json", "Idempotency-Key": KEY}
+
+
+def test_how_the_request_is_put_on_the_wire_is_not_for_the_file_to_say() -> None:
+    """A Content-Length of 7 for a body of 2 bytes made the endpoint wait until the deadline."""
+    written = {"Content-Length": "7", "transfer-encoding": "chunked", "Connection": "upgrade", "Host": "other.example"}
+
+    request = build_request(EndpointSpec(url="https://example.com", headers=written), "", KEY)
+
+    assert sorted(request.headers) == ["Host", "Idempotency-Key", "User-Agent"]
+
+
+def test_a_delivery_id_from_outside_cannot_break_out_of_its_header() -> None:
+    request = build_request(EndpointSpec(url="https://example.com"), "", "a/b:webhook:1\r\nX: ü")
+
+    assert request.headers["Idempotency-Key"] == "a/b:webhook:1%0D%0AX:%20%C3%BC"
+
+
+def test_the_prompt_goes_where_the_body_asks_for_it_and_is_not_read_again() -> None:
+    body = {"text": "Do: {prompt}", "list": ["{prompt}", 1], "plain": True}
+
+    request = build_request(EndpointSpec(url="https://example.com", method="POST", body=body), 'say "{prompt}"', KEY)
+
+    assert request.body is not None
+    filled = 'say "{prompt}"'
+    assert json.loads(request.body) == {"text": f"Do: {filled}", "list": [filled, 1], "plain": True}
+
+
+@pytest.mark.parametrize("body", [{"x": float("nan")}, {"x": float("inf")}])
+def test_a_body_that_json_cannot_say_is_refused(body: object) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        build_request(EndpointSpec(url="https://example.com", body=body), "", KEY)
+
+
+SECRET = {"Authorization": "Bearer abc", "Cookie": "a=b", "X-Internal-Pass": "abc", "Accept": "text/plain"}
+
+
+@pytest.mark.parametrize(
+    "location", ["/there", "https://example.com:443/there", "there?x=1", "https://EXAMPLE.com/there"]
+)
+def test_a_redirect_within_the_origin_keeps_every_header(location: str) -> None:
+    request = Request(method="GET", url=URL("https://example.com/here"), headers=SECRET)
+
+    assert request.redirected(location).headers == SECRET
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "https://evil.example/there",
+        "//evil.example/there",
+        "http://example.com/there",
+        "https://example.com:8443/there",
+        "https://example.com.evil.example/",
+        "https://example.com@evil.example/",
+    ],
+)
+def test_a_redirect_to_another_origin_takes_no_secret_along(location: str) -> None:
+    request = Request(method="GET", url=URL("https://user:pass@example.com/here"), headers=SECRET)
+
+    followed = request.redirected(location)
+
+    assert followed.headers == {"Accept": "text/plain"}
+    assert followed.url.user is None
+
+
+@pytest.mark.parametrize("location", ["ftp://example.com/x", "file:///etc/passwd", "http://", "http://[::1", "data:,x"])
+def test_a_redirect_to_what_is_not_http_is_refused(location: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        Request(method="GET", url=URL("https://example.com/"), headers={}).redirected(location)
+
+
+def test_neither_address_nor_headers_are_shown() -> None:
+    request = Request(method="GET", url=URL("https://example.com/?key=hush"), headers={"Authorization": "hush"})
+
+    assert "hush" not in repr(request)
+
+
+def test_secrets_are_known_by_the_names_of_their_headers() -> None:
+    headers = {"Authorization": "Bearer 0123456789", "X-Api-Key": "k" * 9, "Accept": "application/json", "Token": "abc"}
+
+    assert secrets_of(headers) == (b"Bearer 0123456789", b"0123456789", b"kkkkkkkkk")

@@ -1,0 +1,31 @@
+"""Endpoints among the other kinds of target."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+from tests.runners.build import NOON, job
+from tests.runners.endpoints import answers, serving
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.runners.kinds import open_runners
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.testing.clock import FakeClock
+
+
+async def test_an_endpoint_is_called_as_any_target_is_run(settings: RunnerSettings) -> None:
+    settings = replace(settings, egress_allow=("127.0.0.1",))
+    async with serving(answers('{"up": true}')) as endpoint, open_runners(settings, FakeClock(NOON)) as runners:
+        outcomes = [await runners.run(job(endpoint.get())) for _ in range(2)]
+        await runners.ended(1)
+
+    assert [each.status for each in outcomes] == [RunStatus.SUCCEEDED] * 2
+    assert outcomes[0].response == {"up": True}
+
+
+def test_a_fleet_without_endpoints_does_not_pay_for_an_http_library() -> None:
+    program = "import sys, herdbeat.serve; print([name for name in sys.modules if name in ('aiohttp', 'yarl')])"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout == "[]\n"
