@@ -11,11 +11,15 @@ from itertools import pairwise
 
 from croniter import croniter
 
-from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.policies import ActiveHours
 from herdbeat.domain.records import BeatRecord, RunRecord
-from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.reader import Filter, Reader
 
 SETTLED = {BeatOutcome.RAN, BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED}
+BY_HAND = ("manual:", "backfill:")
+"""How the beats begin that the clock has nothing to do with."""
+
 NEEDS_REASON = {BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED, BeatOutcome.PENDING}
 
 
@@ -37,18 +41,19 @@ class CronPromise:
         return found
 
 
-def all_beats(reader: SqliteReader, schedule: str) -> list[BeatRecord]:
+def all_beats(reader: Reader, schedule: str) -> list[BeatRecord]:
     target, _, name = schedule.partition("/")
     return reader.beats(Filter(target=target, name=name or "default", limit=1_000_000))[::-1]
 
 
-def all_runs(reader: SqliteReader) -> list[RunRecord]:
+def all_runs(reader: Reader) -> list[RunRecord]:
     return reader.runs(Filter(limit=1_000_000))
 
 
-def check_cron(reader: SqliteReader, promise: CronPromise) -> None:
+def check_cron(reader: Reader, promise: CronPromise) -> None:
     """Every instant is in exactly one row, and every row is made of instants."""
-    beats = [beat for beat in all_beats(reader, promise.schedule) if promise.since < beat.due_at <= promise.until]
+    all_of_it = [beat for beat in all_beats(reader, promise.schedule) if promise.since < beat.due_at <= promise.until]
+    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(BY_HAND)]
     instants = promise.instants()
     covered: Counter[datetime] = Counter()
     for beat in beats:
@@ -61,12 +66,36 @@ def check_cron(reader: SqliteReader, promise: CronPromise) -> None:
     assert not doubled, f"{promise.schedule}: accounted for twice: {doubled[:3]}"
 
 
-def check_reasons(reader: SqliteReader, schedule: str) -> None:
+def check_reasons(reader: Reader, schedule: str) -> None:
     for beat in all_beats(reader, schedule):
         assert beat.reason or beat.outcome not in NEEDS_REASON, f"{beat} has no reason"
 
 
-def check_interval(reader: SqliteReader, schedule: str, every: timedelta) -> None:
+_WHENEVER = frozenset({SkipReason.PAUSED, SkipReason.DISABLED, SkipReason.BY_REQUEST, SkipReason.CONFIG_ERROR})
+"""Reasons that hold inside the hours and outside."""
+
+
+def check_hours(reader: Reader, schedule: str, hours: ActiveHours) -> None:
+    """What was due outside the hours did not run and was not missed; what was due inside was not kept out by them.
+
+    The window is recomputed on the wall clock, without asking it. One instant alone may have been due inside, and
+    waited until the hours were over.
+    """
+    for beat in all_beats(reader, schedule):
+        is_inside = [_is_open(hours, instant) for instant in (beat.due_at, beat.last_due_at)]
+        if beat.reason == SkipReason.INACTIVE_HOURS:
+            assert not any(is_inside) or beat.count == 1, f"{beat} lay inside"
+        elif beat.source.is_clock and beat.reason not in _WHENEVER:
+            assert all(is_inside), f"{beat} lay outside, and was not skipped as inactive_hours"
+
+
+def _is_open(hours: ActiveHours, instant: datetime) -> bool:
+    local = instant.astimezone(hours.zone)
+    minute, opens, closes = (each.hour * 60 + each.minute for each in (local, hours.opens, hours.closes))
+    return (minute - opens) % 1_440 < ((closes - opens) % 1_440 or 1_440)
+
+
+def check_interval(reader: Reader, schedule: str, every: timedelta) -> None:
     """Each beat but the first is due its interval (or its backoff) after an earlier one was over, never before."""
     beats = all_beats(reader, schedule)
     for earlier, later in pairwise(beats):
@@ -76,7 +105,7 @@ def check_interval(reader: SqliteReader, schedule: str, every: timedelta) -> Non
         assert later.due_at - earlier.settled_at >= min(every, later.due_at - earlier.settled_at)
 
 
-def check_runs(reader: SqliteReader) -> None:
+def check_runs(reader: Reader) -> None:
     """At most one run per attempt at a beat, and no run without its beat."""
     attempts = Counter((run.beat_id, run.attempt) for run in all_runs(reader))
     doubled = [pair for pair, count in attempts.items() if count > 1]

@@ -32,6 +32,12 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("one-shot before the baseline", state(every("5m"), hints=(wish(at=at("03:02")),)), at("03:02"), "ai-oneshot"),
         ("one-shot after the baseline", state(every("5m"), hints=(wish(at=at("03:07")),)), at("03:05"), "baseline-interval"),
         ("tie: baseline before one-shot", state(every("5m"), hints=(wish(at=at("03:05")),)), at("03:05"), "baseline-interval"),
+        ("one-shot at this very moment", state(every("5m"), hints=(wish(at=NOW),)), NOW, "ai-oneshot"),
+        ("an instant before the baseline is earlier", state(every("5m"), hints=(wish(at=at("03:04:59.999999")),)), at("03:04:59.999999"), "ai-oneshot"),
+        ("interval hint as long as the baseline", state(every("5m"), hints=(wish(every="5m"),)), at("03:05"), "ai-interval"),
+        ("one-shot before a cron instant", state(cron("0 9 * * *"), hints=(wish(at=at("08:59")),)), at("08:59"), "ai-oneshot"),
+        ("tie: cron before one-shot", state(cron("0 9 * * *"), hints=(wish(at=at("09:00")),)), at("09:00"), "baseline-cron"),
+        ("of two one-shots the earlier", state(every("1h"), hints=(wish(at=at("03:20")), wish(at=at("03:10")))), at("03:10"), "ai-oneshot"),
         ("past one-shot runs now", state(every("5m"), hints=(wish(at=at("02:00")),)), NOW, "ai-oneshot"),
         ("both: the interval hint is earlier", state(every("1h"), hints=(wish(every="2m"), wish(at=at("03:03")))), at("03:02"), "ai-interval"),
         ("both: the one-shot is earlier", state(every("1h"), hints=(wish(every="5m"), wish(at=at("03:03")))), at("03:03"), "ai-oneshot"),
@@ -41,6 +47,11 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("expired hint", state(every("5m"), hints=(wish(every="30s", lasts="10m", since=at("02:41")),)), at("03:05"), "baseline-interval"),
         ("expires this very moment", state(every("5m"), hints=(wish(every="30s", lasts="10m", since=at("02:50")),)), at("03:05"), "baseline-interval"),
         ("expires in a second", state(every("5m"), hints=(wish(every="30s", lasts="1s"),)), at("03:00:30"), "ai-interval"),
+        ("expires a microsecond from now", state(every("5m"), hints=(wish(every="30s", lasts="10m", since=at("02:50:00.000001")),)), at("03:00:30"), "ai-interval"),
+        ("both hints, and both are over", state(every("5m"), hints=(wish(every="30s", lasts="1m", since=at("02:00")), wish(at=at("03:01"), lasts="1m", since=at("02:00")))), at("03:05"), "baseline-interval"),
+        ("both hints, and the pace is over", state(every("5m"), hints=(wish(every="30s", lasts="1m", since=at("02:00")), wish(at=at("03:01")))), at("03:01"), "ai-oneshot"),
+        ("both hints, and the one-shot is over", state(every("5m"), hints=(wish(every="30s"), wish(at=at("03:00:10"), lasts="1m", since=at("02:00")))), at("03:00:30"), "ai-interval"),
+        ("a hint that was over when the run ended", state(every("5m"), anchor=at("02:59"), hints=(wish(every="30s", lasts="5m", since=at("02:55")),)), at("03:04"), "baseline-interval"),
         # rank
         ("a person outranks a rule", state(every("1h"), hints=(wish(every="1m"), wish("human:you", every="2m"))), at("03:02"), "ai-interval"),
         ("an agent outranks the planner", state(every("1h"), hints=(wish("planner", every="1m"), wish("agent:x", every="2m"))), at("03:02"), "ai-interval"),
@@ -54,11 +65,20 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("max moves a hint", state(every("5m"), hints=(wish(every="30m"),), limits=limits(None, "15m")), at("03:15"), "clamped-max"),
         ("exactly max is not clamped", state(every("15m"), limits=limits(None, "15m")), at("03:15"), "baseline-interval"),
         ("max moves cron", state(cron("0 9 * * *"), limits=limits(None, "1h")), at("04:00"), "clamped-max"),
+        ("a microsecond under min is clamped", state(every("15s"), hints=(wish(at=at("03:00:14.999999")),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
+        ("min holds back a one-shot", state(every("5m"), hints=(wish(at=at("03:00:10")),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
+        ("max does not hurry a one-shot that is early enough", state(every("5m"), hints=(wish(at=at("03:01")),), limits=limits(None, "15m")), at("03:01"), "ai-oneshot"),
+        ("min moves cron off its calendar", state(cron("* * * * *"), limits=limits("90s")), at("03:01:30"), "clamped-min"),
+        ("max beats the backoff", state(every("5m"), failures=5, limits=limits(None, "15m")), at("03:15"), "clamped-max"),
+        ("min beats a faster pace than any backoff", state(every("1s"), failures=1, limits=limits("15s")), at("03:00:15"), "clamped-min"),
         ("equal limits set the pace", state(every("1h"), limits=limits("5m", "5m")), at("03:05"), "clamped-max"),
         # pause
         ("pause beats everything", state(every("5m"), hints=(wish(every="1s"),), limits=limits(None, "1m"), pause=Pause(until=at("18:00"))), at("18:00"), "paused"),
         ("pause that ends now is over", state(every("5m"), pause=Pause(until=NOW)), at("03:05"), "baseline-interval"),
         ("pause that ends in a second holds", state(every("5m"), pause=Pause(until=NOW + SECOND)), NOW + SECOND, "paused"),
+        ("pause that ends in a microsecond holds", state(every("5m"), pause=Pause(until=at("03:00:00.000001"))), at("03:00:00.000001"), "paused"),
+        ("pause that ended a microsecond ago is over", state(every("5m"), pause=Pause(until=at("02:59:59.999999"))), at("03:05"), "baseline-interval"),
+        ("pause ends before the run: the run is decided then", state(every("5m"), pause=Pause(until=at("03:01"))), at("03:01"), "paused"),
         ("pause without end", state(every("5m"), pause=Pause()), None, "paused"),
         # never ran
         ("a new interval is due at once", state(every("5m"), is_new=True), NOW, "first-run"),
@@ -83,6 +103,9 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("an instant at starts_at itself counts", state(cron("0 * * * *"), bounds=Bounds(starts_at=at("12:00"))), at("12:00"), "baseline-cron"),
         ("exactly at ends_at still runs", state(every("5m"), bounds=Bounds(ends_at=at("03:05"))), at("03:05"), "baseline-interval"),
         ("past ends_at is the end", state(every("5m"), bounds=Bounds(ends_at=at("03:04"))), None, "baseline-interval"),
+        ("a microsecond past ends_at is the end", state(every("5m"), bounds=Bounds(ends_at=at("03:04:59.999999"))), None, "baseline-interval"),
+        ("a microsecond before starts_at is held", state(every("5m"), bounds=Bounds(starts_at=at("03:05:00.000001"))), at("03:05:00.000001"), "baseline-interval"),
+        ("a hint cannot run it past its end", state(every("1h"), hints=(wish(every="10m"),), bounds=Bounds(ends_at=at("03:05"))), None, "ai-interval"),
         ("max_runs reached is the end", state(every("5m"), runs=3, bounds=Bounds(max_runs=3)), None, "baseline-interval"),
         ("one run left", state(every("5m"), runs=2, bounds=Bounds(max_runs=3)), at("03:05"), "baseline-interval"),
         # active hours
@@ -104,7 +127,10 @@ def test_the_table(what: str, given: ScheduleState, next_run_at: datetime | None
     assert answer(decide(NOW, given)) == (next_run_at, source), what
 
 
-@pytest.mark.parametrize(("failures", "times"), [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (5, 32), (6, 32), (9, 32)])
+@pytest.mark.parametrize(
+    ("failures", "times"),
+    [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (5, 32), (6, 32), (7, 32), (8, 32), (9, 32)],
+)
 def test_an_interval_backs_off_up_to_thirty_two_times(failures: int, times: int) -> None:
     decision = decide(NOW, state(every("5m"), failures=failures))
 
@@ -260,3 +286,23 @@ def test_a_delay_that_waits_for_its_hours_keeps_its_due_instant() -> None:
     decision = decide(NOW, state(Delay(at("05:00")), is_new=True, active_hours=hours("07:00-22:00")))
 
     assert (decision.due_at, decision.next_run_at) == (at("05:00"), at("07:00"))
+
+
+def test_jitter_stays_before_the_end_of_its_schedule() -> None:
+    last = state(cron("0 9 * * *"), jitter=Jitter(span=timedelta(hours=1)), bounds=Bounds(ends_at=at("09:00:01")))
+
+    decision = decide(NOW, last)
+
+    assert decision.due_at == at("09:00")
+    assert decision.next_run_at is not None
+    assert decision.next_run_at <= at("09:00:01")
+
+
+def test_a_calendar_that_is_closed_until_its_end_is_looked_at_once_more_there() -> None:
+    closed = state(cron("0 * * * *"), active_hours=hours("07:00-22:00"), bounds=Bounds(ends_at=at("06:00")))
+
+    decision = decide(NOW, closed)
+
+    assert answer(decision) == (None, "baseline-cron")
+    assert decision.wake_at == at("06:00")
+    assert decide(at("06:00"), closed).wake_at is None

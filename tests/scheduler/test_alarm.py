@@ -24,14 +24,35 @@ async def test_it_rings_once_and_not_before_its_time() -> None:
     assert rings[0] >= start + 0.005
 
 
-async def test_it_rings_without_a_timer_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alarms, "_start", lambda _: None)
+class NoMoreFiles:
+    """A kernel that has no file left for a timer."""
+
+    def timerfd_create(self, clock: int, flags: int) -> int:
+        return -1
+
+
+@pytest.mark.parametrize("libc", [object(), NoMoreFiles()], ids=["no timerfd", "no more files"])
+async def test_where_the_kernel_has_no_timer_for_us_it_rings_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, libc: object
+) -> None:
+    monkeypatch.setattr(alarms, "_LIBC", libc)
     rung = asyncio.Event()
 
     with alarm(0.001, rung.set):
         await rung.wait()
 
     assert rung.is_set()
+
+
+async def test_who_waits_for_a_moment_that_has_passed_does_not_wait() -> None:
+    timer, never = SystemTimer(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    steps: list[str] = []
+    loop.call_soon(steps.append, "the loop went on")
+
+    await timer.sleep_until(timer.now() - timedelta(seconds=1), never)
+
+    assert steps == []
 
 
 async def test_a_sleeper_is_woken_before_its_moment() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
+from herdbeat.scheduler.fire import fire
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
 
@@ -176,3 +178,52 @@ async def test_what_waits_of_a_schedule_that_was_removed_never_starts(tmp_path: 
 
         assert waiting.runs == []
         assert herd.fates("worker/report") == [("skipped", "expired", 1)]
+
+
+async def test_a_machine_may_not_run_what_is_paused_or_disabled_and_a_person_may(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("queue", every="1h")
+        number = herd.standing("queue").id
+
+        def fired(origin: str, event_id: str) -> SkipReason | None:
+            made = herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin=origin, event_id=event_id))
+            return made.skip_reason
+
+        herd.pause("queue")
+        while_paused = fired("agent:triage", "1"), fired("human:you", "2")
+        herd.disable("queue")
+        while_disabled = fired("rule:surge", "3"), fired("human:you", "4")
+
+        assert while_paused == (SkipReason.PAUSED, None)
+        assert while_disabled == (SkipReason.DISABLED, None)
+
+
+async def test_a_hint_that_ends_before_the_next_run_is_decided_again_at_its_end(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("queue", every="1h", runner=runner)
+        await herd.tick()
+        herd.hint("queue", Hint(origin="human:you", every=6 * HOUR, expires_at=TEN + 90 * MINUTE))
+        assert herd.next_run("queue") == TEN + 6 * HOUR
+        assert herd.standing("queue").wake_at == TEN + 90 * MINUTE
+
+        await herd.advance(100 * MINUTE)
+
+        # An hour was over when the slow hint ended: once, then, and from there on as before.
+        assert [run.due_at for run in runner.runs] == [TEN, TEN + 90 * MINUTE]
+        assert herd.why("queue") is Source.BASELINE_INTERVAL
+
+
+async def test_enabling_what_is_on_and_due_does_not_lose_the_instant(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        runner = ScriptedRunner()
+        herd.schedule("report", cron="0 * * * *", runner=runner)
+        await herd.tick()
+        herd.clock.advance(MINUTE)
+
+        herd.enable("report")
+        herd.resume("report")
+        await herd.tick()
+
+        assert len(runner.runs) == 1
+        consult_the_oracle(herd, "report", herd.now)

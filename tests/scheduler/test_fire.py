@@ -8,7 +8,7 @@ import pytest
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
-from herdbeat.domain.policies import Overlap
+from herdbeat.domain.policies import Overlap, Retry
 from herdbeat.scheduler.fire import Fired, fire
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
 
@@ -171,3 +171,28 @@ async def test_a_success_by_hand_does_not_plan_an_interval_that_is_running(tmp_p
         assert herd.standing("api").failures == 0
         assert herd.next_run("api") is None
         held.let_go()
+
+
+async def test_what_was_asked_for_while_nothing_ran_is_not_too_late(tmp_path: Path) -> None:
+    """Once `max_late` was applied to it: asked for at night, it was missed in the morning, and nobody ran it."""
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("triage", cron="0 9 * * *", max_late=MINUTE)
+        by_hand(herd, "triage")
+    async with open_herd(tmp_path, TEN + 60 * MINUTE) as herd:
+        herd.schedule("triage", cron="0 9 * * *", max_late=MINUTE)
+
+        await herd.tick()
+
+        assert herd.fates("triage") == [("ran", "", 1)]
+
+
+async def test_a_retry_past_max_late_does_not_make_a_beat_that_ran_a_missed_one(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        twice = Retry(attempts=2, wait=5 * MINUTE)
+        herd.schedule("triage", every="1h", max_late=MINUTE, retry=twice, runner=ScriptedRunner(fails=1))
+        await herd.tick()
+
+        await herd.advance(5 * MINUTE)
+
+        assert herd.fates("triage") == [("ran", "", 1)]
+        assert len(herd.beats("triage")[0].runs) == 2

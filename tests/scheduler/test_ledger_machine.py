@@ -3,19 +3,21 @@
 import shutil
 import tempfile
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+from itertools import islice
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_reasons, check_runs
+from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_hours, check_reasons, check_runs
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.fleet import Fleet, Server
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import Catchup, OnInterrupt, Overlap, Policies, Retry
+from herdbeat.domain.policies import ActiveHours, Budget, Catchup, OnInterrupt, Overlap, Policies, Retry
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CallableSpec, Target
@@ -23,10 +25,14 @@ from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
 from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.backfill import Window, backfill, instants_in
+from herdbeat.scheduler.call_off import call_off
 from herdbeat.scheduler.finish import finish
 from herdbeat.scheduler.life import Identity, join
+from herdbeat.scheduler.retry import retry
 from herdbeat.scheduler.room import Pacer
 from herdbeat.scheduler.scan import examine
+from herdbeat.scheduler.skip import skip
 from herdbeat.scheduler.turn import Node, claim
 from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.base import FinishedRun, Transaction
@@ -40,8 +46,18 @@ START = datetime(2026, 3, 2, 3, 0, 10, tzinfo=UTC)
 IDENTITY = Identity(host="here", pid=1, version="test")
 CRONS = {"report/hourly": "0 * * * *", "report/often": "*/10 * * * *", "other/cron": "*/7 * * * *"}
 
+HOURS = ActiveHours(opens=time(2, 30), closes=time(20), zone=UTC_ZONE)
+CHOSEN: dict[str, dict[str, Any]] = {
+    "report/often": {"active_hours": HOURS},
+    "other/cron": {"budget": Budget(runs_per_day=6, tokens_per_day=500)},
+    "pace/five": {"active_hours": HOURS, "pause_after_failures": 3},
+}
+
 waits = st.sampled_from([1, 20, 59, 60, 61, 300, 601, 3_599, 3_600, 7_201, 90_000]).map(lambda s: timedelta(seconds=s))
-endings = st.sampled_from([RunStatus.SUCCEEDED, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.TIMED_OUT])
+endings = st.sampled_from(
+    [RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED, RunStatus.SKIPPED]
+)
+labels = st.sampled_from([*CRONS, "pace/five"])
 
 
 class Ledger(RuleBasedStateMachine):
@@ -80,7 +96,8 @@ class Ledger(RuleBasedStateMachine):
 
     def schedule(self, label: str, trigger: Trigger) -> Schedule:
         target, _, name = label.partition("/")
-        return Schedule(target=target, name=name, trigger=trigger, policies=self.policies)
+        policies = replace(self.policies, **CHOSEN.get(label, {}))
+        return Schedule(target=target, name=name, trigger=trigger, policies=policies)
 
     @rule(by=waits)
     def time_passes(self, by: timedelta) -> None:
@@ -96,7 +113,13 @@ class Ledger(RuleBasedStateMachine):
     @rule(place=st.integers(0, 50), status=endings)
     def run_ends(self, place: int, status: RunStatus) -> None:
         ended = self.held.pop(place % len(self.held))
-        done = FinishedRun(ended.run_id, self.now, Outcome(status=status, error="told to" if status.is_failure else ""))
+        outcome = Outcome(
+            status=status,
+            error="told to" if status.is_failure else "",
+            skip="precheck" if status is RunStatus.SKIPPED else "",
+            usage={"tokens": 90},
+        )
+        done = FinishedRun(ended.run_id, self.now, outcome)
         finished = self.store.write_now(lambda tx: finish(tx, self.now, [done]))
         assert not finished.lost
 
@@ -164,6 +187,33 @@ class Ledger(RuleBasedStateMachine):
     def clear_hints(self) -> None:
         self.store.write_now(lambda tx: control.clear_hints(tx, self.now, self.number(tx, "pace/five"), "human:you"))
 
+    @rule(label=labels, count=st.integers(0, 3))
+    def skip(self, label: str, count: int) -> None:
+        self.store.write_now(lambda tx: skip(tx, self.number(tx, label), count, by="human:you"))
+
+    @rule(label=labels)
+    def call_off(self, label: str) -> None:
+        self.store.write_now(lambda tx: call_off(tx, self.now, [self.number(tx, label)]))
+
+    @precondition(lambda self: self.started)
+    @rule(place=st.integers(1, 50), force=st.booleans())
+    def run_again(self, place: int, force: bool) -> None:
+        run_id = 1 + place % len(self.started)
+        self.store.write_now(lambda tx: retry(tx, self.now, run_id, by="human:you", force=force))
+
+    @rule(label=st.sampled_from(list(CRONS)), back=waits)
+    def backfill(self, label: str, back: timedelta) -> None:
+        def fill(tx: Transaction) -> None:
+            standing = tx.schedules([number := self.number(tx, label)])[number]
+            instants = islice(instants_in(standing.plan, Window(start=self.now - back, end=self.now)), 5)
+            backfill(tx, self.now, number, tuple(instants), origin="human:you", rate=10)
+
+        self.store.write_now(fill)
+
+    @rule(label=labels)
+    def reset(self, label: str) -> None:
+        self.store.write_now(lambda tx: control.reset(tx, self.now, self.number(tx, label)))
+
     def number(self, tx: Transaction, label: str) -> int:
         target, _, name = label.partition("/")
         target_id, _ = tx.targets()[target]
@@ -173,6 +223,11 @@ class Ledger(RuleBasedStateMachine):
         """What is held is accounted for when it is let go: until then, up to its mark."""
         standing = self.store.write_now(lambda tx: tx.schedules([number := self.number(tx, label)])[number])
         is_held = not standing.enabled or (standing.pause is not None and standing.pause.holds(self.now))
+        if not is_held and standing.plan.policies.active_hours is not None:
+            # What is passed over is accounted for when it is over: until then, none of it may lie inside.
+            open_since = CronPromise(label, CRONS[label], standing.settled_until, self.now).instants()
+            assert not any(HOURS.contains(instant) for instant in open_since)
+            return standing.settled_until
         return standing.settled_until if is_held else self.now
 
     @invariant()
@@ -183,6 +238,7 @@ class Ledger(RuleBasedStateMachine):
             for label, expression in CRONS.items():
                 check_cron(reader, CronPromise(label, expression, self.since[label], self.settled(label)))
                 check_reasons(reader, label)
+            check_hours(reader, "report/often", HOURS)
             check_runs(reader)
             self._nothing_is_stuck(reader)
         finally:

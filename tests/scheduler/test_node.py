@@ -1,38 +1,57 @@
 """A node from its start to its stop: softly first, then firmly, and nothing is left open in the ledger."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.errors import SchedulerShutdownError
+from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, RunFinished
+from herdbeat.scheduler.fire import fire
 from herdbeat.scheduler.life import Identity
 from herdbeat.scheduler.loop import Settings
 from herdbeat.scheduler.node import NodeParts, ServingNode
-from herdbeat.store.base import FinishedRun
+from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY, open_herd
 
 PATIENT = timedelta(days=1)
+T = TypeVar("T")
+
+
+class Fickle:
+    """A store that can be told to be away, and says when somebody has found it so."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.is_away = False
+        self.was_asked = asyncio.Event()
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        if self.is_away:
+            self.was_asked.set()
+            raise StoreUnavailable("the database is locked")
+        return await self._store.write(work)
 
 
 class Serving:
     """A node at work on one schedule whose run goes on until it is let go."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self.store = store
+        self.store = Fickle(store)
         self.begun = asyncio.Event()
         self.let_go = asyncio.Event()
         self.events: list[Event] = []
-        parts = NodeParts(store, FakeClock(MONDAY), self._perform, self.events.append)
+        self.clock = FakeClock(MONDAY)
+        parts = NodeParts(self.store, self.clock, self._perform, self.events.append)
         self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
 
     async def _perform(self, claim: Claim) -> FinishedRun:
@@ -60,6 +79,16 @@ def statuses(folder: Path) -> list[RunStatus]:
         return [run.status for run in reader.runs(Filter())]
     finally:
         reader.close()
+
+
+def seen_at(folder: Path) -> datetime:
+    reader = SqliteReader(folder / "herdbeat.db")
+    try:
+        node = reader.last_node()
+    finally:
+        reader.close()
+    assert node is not None
+    return node.seen_at
 
 
 async def test_a_soft_stop_lets_runs_finish(tmp_path: Path) -> None:
@@ -122,3 +151,93 @@ async def test_who_stops_waiting_for_a_write_leaves_the_writer_alive(tmp_path: P
 
         assert isinstance(first[0], asyncio.CancelledError)
         assert second == MONDAY
+
+
+async def test_a_stop_while_the_store_is_away_ends_with_its_timeout_and_says_what_is_not_written(
+    tmp_path: Path,
+) -> None:
+    """Once it waited for the store without limit: only a kill ended it."""
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.store.is_away = True
+        at_work.let_go.set()
+        await at_work.store.was_asked.wait()
+
+        at_work.node.stop(timedelta(0))
+        with pytest.raises(SchedulerShutdownError) as raised:
+            await task
+
+        assert raised.value.message == (
+            "The stop timed out after 0s: 1 result could not be written; "
+            "that run will be shown as interrupted at the next start."
+        )
+        assert (raised.value.running_job_count, raised.value.unwritten_result_count) == (0, 1)
+        assert statuses(tmp_path) == [RunStatus.RUNNING]
+
+
+async def test_runs_cut_off_while_the_store_is_away_are_counted_as_both(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.store.is_away = True
+
+        at_work.node.cut_off()
+        with pytest.raises(SchedulerShutdownError, match="at once: 1 run cut off; 1 result could not be written"):
+            await task
+
+
+async def test_a_store_that_comes_back_before_the_timeout_gets_every_result(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.store.is_away = True
+        at_work.let_go.set()
+        await at_work.store.was_asked.wait()
+
+        at_work.node.stop(PATIENT)
+        at_work.store.is_away = False
+        at_work.clock.advance(timedelta(seconds=1))
+        await task
+
+        assert statuses(tmp_path) == [RunStatus.SUCCEEDED]
+
+
+async def test_a_sign_of_life_that_cannot_be_written_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.store.is_away = True
+        with caplog.at_level("WARNING", logger="herdbeat.scheduler.node"):
+            while not caplog.records:
+                at_work.clock.advance(timedelta(seconds=10))
+                await asyncio.sleep(0)
+
+        at_work.store.is_away = False
+        at_work.clock.advance(timedelta(seconds=10))
+        at_work.node.stop(PATIENT)
+        at_work.let_go.set()
+        await task
+
+        assert "no sign of life written" in caplog.text
+        assert seen_at(tmp_path) == at_work.clock.now()
+
+
+async def test_a_node_that_is_woken_looks_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as at_work:
+        at_work.let_go.set()
+        at_work.node.wake()  # nobody is there yet, and nothing happens
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.begun.clear()
+        number = next(iter(await at_work.store.write(lambda tx: tx.schedules([1]))))
+        await at_work.store.write(lambda tx: fire(tx, at_work.clock.now(), number, origin="human:you", event_id="1"))
+
+        at_work.node.wake()
+        await at_work.begun.wait()
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2

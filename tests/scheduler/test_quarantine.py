@@ -1,9 +1,13 @@
 """A schedule that cannot be decided rests, with its reason. Its neighbours do not notice."""
 
+import asyncio
 import logging
 import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
@@ -13,16 +17,28 @@ from herdbeat.domain.decision import Decision
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import RunStatus
+from herdbeat.errors import StoreUnavailable
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.judge import Verdict, changed
-from herdbeat.store.base import ChangedSchedule
+from herdbeat.scheduler.loop import Loop, Settings
+from herdbeat.scheduler.quarantine import put_away, set_aside
+from herdbeat.scheduler.verdict import Verdict, changed
+from herdbeat.store.base import ChangedSchedule, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.triggers.manual import Manual
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+T = TypeVar("T")
+
+
+class Uncountable(Manual):
+    """A trigger that raises whatever it is asked."""
+
+    def dedup_id(self, due_at: datetime, schedule: str) -> str:
+        raise ValueError("no such zone")
 
 
 def record(herd: Herd, label: str) -> ScheduleRecord:
@@ -219,3 +235,69 @@ async def test_a_bad_byte_in_one_row_does_not_hide_the_rows_beside_it(tmp_path: 
         await herd.advance(HOUR)
 
         assert herd.fates("sound") == herd.fates("odd") == [("ran", "", 1)] * 6
+
+
+async def test_a_beat_that_cannot_be_written_is_set_aside_before_any_schedule(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="0 10 * * *")
+        number = herd.standing("report").id
+        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="one"))
+
+        told = herd.store.write_now(lambda tx: set_aside(tx, herd.now, ValueError("no such column")))
+
+        assert told == []
+        assert herd.fates("report") == [("skipped", SkipReason.CONFIG_ERROR, 1)]
+        assert record(herd, "report").quarantine is None
+
+
+async def test_where_nothing_is_due_nothing_is_set_aside(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="0 11 * * *")
+        herd.standing("report")
+
+        assert herd.store.write_now(lambda tx: set_aside(tx, herd.now, ValueError("no such column"))) == []
+
+
+async def test_a_trigger_that_cannot_count_any_more_loses_the_instant_it_was_due(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="30 10 * * *")
+        standing = herd.standing("report")
+        broken = standing._replace(plan=replace(standing.plan, trigger=Uncountable()))
+
+        verdict = put_away(TEN + HOUR, broken, ValueError("no such zone"))
+
+        (beat,) = verdict.beats
+        assert (beat.due_at, beat.number, beat.dedup_id) == (
+            TEN + 30 * MINUTE,
+            1,
+            "config_error:2026-03-02T10:30:00Z",
+        )
+
+
+async def test_what_was_not_due_yet_is_put_away_without_a_beat(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="30 10 * * *")
+
+        verdict = put_away(TEN, herd.standing("report"), ValueError("no such zone"))
+
+        assert (verdict.beats, verdict.quarantine) == ([], "ValueError: no such zone")
+
+
+class Stumbling:
+    """A store that cannot write what it is given, and then is away."""
+
+    def __init__(self) -> None:
+        self._errors: list[Exception] = [ValueError("no such column"), StoreUnavailable("the database is locked")]
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        raise self._errors.pop(0)
+
+
+async def test_a_store_that_goes_away_while_something_is_set_aside_does_not_end_the_loop(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
+        loop = Loop(Stumbling(), herd.clock, herd._perform, Settings(node_id=1))
+        loop._most = 1  # the turns before have narrowed it down to one
+
+        claimed = await loop.turn(tasks)
+
+        assert (claimed.claims, claimed.wake_at) == ([], None)  # it looks again at its next poll

@@ -12,6 +12,20 @@ class Plan:
     trigger: Trigger
     policies: Policies
     timing: Timing = field(init=False, repr=False, compare=False)
+    is_gated: bool = field(init=False, repr=False, compare=False)
+    """Whether a policy may turn its beats away. Asked at every start, so that those without one pay nothing."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timing", Timing.of(self.trigger, self.policies))
+        object.__setattr__(self, "is_gated", _is_gated(self.policies))
+
+
+def _is_gated(policies: Policies) -> bool:
+    bounds = policies.bounds
+    return (
+        bounds.ends_at is not None
+        or bounds.max_runs is not None
+        or policies.active_hours is not None
+        or policies.budget is not None
+        or policies.runs_on is not None
+    )

@@ -102,6 +102,21 @@ class ActiveHours:
         opening = self._opening_on(day)
         return opening if opening >= moment else self._opening_on(day + timedelta(days=1))
 
+    def next_closing(self, moment: datetime) -> datetime:
+        """The first closing after a moment that lies inside."""
+        day = moment.astimezone(self.zone).date()
+        closing = self._closing_on(day)
+        return closing if closing > moment else self._closing_on(day + timedelta(days=1))
+
+    def _closing_on(self, day: date) -> datetime:
+        closing = datetime.combine(day, self.closes, self.zone).astimezone(UTC)
+        if closing.astimezone(self.zone).time() == self.closes:
+            return closing
+        # In a DST gap, as with the opening: the clocks jump over it, so the first minute that exists is outside.
+        while not self.contains(closing - _MINUTE):
+            closing -= _MINUTE
+        return closing
+
     def _opening_on(self, day: date) -> datetime:
         opening = datetime.combine(day, self.opens, self.zone).astimezone(UTC)
         if opening.astimezone(self.zone).time() == self.opens:

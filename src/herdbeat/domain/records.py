@@ -1,7 +1,9 @@
 """What the ledger tells about the past and the present: the values that questions are answered with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
@@ -49,6 +51,7 @@ class RunRecord:
     origin: str
     due_at: datetime
     dedup_id: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +86,72 @@ class ScheduleRecord:
     last_error: str | None
     target_room: int
     target_running: int
+    skips: int = 0
+    skips_by: str = ""
+    skips_reason: str = ""
+    runs: int = 0
 
     @property
     def label(self) -> str:
         return label_of(self.target, self.name)
+
+    @property
+    def late_after(self) -> timedelta:
+        return self.plan.policies.late_after
+
+    @property
+    def waits_for_event(self) -> bool:
+        return self.plan.trigger.kind.waits_for_event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintRecord:
+    """A hint, also one that is over: `ended_by` says who or what has ended it."""
+
+    id: int
+    schedule: str
+    origin: str
+    every: timedelta | None
+    at: datetime | None
+    reason: str
+    expires_at: datetime
+    created_at: datetime
+    ended_at: datetime | None
+    ended_by: str
+
+
+class StripMark(NamedTuple):
+    """What became of a beat, in as little as a glyph needs. `number` counts the instants that it stands for."""
+
+    beat: int
+    outcome: BeatOutcome
+    status: RunStatus | None
+    number: int
+
+
+class RunDetails(NamedTuple):
+    """What only those want who look at one run: what it answered and used, and where it ran."""
+
+    response: Any
+    usage: Mapping[str, float]
+    session: str
+    note: str
+    host: str
+    pid: int | None
+    version: str
+
+
+class Span(NamedTuple):
+    """A beat, or one run of it, as something that took time. `number` counts the instants that it stands for."""
+
+    schedule: int
+    outcome: BeatOutcome
+    due_at: datetime
+    last_due_at: datetime
+    number: int
+    status: RunStatus | None
+    started_at: datetime | None
+    finished_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +163,4 @@ class NodeRecord:
     started_at: datetime
     seen_at: datetime
     stopped_at: datetime | None
+    labels: tuple[str, ...] = ()

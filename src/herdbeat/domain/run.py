@@ -22,7 +22,10 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended, as its runner tells it."""
+    """How a run ended, as its runner tells it.
+
+    `skip` is why one that was skipped did not start. `note` is what we have to say about it, such as a broken check.
+    """
 
     status: RunStatus
     code: int | None = None
@@ -32,3 +35,5 @@ class Outcome:
     summary: str = ""
     usage: Mapping[str, float] = field(default_factory=dict)
     session: str = ""
+    skip: str = ""
+    note: str = ""

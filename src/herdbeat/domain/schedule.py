@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from herdbeat.domain.labels import DEFAULT_NAME, label_of
+from herdbeat.domain.origin import Origin
 from herdbeat.domain.policies import Policies
 from herdbeat.domain.target import ToolPolicy
 from herdbeat.domain.trigger import Trigger
-from herdbeat.errors import Place
 
-DEFAULT_NAME = "default"
-"""The name of the schedule that is written right beside its target."""
+__all__ = ["DEFAULT_NAME", "Schedule", "label_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Schedule:
     tool_policy: ToolPolicy | None = None
     secret_env: str | None = None
     secret: str | None = field(default=None, repr=False)
-    origin: Place | None = None
+    origin: Origin | None = None
 
     @property
     def id(self) -> str:
@@ -36,7 +36,3 @@ class Schedule:
     def label(self) -> str:
         """What people call it: the target alone is enough for a schedule written beside its name."""
         return label_of(self.target, self.name)
-
-
-def label_of(target: str, name: str) -> str:
-    return target if name == DEFAULT_NAME else f"{target}/{name}"

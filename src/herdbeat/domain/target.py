@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
 
-from herdbeat.errors import Place
+from herdbeat.domain.origin import Origin
 
 
 class TargetKind(StrEnum):
@@ -112,7 +112,7 @@ class Target:
     description: str = ""
     max_concurrent: int = 1
     hooks: Mapping[str, object] = field(default_factory=dict)
-    origin: Place | None = None
+    origin: Origin | None = None
 
     @property
     def kind(self) -> TargetKind:

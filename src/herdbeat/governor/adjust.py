@@ -31,6 +31,9 @@ def spread(now: datetime, state: ScheduleState, draft: Draft, trace: list[Step])
     if gap is not None:
         span = min(span, gap - _TICK)
     offset = span * _fraction(state.schedule, draft.due)
+    ends_at = state.timing.bounds.ends_at
+    if ends_at is not None and draft.at <= ends_at:
+        offset = min(offset, ends_at - draft.at)  # its last instant is not lost because it is spread
     if offset <= timedelta(0):
         return draft
     moved = draft._replace(at=draft.at + offset)

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from herdbeat.domain.decision import Decision, Source, Step, StepKind
+from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import adjust, candidates
 from herdbeat.governor.candidates import Hints
 from herdbeat.governor.state import ScheduleState
@@ -25,7 +26,7 @@ def decide(now: datetime, state: ScheduleState) -> Decision:
     if state.pause is not None and state.pause.holds(now):
         return _paused(state, trace)
     if draft is None:
-        return Decision(None, source, tuple(trace), revisit_at=_first_expiry(hints, None))
+        return Decision(None, source, tuple(trace), revisit_at=_last_look(now, state, _first_expiry(hints, None)))
     return Decision(draft.at, draft.source, tuple(trace), draft.due, _first_expiry(hints, draft.at), draft.origin)
 
 
@@ -66,6 +67,15 @@ def _paused(state: ScheduleState, trace: list[Step]) -> Decision:
     reason = f': "{state.pause.reason}"' if state.pause.reason else ""
     trace.append(Step(StepKind.PAUSE, f"paused{by}{reason}", state.pause.until, Source.PAUSED))
     return Decision(state.pause.until, Source.PAUSED, tuple(trace))
+
+
+def _last_look(now: datetime, state: ScheduleState, expiry: datetime | None) -> datetime | None:
+    """Closed until its end, a calendar is looked at once more there: what it was closed for has to be written down."""
+    timing = state.timing
+    ends_at, has_instants = timing.bounds.ends_at, timing.trigger.kind is TriggerKind.CRON
+    if timing.active_hours is None or ends_at is None or ends_at <= now or not has_instants:
+        return expiry
+    return ends_at if expiry is None else min(ends_at, expiry)
 
 
 def _first_expiry(hints: Hints, at: datetime | None) -> datetime | None:

@@ -7,6 +7,9 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import Timing
 
+BY_POLICY = "policy"
+"""Who has paused a schedule that did so itself, by `pause_after_failures`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:

@@ -1,8 +1,9 @@
 """What becomes of instants that have passed: run, caught up, merged or missed. Pure, and exact to the instant.
 
-The order is that of SEMANTICS 9: what is past `max_late` is too late; the newest missed instant, if it is at most
-`grace` late, simply runs; the rest of the missed follow `catchup`. Missed comes only from a recorded gap, never
-from mere lateness: while a node lives, an instant runs however late.
+Outside its active hours an instant is skipped, whoever was there. For the others the order is that of SEMANTICS 9: what
+is past `max_late` is too late; the newest missed instant, if it is at most `grace` late, simply runs; the rest of the
+missed follow `catchup`. Missed comes only from a recorded gap, never from mere lateness: while a node lives, an instant
+runs however late.
 """
 
 from collections.abc import Sequence
@@ -10,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
+from herdbeat.scheduler.hours import part_by_hours
 from herdbeat.scheduler.instants import Instants, newest, passed, up_to
 
 _SMALLEST = timedelta(microseconds=1)
@@ -32,37 +34,39 @@ class Fate:
 
 def account(now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]) -> list[Fate]:
     """The fates of `due_at` and everything the calendar had since, in order of time."""
-    fates: list[Fate] = []
-    left: Instants | None = passed(trigger, due_at, now)
-    if policies.max_late is not None and left is not None:
+    ends_at = policies.bounds.ends_at
+    until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
+    inside, outside = part_by_hours(trigger, passed(trigger, due_at, until), policies.active_hours)
+    fates = [Fate(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
+    if policies.max_late is not None:
         # An instant exactly max_late old still runs: only what is older is too late.
-        old, left = up_to(trigger, left, now - policies.max_late - _SMALLEST)
-        if old is not None:
-            fates.append(Fate(old, BeatOutcome.MISSED, MissedReason.TOO_LATE))
-    if left is not None:
-        fates += _by_gaps(now, left, trigger, policies, gaps)
-    return fates
+        old, inside = _cut(trigger, inside, now - policies.max_late - _SMALLEST)
+        fates += [Fate(each, BeatOutcome.MISSED, MissedReason.TOO_LATE) for each in old]
+    fates += _by_gaps(now, inside, trigger, policies, gaps)
+    return sorted(fates, key=lambda fate: fate.instants.first)
+
+
+def _cut(trigger: Trigger, pieces: list[Instants], moment: datetime) -> tuple[list[Instants], list[Instants]]:
+    """Those at or before the moment, and those after it."""
+    parts = [up_to(trigger, piece, moment) for piece in pieces]
+    return [early for early, _ in parts if early is not None], [late for _, late in parts if late is not None]
 
 
 def _by_gaps(
-    now: datetime, instants: Instants, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+    now: datetime, pieces: list[Instants], trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
 ) -> list[Fate]:
     """Part the instants at the edges of the gaps, then judge: absences first, as what runs may absorb them."""
     absent: list[tuple[Instants, Gap]] = []
     live: list[Instants] = []
-    rest: Instants | None = instants
+    rest = pieces
     for gap in sorted(gaps, key=lambda gap: gap.from_at):
-        if rest is None:
-            break
-        before, rest = up_to(trigger, rest, gap.from_at)
-        live += [before] if before else []
-        if rest is not None:
-            inside, rest = up_to(trigger, rest, gap.until)
-            absent += [(inside, gap)] if inside else []
-    live += [rest] if rest else []
+        before, rest = _cut(trigger, rest, gap.from_at)
+        live += before
+        within, rest = _cut(trigger, rest, gap.until)
+        absent += [(each, gap) for each in within]
+    live += rest
     fates = _missed(now, absent, trigger, policies, absorbed=bool(live))
-    fates += [Fate(each, BeatOutcome.PENDING) for each in live]
-    return sorted(fates, key=lambda fate: fate.instants.first)
+    return fates + [Fate(each, BeatOutcome.PENDING) for each in live]
 
 
 def _missed(

@@ -9,15 +9,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.errors import SchedulerError
-from herdbeat.governor import decide
-from herdbeat.scheduler.judge import state_of, trace_of
+from herdbeat.errors import SchedulerError, shown
+from herdbeat.governor import Pause, decide
+from herdbeat.governor.state import BY_POLICY
+from herdbeat.scheduler.budget import correct
+from herdbeat.scheduler.control import decide_again, pause
+from herdbeat.scheduler.judge import is_reached, state_of
 from herdbeat.scheduler.quarantine import Quarantined, put_to_rest, reason_of
+from herdbeat.scheduler.verdict import trace_of
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, Standing, Transaction
+
+ERROR_LENGTH = 200
 
 
 class Closed(NamedTuple):
@@ -48,7 +54,9 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
     closing = [run for run in ended if run.run_id in ours]
     tx.finish_runs(closing, now)
     standings = tx.schedules({run.schedule_id for run in ours.values()})
+    correct(tx, [run for run in closing if standings[ours[run.run_id].schedule_id].plan.policies.budget is not None])
     is_crowded = len(standings) < len(closing)
+    holds: dict[int, Pause] = {}
     beats: list[ChangedBeat] = []
     changes: dict[int, ChangedSchedule] = {}
     for run in closing:
@@ -62,16 +70,22 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
             finished.quarantined.append(Quarantined(standing.label, reason))
         beats.append(beat)
         changes[standing.id] = change
+        hold = hold_after(standing, change.failures, run.outcome) if change.failures > standing.failures else None
+        if hold is not None:
+            holds[standing.id] = hold
+        next_run_at = None if hold else change.next_run_at
         finished.closed.append(
-            Closed(
-                standing.label, run.run_id, run.outcome.status, run.outcome.error, run.started_at, change.next_run_at
-            )
+            Closed(standing.label, run.run_id, run.outcome.status, _said(run.outcome), run.started_at, next_run_at)
         )
         if is_crowded:
             # Another run of the same schedule ends in this very group: it goes on from what this one left.
             standings[standing.id] = _after(standing, change)
     tx.change_beats(beats, now)
     tx.change_schedules(list(changes.values()))
+    for schedule_id, hold in holds.items():
+        pause(tx, now, schedule_id, hold)
+    for schedule_id in _left_without_time(tx, [ours[run.run_id] for run in closing], changes, standings):
+        decide_again(tx, now, schedule_id)
     _give_room(tx, now, list(ours.values()))
     finished.wake_at = tx.next_wake()
     return finished
@@ -90,12 +104,12 @@ def close(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> 
     if retry_at is not None:
         beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.attempt + 1, settled=False)
         return beat, _changed(now, standing, None, outcome)
-    beat = ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
+    beat = _over(run, outcome)
     settled = _settled(now, standing, run, outcome)
     if not run.source.is_clock and (settled.failures == standing.failures or standing.next_run_at is None):
         # Without a next run it is at a beat of its own, which decides when it ends, or nothing is to be decided.
         return beat, _changed(now, settled, None, outcome)
-    if standing.next_run_at is not None and standing.next_run_at <= now and standing.next_source is not Source.PAUSED:
+    if is_reached(now, standing):
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _changed(now, settled, None, outcome)
     return beat, _changed(now, settled, decide(now, state_of(settled)), outcome)
@@ -105,8 +119,28 @@ def _rest(
     now: datetime, standing: Standing, run: OpenRun, outcome: Outcome, reason: str
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """The run is closed and its beat settled, and nothing is decided: the schedule is in quarantine."""
-    beat = ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
-    return beat, put_to_rest(_changed(now, _settled(now, standing, run, outcome), None, outcome), reason)
+    return _over(run, outcome), put_to_rest(_changed(now, _settled(now, standing, run, outcome), None, outcome), reason)
+
+
+def _over(run: OpenRun, outcome: Outcome) -> ChangedBeat:
+    """A beat with a run has run, however that ended; unless it was declined before it began."""
+    if outcome.status is RunStatus.SKIPPED and run.attempt == 1:
+        return ChangedBeat(run.beat_id, BeatOutcome.SKIPPED, outcome.skip, None, run.attempt, settled=True)
+    return ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
+
+
+def _said(outcome: Outcome) -> str:
+    """Why it ended as it did, for those who listen."""
+    return outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error
+
+
+def hold_after(standing: Standing, failures: int, outcome: Outcome) -> Pause | None:
+    """`pause_after_failures`: a schedule that has failed so often in a row pauses itself, until somebody resumes it."""
+    most = standing.plan.policies.pause_after_failures
+    if most is None or failures < most or standing.pause is not None:
+        return None
+    count = "1 failure" if failures == 1 else f"{failures} failures in a row"
+    return Pause(by=BY_POLICY, reason=f"{count}: {shown(outcome.error, ERROR_LENGTH)}" if outcome.error else count)
 
 
 def _settled(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> Standing:
@@ -118,7 +152,8 @@ def _settled(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) 
         failures += 1
     if not run.source.is_clock:
         return standing._replace(failures=failures)
-    return standing._replace(failures=failures, anchor_at=now, is_new=False, runs=standing.runs + 1)
+    runs = standing.runs + int(outcome.status is not RunStatus.SKIPPED)
+    return standing._replace(failures=failures, anchor_at=now, is_new=False, runs=runs)
 
 
 def _retry_at(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> datetime | None:
@@ -126,8 +161,8 @@ def _retry_at(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome)
     policies = standing.plan.policies
     if outcome.status is RunStatus.INTERRUPTED:
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
-    if not outcome.status.is_failure or run.attempt >= policies.retry.attempts:
-        return None
+    if not outcome.status.is_failure or run.attempt >= policies.retry.attempts or run.source is Source.RETRY:
+        return None  # who has it run again by hand looks at it, and asks again
     at = now + _wait(policies.retry, run.attempt)
     return None if standing.next_run_at is not None and at >= standing.next_run_at else at
 
@@ -138,6 +173,7 @@ def _wait(retry: Retry, attempt: int) -> timedelta:
 
 def _changed(now: datetime, standing: Standing, decision: Decision | None, outcome: Outcome) -> ChangedSchedule:
     """Without a decision the time that stands is kept, and its trace with it."""
+    is_declined = outcome.status is RunStatus.SKIPPED and outcome.skip != SkipReason.NO_WORK
     return ChangedSchedule(
         id=standing.id,
         next_run_at=decision.next_run_at if decision else standing.next_run_at,
@@ -155,8 +191,8 @@ def _changed(now: datetime, standing: Standing, decision: Decision | None, outco
         waiting=standing.waiting,
         tail_id=standing.tail_id,
         tail=standing.tail,
-        last_run_at=now,
-        last_status=outcome.status,
+        last_run_at=None if is_declined else now,
+        last_status=None if is_declined else outcome.status,
         last_error=outcome.error if outcome.status.is_failure else None,
     )
 
@@ -175,6 +211,22 @@ def _after(standing: Standing, change: ChangedSchedule) -> Standing:
         running=change.running,
         quarantine=change.quarantine,
     )
+
+
+def _left_without_time(
+    tx: Transaction, runs: list[OpenRun], changes: dict[int, ChangedSchedule], standings: dict[int, Standing]
+) -> list[int]:
+    """Paces that were changed while they ran by hand: nothing is planned, and no own beat is left to decide."""
+    suspects = {
+        run.schedule_id
+        for run in runs
+        if not run.source.is_clock
+        and changes[run.schedule_id].next_run_at is None
+        and changes[run.schedule_id].running == 0
+        and standings[run.schedule_id].plan.trigger.pace is not None
+        and standings[run.schedule_id].enabled
+    }
+    return [number for number, tally in tx.tallies(suspects).items() if not tally.open] if suspects else []
 
 
 def _give_room(tx: Transaction, now: datetime, runs: list[OpenRun]) -> None:

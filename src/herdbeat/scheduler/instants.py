@@ -59,6 +59,17 @@ def newest(trigger: Trigger, instants: Instants, wanted: int) -> tuple[Instants 
     return rest, listed
 
 
+def oldest(trigger: Trigger, instants: Instants, wanted: int) -> tuple[Instants, Instants | None]:
+    """The first so many (at least one), and the rest."""
+    if instants.count <= wanted or not isinstance(trigger, Calendar):
+        return instants, None
+    first = _drop_newest(trigger, instants, instants.count - wanted)
+    assert first is not None
+    following = trigger.next_time(None, first.last)
+    assert following is not None
+    return first, Instants(following, instants.last, instants.count - first.count)
+
+
 def _drop_newest(trigger: Calendar, instants: Instants, dropped: int) -> Instants | None:
     """What is left without the newest ones: found by halving the time, for counting is cheap and walking is not."""
     left = instants.count - dropped

@@ -3,61 +3,23 @@
 Pure but for the places it takes: everything it needs is handed in, everything it decides is in the verdict.
 """
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
-from herdbeat.domain.decision import Decision, Source
-from herdbeat.domain.gap import Gap
+from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.trigger import Calendar
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.governor.replay import decision_to_json
 from herdbeat.scheduler.account import Fate, account
+from herdbeat.scheduler.gates import Arrival, Held, held_by, over_at
+from herdbeat.scheduler.hours import accounted_until, passed_over
 from herdbeat.scheduler.instants import Instants, newest, passed
 from herdbeat.scheduler.overlap import Meeting, meet
-from herdbeat.scheduler.room import Pacer, Rooms
-from herdbeat.store.base import ChangedSchedule, GrownBeat, NewBeat, Standing
-
-# Built once: json.dumps() with separators makes a new encoder at every call, and there is one per beat.
-_dump = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-_GROWS = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
-
-
-@dataclass(slots=True)
-class Verdict:
-    """All that a turn does with one schedule. `starts` are places in `beats`."""
-
-    standing: Standing
-    beats: list[NewBeat] = field(default_factory=list)
-    grown: list[GrownBeat] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    parked: int = 0
-    cancels: bool = False
-    decision: Decision | None = None
-    anchor_at: datetime | None = None
-    settled_until: datetime | None = None
-    quarantine: str | None = None
-
-    @property
-    def is_paced(self) -> bool:
-        """While it runs it has no next time: the finish decides."""
-        standing = self.standing
-        return standing.plan.trigger.pace is not None or standing.next_source is Source.AI_INTERVAL
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What every verdict of one turn shares."""
-
-    now: datetime
-    rooms: Rooms
-    pacer: Pacer
-    gaps: Sequence[Gap] = ()
+from herdbeat.scheduler.skip import USES_THE_WISH, let_pass
+from herdbeat.scheduler.verdict import GROWS, Bench, Verdict
+from herdbeat.store.base import GrownBeat, NewBeat, Standing
 
 
 def judge(bench: Bench, standing: Standing) -> Verdict:
@@ -65,12 +27,17 @@ def judge(bench: Bench, standing: Standing) -> Verdict:
     if standing.unreadable is not None:
         raise SchedulerError(standing.unreadable)
     verdict = Verdict(standing)
+    if standing.plan.policies.active_hours is not None:
+        write_off_outside(bench, verdict)
     if not is_due(bench.now, standing):
         if standing.next_source is Source.PAUSED:
             write_off_passed(bench, verdict, SkipReason.PAUSED)
         verdict.decision = decide(bench.now, state_of(standing))
         return verdict
-    for fate in _fates(bench, standing):
+    fates = _fates(bench, standing)
+    if standing.skips:
+        fates = let_pass(standing.plan.trigger, fates, standing.skips)
+    for fate in fates:
         if fate.outcome is BeatOutcome.PENDING:
             _arrive(bench, verdict, fate)
         else:
@@ -87,6 +54,13 @@ def is_due(now: datetime, standing: Standing) -> bool:
         and standing.next_run_at <= now
         and standing.next_source is not Source.PAUSED
     )
+
+
+def is_reached(now: datetime, standing: Standing) -> bool:
+    """Due, or on its way between its nominal instant and its jitter: deciding it anew would lose that instant."""
+    if standing.next_due_at is None or standing.next_run_at is None or standing.next_source is Source.PAUSED:
+        return False
+    return standing.next_run_at <= now or (standing.plan.trigger.pace is None and standing.next_due_at <= now)
 
 
 def state_of(standing: Standing) -> ScheduleState:
@@ -108,7 +82,8 @@ def _fates(bench: Bench, standing: Standing) -> list[Fate]:
     assert run_at is not None
     assert due_at is not None
     plan = standing.plan
-    if plan.trigger.pace is not None and bench.now - run_at <= plan.policies.grace:
+    is_just_late = bench.now - run_at <= plan.policies.grace and plan.policies.max_late is None
+    if plan.trigger.pace is not None and is_just_late:
         return [Fate(Instants.one(due_at), BeatOutcome.PENDING)]  # the way of nearly every beat
     # Lateness counts from the jittered time, so the clock that judges is put back by the jitter.
     shift = run_at - due_at
@@ -128,6 +103,18 @@ def write_off_passed(bench: Bench, verdict: Verdict, reason: SkipReason) -> None
     verdict.settled_until = bench.now
 
 
+def write_off_outside(bench: Bench, verdict: Verdict) -> None:
+    """Instants outside the active hours, which the governor has passed over: a whole night is one row."""
+    standing = verdict.standing
+    if standing.next_source is Source.PAUSED:
+        return  # what passed meanwhile belongs to the pause
+    instants = passed_over(standing, bench.now)
+    if instants is not None:
+        source = standing.plan.trigger.kind.source
+        _write_off(bench, verdict, Fate(instants, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS, source))
+    verdict.settled_until = accounted_until(standing, bench.now)
+
+
 def write_off_due(bench: Bench, verdict: Verdict, reason: SkipReason) -> None:
     """What is due and not yet claimed, when somebody says no at that very moment."""
     standing = verdict.standing
@@ -141,6 +128,8 @@ def write_off_due(bench: Bench, verdict: Verdict, reason: SkipReason) -> None:
 def _write_off(bench: Bench, verdict: Verdict, fate: Fate) -> None:
     """Instants that do not run, as one row; they grow the row before if it says the same."""
     standing, instants = verdict.standing, fate.instants
+    if standing.skips and fate.reason in USES_THE_WISH:
+        verdict.let_pass = min(standing.skips, verdict.let_pass + instants.count)
     says_the_same = _tail_of(verdict) == f"{fate.outcome}:{fate.reason}"
     if says_the_same and verdict.beats:
         before = verdict.beats[-1]
@@ -158,7 +147,7 @@ def _tail_of(verdict: Verdict) -> str | None:
     if not verdict.beats:
         return verdict.standing.tail
     last = verdict.beats[-1]
-    return f"{last.outcome}:{last.reason}" if last.outcome in _GROWS else None
+    return f"{last.outcome}:{last.reason}" if last.outcome in GROWS else None
 
 
 def _arrive(bench: Bench, verdict: Verdict, fate: Fate) -> None:
@@ -169,6 +158,7 @@ def _arrive(bench: Bench, verdict: Verdict, fate: Fate) -> None:
     if fate.source is Source.CATCH_UP:
         wake_at = bench.pacer.next_start(bench.now)
         _park(bench, verdict, fate.instants, fate.source, Source.CATCH_UP, wake_at)
+        verdict.catching_up += 1
         return
     first, later = _first_and_later(verdict.standing, fate.instants)
     _meet(bench, verdict, Instants.one(first), fate.source)
@@ -194,15 +184,25 @@ def _meet(bench: Bench, verdict: Verdict, instants: Instants, source: Source | N
     meeting = meet(
         standing.plan.policies.overlap,
         running=standing.running + len(verdict.starts) > 0,
-        waiting=standing.waiting + verdict.parked > 0,
+        # What is caught up in this very look waits for its pace, not for room: the newest, if only just late, runs.
+        waiting=standing.waiting + verdict.parked > verdict.catching_up,
     )
+    if standing.plan.is_gated:
+        held = held_by(_arrival(bench, verdict, instants, source, is_free=meeting is Meeting.START))
+        if held is not None:
+            _hold(bench, verdict, instants, source, held)
+            return
     match meeting:
         case Meeting.SKIP:
             _write_off(bench, verdict, Fate(instants, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING, source))
         case Meeting.MERGE:
-            _write_off(bench, verdict, Fate(instants, BeatOutcome.MERGED, SkipReason.AT_CAPACITY, source))
+            # What the one waits for that absorbs it: its own run, or room at the target.
+            is_at_it = standing.running + len(verdict.starts) > 0
+            reason = SkipReason.ALREADY_RUNNING if is_at_it else SkipReason.AT_CAPACITY
+            _write_off(bench, verdict, Fate(instants, BeatOutcome.MERGED, reason, source))
         case Meeting.START:
             if bench.rooms.take(standing.target_id):
+                bench.rooms.spend(standing.id)
                 verdict.starts.append(len(verdict.beats))
                 verdict.beats.append(_beat(bench, standing, instants, BeatOutcome.RUNNING, "", source))
             else:
@@ -211,6 +211,28 @@ def _meet(bench: Bench, verdict: Verdict, instants: Instants, source: Source | N
         case Meeting.WAIT | Meeting.REPLACE:
             verdict.cancels |= meeting is Meeting.REPLACE
             _park(bench, verdict, instants, source, SkipReason.ALREADY_RUNNING)
+
+
+def _arrival(bench: Bench, verdict: Verdict, instants: Instants, source: Source | None, *, is_free: bool) -> Arrival:
+    standing = verdict.standing
+    due_at = standing.next_due_at or instants.first
+    return Arrival(
+        now=bench.now,
+        due_at=instants.first,
+        run_at=instants.first + ((standing.next_run_at or due_at) - due_at),
+        source=source or standing.next_source or standing.plan.trigger.kind.source,
+        standing=standing,
+        begun=len(verdict.starts),
+        is_free=is_free,
+        rooms=bench.rooms,
+    )
+
+
+def _hold(bench: Bench, verdict: Verdict, instants: Instants, source: Source | None, held: Held) -> None:
+    if held.until is None:
+        _write_off(bench, verdict, Fate(instants, BeatOutcome.SKIPPED, held.reason, source))
+    else:
+        _park(bench, verdict, instants, source, held.reason, held.until)
 
 
 def _park(
@@ -224,10 +246,8 @@ def _park(
     """One row that waits, however long; what comes with it is merged into it."""
     standing = verdict.standing
     verdict.parked += 1
-    max_late = standing.plan.policies.max_late
-    too_late_at = None if max_late is None else instants.first + max_late
     beat = _beat(bench, standing, instants, BeatOutcome.PENDING, reason, source)
-    verdict.beats.append(beat._replace(wake_at=wake_at or too_late_at))
+    verdict.beats.append(beat._replace(wake_at=wake_at or over_at(standing.plan.policies, instants.first)))
 
 
 def _beat(
@@ -247,50 +267,19 @@ def _beat(
         origin=standing.next_origin,
         priority=standing.plan.policies.priority,
         created_at=bench.now,
-        settled_at=bench.now if outcome in _GROWS else None,
+        settled_at=bench.now if outcome in GROWS else None,
     )
 
 
 def _go_on(bench: Bench, verdict: Verdict) -> None:
     """When next: an interval after its run, a calendar after the instants just settled."""
     standing = verdict.standing
-    verdict.settled_until = bench.now
+    verdict.settled_until = accounted_until(standing, bench.now)
     at_it = bool(verdict.starts or verdict.parked)
     if at_it and verdict.is_paced:
         return
     verdict.anchor_at = standing.anchor_at if at_it else bench.now
-    last = max((beat.last_due_at for beat in verdict.beats), default=bench.now)
-    last = max(last, *(each.last_due_at for each in verdict.grown), last)
+    last = verdict.last_due_at or bench.now
     left = tuple(hint for hint in standing.hints if hint.at is None or hint.at > last)
     state = replace(state_of(standing), anchor_at=verdict.anchor_at, is_new=False, hints=left)
     verdict.decision = decide(min(last, bench.now) if standing.plan.trigger.pace is None else bench.now, state)
-
-
-def changed(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSchedule:
-    """The schedule's row after the verdict."""
-    standing, decision = verdict.standing, verdict.decision
-    tail = verdict.beats[-1] if verdict.beats else None
-    grows = tail is not None and tail.outcome in _GROWS
-    return ChangedSchedule(
-        id=standing.id,
-        next_run_at=decision.next_run_at if decision else None,
-        next_due_at=decision.due_at if decision else None,
-        next_source=decision.source if decision else standing.next_source,
-        next_origin=decision.origin if decision else standing.next_origin,
-        next_trace=trace_of(decision) if decision else None,
-        wake_at=decision.wake_at if decision else None,
-        anchor_at=verdict.anchor_at or standing.anchor_at,
-        settled_until=verdict.settled_until or standing.settled_until,
-        is_new=standing.is_new and not verdict.beats,
-        failures=standing.failures,
-        runs=standing.runs,
-        running=standing.running + started,
-        waiting=standing.waiting + verdict.parked,
-        tail_id=(tail_id if grows else None) if tail else standing.tail_id,
-        tail=(f"{tail.outcome}:{tail.reason}" if grows else None) if tail else standing.tail,
-        quarantine=verdict.quarantine,
-    )
-
-
-def trace_of(decision: Decision) -> str:
-    return _dump(decision_to_json(decision))

@@ -8,7 +8,8 @@ from herdbeat.domain.decision import Source
 from herdbeat.errors import HerdbeatError, shown
 from herdbeat.moments import format_moment
 from herdbeat.scheduler.instants import Instants, passed
-from herdbeat.scheduler.judge import Verdict, changed, is_due
+from herdbeat.scheduler.judge import is_due
+from herdbeat.scheduler.verdict import Verdict, changed
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, Counted, NewBeat, Standing, Transaction
 
 _LONGEST = 300

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.scheduler.finish import Finished, finish
 from herdbeat.scheduler.quarantine import reason_of
 from herdbeat.scheduler.timer import Timer
@@ -21,12 +21,22 @@ LONGEST_WAIT = timedelta(seconds=5)
 
 
 class Recorder:
-    """Writes results in groups, and keeps them until they are durable, however long the store is away."""
+    """Writes results in groups, and keeps them until they are durable, however long the store is away.
 
-    def __init__(self, store: Store, timer: Timer, on_finished: Callable[[Finished], None]) -> None:
+    Only a last call ends that: see `last_call`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        timer: Timer,
+        on_finished: Callable[[Finished], None],
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self._store = store
         self._timer = timer
         self._on_finished = on_finished
+        self._on_lost = on_lost
         self._ended: list[FinishedRun] = []
         self._something = asyncio.Event()
         self._empty = asyncio.Event()
@@ -34,14 +44,24 @@ class Recorder:
         self._wait = FIRST_WAIT
         self._most = BATCH
         self._last_try: set[int] = set()
+        self._hurry = asyncio.Event()
 
     def add(self, run: FinishedRun) -> None:
         self._ended.append(run)
         self._empty.clear()
         self._something.set()
 
+    @property
+    def unwritten(self) -> int:
+        """How many results are not durable yet."""
+        return len(self._ended)
+
+    def last_call(self) -> None:
+        """From now on try once more, without waiting, and then give up: a stop must come to an end."""
+        self._hurry.set()
+
     async def drained(self) -> None:
-        """Return once everything that was added is durable."""
+        """Return once everything that was added is durable, or given up after the last call."""
         await self._empty.wait()
 
     async def run(self) -> None:
@@ -49,25 +69,35 @@ class Recorder:
         while True:
             await self._something.wait()
             self._something.clear()
-            while self._ended:
-                await self._write(self._ended[: self._most])
+            while self._ended and await self._write(self._ended[: self._most]):
+                pass
             self._empty.set()
 
-    async def _write(self, group: list[FinishedRun]) -> None:
+    async def _write(self, group: list[FinishedRun]) -> bool:
+        """Whether to go on. Not if the store is away after the last call: what is left then stays unwritten."""
+        is_last = self._hurry.is_set()
         now = self._timer.now()
         pass_by(CrashPoint.BEFORE_FINISH)
         try:
             finished = await self._store.write(lambda tx: finish(tx, now, group))
         except StoreUnavailable as error:
-            await self._try_again(error, now)
-            return
+            if not is_last:
+                await self._try_again(error, now)
+            return not is_last
+        except ClaimLost as error:
+            # Somebody else has closed these runs already, and may have started what follows them.
+            log.error("results dropped runs=%s error=%s", len(self._ended), error)  # noqa: TRY400
+            self._ended.clear()
+            self._on_lost()
+            return False
         except Exception as error:  # noqa: BLE001 - one result that cannot be written must not hold up the others
             self._narrow_down(group, error)
-            return
+            return True
         del self._ended[: len(group)]
         self._wait, self._most = FIRST_WAIT, BATCH
         pass_by(CrashPoint.AFTER_FINISH)
         self._on_finished(finished)
+        return True
 
     def _narrow_down(self, group: list[FinishedRun], error: Exception) -> None:
         """Half the group next time, until the bad one is alone: then it goes in as failed, without what was bad."""
@@ -86,7 +116,7 @@ class Recorder:
 
     async def _try_again(self, error: StoreUnavailable, now: datetime) -> None:
         log.warning("results wait for the store runs=%s error=%s retry_in=%s", len(self._ended), error, self._wait)
-        await self._timer.sleep_until(now + self._wait, asyncio.Event())
+        await self._timer.sleep_until(now + self._wait, self._hurry)
         self._wait = min(self._wait * 2, LONGEST_WAIT)
 
 

@@ -12,8 +12,9 @@ from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor import decide
 from herdbeat.scheduler.finish import finish
 from herdbeat.scheduler.instants import passed
-from herdbeat.scheduler.judge import Verdict, changed, is_due, state_of
+from herdbeat.scheduler.judge import is_due, state_of
 from herdbeat.scheduler.quarantine import put_away
+from herdbeat.scheduler.verdict import Verdict, changed
 from herdbeat.store.base import ChangedBeat, Counted, FinishedRun, NewBeat, Standing, Transaction, WaitingBeat
 
 BATCH = 500

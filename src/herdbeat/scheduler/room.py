@@ -1,9 +1,10 @@
-"""How much may still start: per target, and on this node. Taken in a turn, written by its transaction."""
+"""How much may still start: per target, on this node, of a day's budget. Taken in a turn, written with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from herdbeat.scheduler.budget import Purse
 from herdbeat.store.base import Room
 
 
@@ -14,6 +15,8 @@ class Rooms:
     node: int
     free: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
+    purses: Mapping[int, Purse] = field(default_factory=dict)
+    labels: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, node: int, targets: Mapping[int, Room]) -> "Rooms":
@@ -32,6 +35,12 @@ class Rooms:
         self.free[target_id] -= 1
         self.taken[target_id] = self.taken.get(target_id, 0) + 1
         return True
+
+    def spend(self, schedule_id: int) -> None:
+        """Set aside what a run of it is going to cost, if it has a budget."""
+        purse = self.purses.get(schedule_id)
+        if purse is not None:
+            purse.take()
 
     def give_back_to(self, target_id: int, taken: int) -> None:
         """Give back what was taken since there were so many."""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from herdbeat.domain.decision import Decision
 from herdbeat.governor import decide
-from herdbeat.scheduler.judge import state_of, trace_of
+from herdbeat.scheduler.judge import state_of
 from herdbeat.scheduler.quarantine import put_to_rest, reason_of
+from herdbeat.scheduler.verdict import trace_of
 from herdbeat.store.base import ChangedSchedule, Standing, Suspects, Tally, TargetTally, Transaction
 
 

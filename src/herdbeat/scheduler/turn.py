@@ -7,12 +7,18 @@ from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.claim import Claim
+from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.governor import decide
-from herdbeat.scheduler.judge import Bench, Verdict, changed, judge, state_of
+from herdbeat.scheduler.budget import open_purses, reserve
+from herdbeat.scheduler.crowd import Crowd, crowd_after, look
+from herdbeat.scheduler.gates import held_by, over_at
+from herdbeat.scheduler.judge import is_due, judge, state_of
 from herdbeat.scheduler.overlap import Meeting, meet
 from herdbeat.scheduler.quarantine import Quarantined, put_away, reason_of
 from herdbeat.scheduler.room import Pacer, Rooms
+from herdbeat.scheduler.verdict import Bench, Verdict, changed
+from herdbeat.scheduler.waiting import arrival_of, go_on_after, held_back
 from herdbeat.store.base import (
     ChangedBeat,
     ChangedSchedule,
@@ -39,6 +45,8 @@ class Claimed:
     settled: list[tuple[str, NewBeat]] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     wake_at: datetime | None = None
+    crowd: Crowd | None = None
+    is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +58,36 @@ class Node:
     pacer: Pacer
     gaps: Sequence[Gap] = ()
     most: int = BATCH
+    crowd: Crowd | None = None
+    labels: frozenset[str] = frozenset()
+    fleet_limit: int | None = None
 
 
 def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
+    if node.fleet_limit is not None:
+        node = replace(node, room=min(node.room, node.fleet_limit - tx.running_in_all()))
+        if node.room <= 0:
+            return Claimed(is_full=True)  # what is due stays so, until a run of any node has ended
     # Not many more than there are places, yet never few: those of a full target take none, and must get out of the way.
     limit = min(node.most, max(node.room, BATCH // 5))
-    due = tx.due_schedules(now, limit)
+    looked = look(tx, now, limit, node.crowd)
+    due = looked.due
     waiting = tx.due_beats(now, limit)
     standings = {each.id: each for each in due}
     missing = {beat.schedule_id for beat in waiting} - standings.keys()
     standings |= tx.schedules(missing) if missing else {}
     rooms = Rooms.of(node.room, tx.rooms({each.target_id for each in standings.values()}))
+    rooms.purses, rooms.labels = open_purses(tx, now, standings.values()), node.labels
     claimed = Claimed()
     if waiting:
         # They were due before, so they have the first pick of the room.
         take_up(tx, now, node, waiting, standings, rooms, claimed)
     bench = Bench(now, rooms, node.pacer, node.gaps)
-    write(tx, bench, node, list(_judged(bench, [standings[each.id] for each in due])), claimed)
+    verdicts = list(_judged(bench, [standings[each.id] for each in due]))
+    write(tx, bench, node, verdicts, claimed)
     tx.move_rooms(rooms.taken)
     claimed.wake_at = tx.next_wake()
+    claimed.crowd = crowd_after(looked, verdicts, rooms, node.crowd)
     return claimed
 
 
@@ -114,8 +133,18 @@ def write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], cl
             changes.append(changed(verdict, len(begun), beat_ids[-1] if beat_ids else None))
     tx.start_paced(paced, now)
     tx.change_schedules(changes)
-    tx.end_one_shots([(each.schedule_id, each.due_at) for each in starts], now)
-    claimed.claims += _with_runs(tx, now, node, starts)
+    tx.use_skips([(verdict.standing.id, verdict.let_pass) for verdict in verdicts if verdict.let_pass])
+    tx.end_one_shots(list(_used_hints(now, verdicts)), now)
+    begun = _with_runs(tx, now, node, starts)
+    reserve(tx, bench.rooms.purses, begun)
+    claimed.claims += begun
+
+
+def _used_hints(now: datetime, verdicts: list[Verdict]) -> Iterator[tuple[int, datetime]]:
+    """A claim uses up the one-shots of its instants, also of those that are then skipped: else they were due again."""
+    for verdict in verdicts:
+        if verdict.standing.hints and verdict.last_due_at is not None and is_due(now, verdict.standing):
+            yield verdict.standing.id, verdict.last_due_at
 
 
 def _begun(verdict: Verdict, beat_ids: list[int | None]) -> list[Claim]:
@@ -149,7 +178,7 @@ def _claim(beat: NewBeat | WaitingBeat, beat_id: int, standing: Standing) -> Cla
         label=standing.label,
         dedup_id=beat.dedup_id,
         due_at=beat.due_at,
-        source=beat.source,
+        source=Source.RETRY if isinstance(beat, WaitingBeat) and beat.retried_by else beat.source,
         attempt=beat.attempt if isinstance(beat, WaitingBeat) else 1,
         revision=standing.revision,
         plan=standing.plan,
@@ -158,7 +187,7 @@ def _claim(beat: NewBeat | WaitingBeat, beat_id: int, standing: Standing) -> Cla
 
 def _with_runs(tx: Transaction, now: datetime, node: Node, starts: list[Claim]) -> list[Claim]:
     runs = tx.add_runs([NewRun(each.beat_id, each.schedule_id, each.attempt) for each in starts], node.id, now)
-    return [each._replace(run_id=run_id, fence=node.id) for each, run_id in zip(starts, runs, strict=True)]
+    return [Claim(run_id, *each[1:-1], node.id) for each, run_id in zip(starts, runs, strict=True)]
 
 
 def take_up(
@@ -196,7 +225,12 @@ def take_up(
     tx.change_beats(moved, now)
     tx.count_schedules(list(counted.values()), now)
     _wake_others(tx, now, waiting, moved, rooms)
-    claimed.claims += _with_runs(tx, now, node, starts)
+    tx.change_schedules(go_on_after(now, standings, [change for change in moved if change.settled], waiting))
+    begun = _with_runs(tx, now, node, starts)
+    reserve(tx, rooms.purses, begun)
+    asked = {beat.id: beat.retried_by for beat in waiting if beat.retried_by}
+    tx.mark_retries([(each.run_id, asked[each.beat_id]) for each in begun if each.beat_id in asked])
+    claimed.claims += begun
 
 
 def _wake_others(
@@ -206,7 +240,7 @@ def _wake_others(
     put_back = {
         beat.target_id
         for beat, change in zip(waiting, moved, strict=False)
-        if change.outcome is BeatOutcome.PENDING and change.reason == SkipReason.ALREADY_RUNNING
+        if change.outcome is not BeatOutcome.RUNNING and change.reason != SkipReason.AT_CAPACITY
     }
     for target_id in put_back:
         if rooms.free.get(target_id, 0) > 0:
@@ -228,12 +262,19 @@ def _next_of(
     now: datetime, beat: WaitingBeat, standing: Standing, rooms: Rooms
 ) -> tuple[BeatOutcome, str, datetime | None]:
     policies = standing.plan.policies
-    too_late_at = None if policies.max_late is None else beat.due_at + policies.max_late
-    if too_late_at is not None and now > too_late_at:
+    # Of the clock's first attempts only: what somebody asked for does not grow stale, and what has run was not missed.
+    is_first = beat.source.is_clock and beat.attempt == 1
+    if is_first and policies.max_late is not None and now > beat.due_at + policies.max_late:
         return BeatOutcome.MISSED, MissedReason.TOO_LATE, None
     meeting = meet(policies.overlap, running=standing.running > 0, waiting=False)
-    if meeting is not Meeting.START and beat.attempt == 1:
-        return BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING, too_late_at
+    is_free = meeting is Meeting.START or not (beat.attempt == 1 or beat.retried_by)
+    held = held_by(arrival_of(now, beat, standing, rooms, is_free=is_free)) if standing.plan.is_gated else None
+    if held is not None:
+        return held_back(beat, held)
+    ends_at = over_at(policies, beat.due_at) if is_first else None
+    if not is_free:
+        return BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING, ends_at
     if rooms.take(beat.target_id):
+        rooms.spend(standing.id)
         return BeatOutcome.RUNNING, "", None
-    return BeatOutcome.PENDING, SkipReason.AT_CAPACITY, too_late_at
+    return BeatOutcome.PENDING, SkipReason.AT_CAPACITY, ends_at

@@ -1,0 +1,60 @@
+"""What runs cost, and what a schedule has used of its budget on one day."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import NamedTuple
+
+_USD = ("usd", "cost_usd", "total_cost_usd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Tokens and US dollars of one run."""
+
+    tokens: int = 0
+    usd: float = 0.0
+
+    @classmethod
+    def of(cls, usage: Mapping[str, object]) -> "Cost":
+        """Out of what a run reported. It comes from outside: what is no number, or none that can be spent, is nothing.
+
+        `tokens` is taken as it is; else everything that is called `…_tokens` is added up.
+        """
+        parts = ("tokens",) if "tokens" in usage else tuple(name for name in usage if name.endswith("_tokens"))
+        dollars = next((name for name in _USD if name in usage), "")
+        return cls(tokens=round(sum(_number(usage.get(name)) for name in parts)), usd=_number(usage.get(dollars)))
+
+
+class Spent(NamedTuple):
+    """What a day has used so far: with the estimates of what is still running."""
+
+    runs: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+class Reservation(NamedTuple):
+    """What the claim has set aside for a run, until its finish knows better."""
+
+    run_id: int
+    schedule_id: int
+    day: str
+    tokens: int
+    usd: float
+
+
+class Correction(NamedTuple):
+    """What is added to a day of a schedule; negative to give back."""
+
+    schedule_id: int
+    day: str
+    runs: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(min(value, 1e15)) if isfinite(value) and value > 0 else 0.0

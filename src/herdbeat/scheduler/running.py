@@ -1,0 +1,51 @@
+"""The runs that a node holds right now, and which of them is in the way of a beat."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.claim import Claim
+from herdbeat.store.base import NewBeat
+
+
+class Running(NamedTuple):
+    """A run that this node holds."""
+
+    claim: Claim
+    task: asyncio.Task[None]
+    since: datetime
+
+
+class Holder(NamedTuple):
+    """A run that is in the way of a beat; nothing if none is, or it is another node's."""
+
+    run_id: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """The oldest run of each target and of each schedule."""
+
+    targets: dict[int, Holder]
+    schedules: dict[int, Holder]
+
+    @classmethod
+    def of(cls, running: Iterable[Running]) -> "Holders":
+        holders = cls({}, {})
+        for claim, _, since in running:
+            holder = Holder(claim.run_id, since)
+            holders.targets.setdefault(claim.target_id, holder)
+            holders.schedules.setdefault(claim.schedule_id, holder)
+        return holders
+
+    def before(self, beat: NewBeat) -> Holder:
+        """Who has the place that this beat did not get."""
+        if beat.reason == SkipReason.AT_CAPACITY:
+            return self.targets.get(beat.target_id, Holder())
+        if beat.reason == SkipReason.ALREADY_RUNNING:
+            return self.schedules.get(beat.schedule_id, Holder())
+        return Holder()

@@ -1,0 +1,89 @@
+"""Whose schedule it is: what the files may remove, what they may not, and what is no change at all."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.scheduler.fleets import a_fleet, a_schedule, a_target, line
+
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.origin import Way
+from herdbeat.scheduler.arrange import Arranged, arrange
+from herdbeat.store.sqlite import SqliteStore
+
+NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "ledger.db")
+    store.open()
+    yield store
+    store.close()
+
+
+def applied(store: SqliteStore, fleet: Fleet, *, is_whole: bool = True) -> Arranged:
+    return store.write_now(lambda tx: arrange(tx, fleet, LATER, is_whole=is_whole))
+
+
+def origins(store: SqliteStore) -> dict[str, str]:
+    """Of every schedule that is there, by target and name."""
+
+    def read(tx):  # type: ignore[no-untyped-def]
+        names = {number: name for name, (number, _) in tx.targets().items()}
+        return {f"{names[target]}/{name}": row.origin for (target, name), (_, row) in tx.schedules_of(names).items()}
+
+    found: dict[str, str] = store.write_now(read)
+    return found
+
+
+def test_what_was_made_by_hand_stays_when_the_files_are_applied(store: SqliteStore) -> None:
+    applied(store, a_fleet(a_schedule("a")))
+    applied(store, a_fleet(a_schedule("b", origin=Way.CLI), targets=(a_target("b", origin=Way.CLI),)), is_whole=False)
+
+    done = applied(store, a_fleet(a_schedule("a")))
+
+    assert done == Arranged()
+    assert origins(store) == {"a/default": "herdbeat.yaml:1:3", "b/default": "cli"}
+
+
+def test_a_target_that_leaves_the_files_stays_as_long_as_a_schedule_by_hand_needs_it(store: SqliteStore) -> None:
+    applied(store, a_fleet(a_schedule("a"), a_schedule("b")))
+    applied(store, a_fleet(a_schedule("b/extra", origin=Way.CLI), targets=()), is_whole=False)
+
+    done = applied(store, a_fleet(a_schedule("a")))
+
+    assert done.removed == ["b/default"]
+    assert set(origins(store)) == {"a/default", "b/extra"}
+
+
+def test_a_file_that_names_a_schedule_made_by_hand_takes_it_over(store: SqliteStore) -> None:
+    applied(store, a_fleet(a_schedule("a", origin=Way.CLI)), is_whole=False)
+
+    done = applied(store, a_fleet(a_schedule("a", "10m", origin=line(7))))
+
+    assert done.changed == ["a"]
+    assert origins(store) == {"a/default": "herdbeat.yaml:7:3"}
+
+
+def test_a_part_of_a_fleet_removes_nothing_and_may_name_targets_that_are_there(store: SqliteStore) -> None:
+    applied(store, a_fleet(a_schedule("a"), a_schedule("b")))
+
+    done = applied(store, a_fleet(a_schedule("b/more"), targets=()), is_whole=False)
+
+    assert done == Arranged(added=["b/more"])
+    assert set(origins(store)) == {"a/default", "b/default", "b/more"}
+
+
+def test_lines_that_only_moved_change_no_schedule_but_its_place(store: SqliteStore) -> None:
+    """Seen once: a comment at the top of a file was an edit of every schedule below it."""
+    applied(store, a_fleet(a_schedule("a", origin=line(3))))
+    before = store.write_now(lambda tx: list(tx.schedules([1]).values()))
+
+    done = applied(store, a_fleet(a_schedule("a", origin=line(4))))
+
+    assert done == Arranged()
+    assert store.write_now(lambda tx: list(tx.schedules([1]).values())) == before
+    assert origins(store) == {"a/default": "herdbeat.yaml:4:3"}

@@ -1,0 +1,197 @@
+"""Pause, hint, edit, disable at the very instant of a beat, a thousand times each, in both orders.
+
+Nothing is lost, nothing happens twice, and nothing of the past is played again: the oracle counts every instant.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.oracle import CronPromise, all_beats, check_cron, check_reasons, check_runs
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import Jitter
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+
+START = datetime(2026, 3, 2, 9, 59, 30, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+MANY, FEW = 500, 60
+CRON = "* * * * *"
+ACTS = ["pause", "disable", "hint", "edit"]
+ORDERS = ["change first", "beat first"]
+
+
+@contextmanager
+def reading(herd: Herd) -> Iterator[SqliteReader]:
+    reader = SqliteReader(herd.store.path)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+Edit = Callable[[int], None]
+
+
+def disturb(herd: Herd, label: str, act: str, number: int, edit: Edit) -> Callable[[], None]:
+    """Do it; what is handed back undoes it."""
+    match act:
+        case "pause":
+            herd.pause(label)
+            return lambda: herd.resume(label)
+        case "disable":
+            herd.disable(label)
+            return lambda: herd.enable(label)
+        case "hint":
+            # Far away, so that it is the change that disturbs and not what it asks for.
+            wish = Hint(origin="human:you", at=herd.now + 9 * MINUTE, expires_at=herd.now + 10 * MINUTE)
+            herd.hint(label, wish)
+            return lambda: herd.clear_hints(label)
+        case _:
+            edit(number % 2)
+            return lambda: None
+
+
+def instants_of(herd: Herd, label: str) -> list[tuple[datetime, str]]:
+    with reading(herd) as reader:
+        return [(beat.due_at, beat.dedup_id) for beat in all_beats(reader, label)]
+
+
+async def disturb_calendar(folder: Path, act: str, order: str, many: int) -> None:
+    async with open_herd(folder, START) as herd:
+        runner = ScriptedRunner()
+
+        def edit(priority: int) -> None:
+            herd.schedule("report", cron=CRON, runner=runner, priority=priority)
+
+        edit(0)
+        await herd.tick()
+        herd.clock.advance(timedelta(seconds=30))  # on the minute: the clock stands at an instant from now on
+
+        for number in range(many):
+            if order == "beat first":
+                await herd.tick()
+            undo = disturb(herd, "report", act, number, edit)
+            await herd.tick()
+            undo()
+            await herd.tick()
+            herd.clock.advance(MINUTE)
+        await herd.tick()
+
+        with reading(herd) as reader:
+            check_cron(reader, CronPromise("report", CRON, START, herd.now))
+            check_reasons(reader, "report")
+            check_runs(reader)
+            ran = sum(beat.count for beat in all_beats(reader, "report") if beat.outcome is BeatOutcome.RAN)
+        assert len(runner.runs) == ran
+        stops = act in ("pause", "disable") and order == "change first"
+        assert ran == (1 if stops else many + 1)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("act", ACTS)
+async def test_a_calendar_disturbed_at_every_instant(tmp_path: Path, act: str, order: str) -> None:
+    await disturb_calendar(tmp_path, act, order, MANY)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("act", ACTS)
+async def test_an_interval_disturbed_at_every_instant(tmp_path: Path, act: str, order: str) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        runner = ScriptedRunner()
+
+        def edit(priority: int) -> None:
+            herd.schedule("queue", every="1m", runner=runner, priority=priority)
+
+        edit(0)
+        await herd.tick()
+
+        for number in range(MANY // 4):
+            next_run = herd.next_run("queue")
+            assert next_run is not None
+            herd.clock.advance(next_run - herd.now)
+            if order == "beat first":
+                await herd.tick()
+            undo = disturb(herd, "queue", act, number, edit)
+            await herd.tick()
+            undo()
+            await herd.tick()
+
+        found = instants_of(herd, "queue")
+        assert [due for due, _ in found] == [START + number * MINUTE for number in range(len(found))]
+        assert len({dedup for _, dedup in found}) == len(found)
+        with reading(herd) as reader:
+            check_runs(reader)
+            counted = sum(beat.count for beat in all_beats(reader, "queue"))
+        assert counted == MANY // 4 + 1
+
+
+@pytest.mark.parametrize("act", ACTS)
+async def test_between_the_instant_and_its_jitter_a_change_loses_nothing(tmp_path: Path, act: str) -> None:
+    async with open_herd(tmp_path, START) as herd:
+
+        def edit(priority: int) -> None:
+            herd.schedule("report", cron=CRON, jitter=Jitter(span=timedelta(seconds=50)), priority=priority)
+
+        edit(0)
+        await herd.tick()
+        herd.clock.advance(timedelta(seconds=31))
+
+        for number in range(FEW):
+            undo = disturb(herd, "report", act, number, edit)
+            undo()
+            await herd.advance(MINUTE)
+
+        with reading(herd) as reader:
+            check_cron(reader, CronPromise("report", CRON, START, herd.now - MINUTE))
+            check_reasons(reader, "report")
+
+
+@pytest.mark.parametrize("act", ["hint", "pause", "resume", "edit"])
+async def test_a_change_when_a_pause_is_over_and_nobody_has_looked_yet(tmp_path: Path, act: str) -> None:
+    async with open_herd(tmp_path, START) as herd:
+
+        def edit(priority: int) -> None:
+            herd.schedule("report", cron=CRON, priority=priority)
+
+        edit(0)
+        await herd.tick()
+        herd.pause("report", until=START + 5 * MINUTE)
+        herd.clock.advance(5 * MINUTE + timedelta(seconds=1))
+
+        if act == "resume":
+            herd.resume("report")
+        else:
+            disturb(herd, "report", act, 1, edit)()
+        await herd.advance(5 * MINUTE)
+
+        with reading(herd) as reader:
+            check_cron(reader, CronPromise("report", CRON, START, herd.now))
+            check_reasons(reader, "report")
+        assert herd.fates("report")[0] == ("skipped", "paused", 5)
+
+
+async def test_a_long_run_is_disturbed_and_its_finish_decides_with_what_was_changed(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, START) as herd:
+        runner = ScriptedRunner(holds=True)
+
+        def edit(priority: int) -> None:
+            herd.schedule("queue", every="1h", runner=runner, priority=priority)
+
+        edit(0)
+        await herd.tick()
+        for number in range(20):
+            for act in ACTS:
+                disturb(herd, "queue", act, number, edit)()
+        herd.hint("queue", Hint(origin="human:you", every=MINUTE, expires_at=herd.now + 10 * MINUTE))
+        assert herd.next_run("queue") is None
+
+        runner.let_go()
+        await herd.tick()
+
+        assert len(runner.runs) == 1
+        assert herd.next_run("queue") == herd.now + MINUTE

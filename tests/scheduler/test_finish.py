@@ -1,0 +1,162 @@
+"""What a finish does beside closing its run: a schedule may pause itself, and a run may have declined."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from herdbeat.domain.decision import Source
+from herdbeat.domain.policies import Jitter, Overlap, Retry
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.testing.herd import ScriptedRunner, open_herd
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+async def test_the_third_failure_in_a_row_pauses_it_without_end(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(fails=9)
+        herd.schedule("api", every="1m", pause_after_failures=3, runner=runner)
+
+        await herd.advance(5 * HOUR)
+
+        assert len(runner.runs) == 3
+        pause = herd.standing("api").pause
+        assert pause is not None
+        assert (pause.by, pause.until) == ("policy", None)
+        assert pause.reason == "3 failures in a row: it was told to fail"
+        assert (herd.next_run("api"), herd.why("api")) == (None, Source.PAUSED)
+
+
+async def test_a_success_in_between_starts_the_count_again(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(fails=2)
+        herd.schedule("api", every="1m", pause_after_failures=3, runner=runner)
+
+        await herd.advance(HOUR)
+
+        assert herd.standing("api").pause is None
+        assert len(runner.runs) > 40
+
+
+async def test_attempts_at_one_beat_are_one_failure(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(fails=4)
+        herd.schedule("api", every="1h", pause_after_failures=2, retry=Retry(attempts=4, wait=MINUTE), runner=runner)
+
+        await herd.advance(40 * MINUTE)
+
+        assert len(runner.runs) == 4
+        assert (herd.standing("api").failures, herd.standing("api").pause) == (1, None)
+
+
+async def test_resumed_it_tries_once_and_pauses_again_at_the_next_failure(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(fails=3)
+        herd.schedule("api", every="1m", pause_after_failures=2, runner=runner)
+        await herd.advance(HOUR)
+        assert len(runner.runs) == 2
+
+        herd.resume("api")
+        await herd.advance(HOUR)
+
+        assert len(runner.runs) == 3
+        pause = herd.standing("api").pause
+        assert pause is not None
+        assert pause.reason.startswith("3 failures in a row")
+        herd.resume("api")
+        await herd.advance(HOUR)
+        assert herd.standing("api").pause is None
+        assert herd.standing("api").failures == 0
+
+
+async def test_what_waits_when_it_pauses_itself_is_skipped(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - MINUTE) as herd:
+        runner = ScriptedRunner(holds=True, fails=1)
+        herd.schedule("report", cron="0 * * * *", pause_after_failures=1, overlap=Overlap.QUEUE, runner=runner)
+        await herd.advance(2 * HOUR)
+
+        runner.let_go()
+        await herd.settle()
+        await herd.tick()
+
+        assert herd.fates("report") == [("ran", "", 1), ("skipped", "paused", 1)]
+        assert herd.standing("report").waiting == 0
+        pause = herd.standing("report").pause
+        assert pause is not None
+        assert pause.reason == "1 failure: it was told to fail"
+
+
+async def test_a_pause_by_a_person_is_left_as_it_is(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True, fails=1)
+        herd.schedule("api", every="1m", pause_after_failures=1, runner=runner)
+        await herd.tick()
+        herd.pause("api", until=TEN + HOUR)
+
+        runner.let_go()
+        await herd.settle()
+
+        pause = herd.standing("api").pause
+        assert pause is not None
+        assert (pause.by, pause.until) == ("human:you", TEN + HOUR)
+
+
+async def test_a_declined_beat_is_skipped_and_moves_the_next_time_but_not_the_last_run(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="10m", runner=ScriptedRunner(declines=1))
+
+        await herd.tick()
+
+        assert herd.fates("scribe") == [("skipped", "precheck", 1)]
+        assert herd.next_run("scribe") == TEN + 10 * MINUTE
+        reader = SqliteReader(herd.store.path)
+        (record,) = reader.schedules(Filter(target="scribe"))
+        assert (record.last_run_at, record.last_status, record.failures, record.running) == (None, None, 0, 0)
+        reader.close()
+
+
+async def test_a_run_that_declined_is_not_among_what_was_run(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="10m", runner=ScriptedRunner(declines=2))
+        await herd.advance(20 * MINUTE)
+        reader = SqliteReader(herd.store.path)
+
+        shown = reader.runs(Filter(target="scribe", with_declined=False))
+
+        assert [run.status for run in shown] == ["succeeded"]
+        assert [run.status for run in reader.runs(Filter(target="scribe"))] == ["succeeded", "skipped", "skipped"]
+        assert [run.status for run in reader.runs(Filter(with_declined=False))] == ["succeeded"]
+        reader.close()
+
+
+async def test_a_declined_beat_frees_its_place_and_keeps_the_failures(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        failing = ScriptedRunner(fails=1)
+        herd.schedule("api", every="10m", runner=failing)
+        await herd.tick()
+        declining = ScriptedRunner(declines=1)
+        herd.schedule("api", every="10m", runner=declining, grace=HOUR)
+
+        await herd.advance(20 * MINUTE)
+
+        assert len(declining.runs) == 1
+        assert herd.standing("api").failures == 1
+        assert herd.next_run("api") == herd.now + 20 * MINUTE  # the backoff goes on
+
+
+async def test_a_finish_between_an_instant_and_its_jitter_does_not_lose_that_instant(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - 61 * MINUTE) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("report", cron="0 * * * *", jitter=Jitter(span=50 * MINUTE), overlap=Overlap.ALLOW, runner=runner)
+        await herd.advance(60 * MINUTE)
+        standing = herd.standing("report")
+        assert standing.next_due_at == TEN
+        assert standing.next_run_at is not None
+        herd.clock.advance(TEN + (standing.next_run_at - TEN) / 2 - herd.now)
+
+        runner.let_go()
+        await herd.settle()
+        await herd.advance(HOUR)
+
+        assert [claim.due_at.hour for claim in runner.runs] == [9, 10]

@@ -1,0 +1,45 @@
+"""Stopping single runs: on somebody's word, at any moment of their life."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.scheduler.asking import runs_of
+
+from herdbeat.testing.herd import ScriptedRunner, open_herd
+
+MINUTE = timedelta(minutes=1)
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+async def test_a_run_cancelled_before_its_first_step_gives_its_place_back(tmp_path: Path) -> None:
+    """Its task never runs, so nothing in it can close the run: the place would be taken for ever."""
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("triage", every="5m", runner=runner)
+        herd.standing("triage")
+        claimed = await herd._loop.turn(herd._tasks)
+
+        is_here = herd._loop.cancel(claimed.claims[0].run_id, "at once")
+        runner.let_go()
+        await herd.advance(5 * MINUTE)
+
+        assert is_here
+        assert runs_of(herd, "triage") == [(1, "cancelled", "first-run"), (1, "succeeded", "baseline-interval")]
+        assert len(runner.runs) == 1
+
+
+async def test_cancelling_twice_is_cancelling_once(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("triage", every="5m", runner=runner)
+        await herd.tick()
+
+        answers = [herd._loop.cancel(1, "enough"), herd._loop.cancel(1, "more than enough")]
+        runner.let_go()
+        await herd.settle()
+
+        assert answers == [True, True]
+        assert herd._loop.cancel(1, "too late") is False
+        assert runs_of(herd, "triage") == [(1, "cancelled", "first-run")]
+        assert herd.fates("triage") == [("ran", "", 1)]
+        assert (herd.standing("triage").failures, herd.next_run("triage")) == (0, TEN + 5 * MINUTE)
