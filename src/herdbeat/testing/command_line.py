@@ -25,6 +25,11 @@ class Answer:
         return self.out.splitlines()
 
 
+class _Keyboard(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 @dataclass(slots=True, kw_only=True)
 class CommandLine:
     """Runs `herdbeat` in a folder, at a time and in an environment of your choice."""
@@ -32,6 +37,8 @@ class CommandLine:
     folder: Path
     clock: Clock
     environ: dict[str, str] = field(default_factory=dict)
+    typed: str | None = None
+    """What the user answers at the terminal; None where nobody sits there."""
 
     def run(self, *words: str, **environ: str) -> Answer:
         out, err = StringIO(), StringIO()
@@ -42,5 +49,6 @@ class CommandLine:
             environ={**self.environ, **environ},
             clock=self.clock,
             folder=self.folder,
+            stdin=StringIO() if self.typed is None else _Keyboard(self.typed),
         )
         return Answer(status=status, out=out.getvalue(), err=err.getvalue())

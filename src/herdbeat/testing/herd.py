@@ -1,7 +1,7 @@
 """The real engine on a clock that is moved by hand: what happens in a year is seen in a second."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.decision import Source
-from herdbeat.domain.fleet import Fleet, Server
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.records import BeatRecord
@@ -21,14 +21,20 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
 from herdbeat.events import Listener, nobody
+from herdbeat.faces.python.roster import Roster
 from herdbeat.governor import Pause
 from herdbeat.moments import parse_moment
+from herdbeat.runners.callable import CallableRunner
+from herdbeat.runners.functions import AtHand
+from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler import control
 from herdbeat.scheduler.arrange import arrange
 from herdbeat.scheduler.life import Identity, join
 from herdbeat.scheduler.loop import Loop, Settings
+from herdbeat.scheduler.perform import Performer
 from herdbeat.store.base import FinishedRun, Standing, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.shelf import LedgerShelf
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
 from herdbeat.triggers.cron import Cron
@@ -42,12 +48,22 @@ _IDENTITY = Identity(host="herd", pid=0, version="test")
 
 
 class ScriptedRunner:
-    """Does what it was told: fails so many times, takes so long, or waits until it is let go."""
+    """Does what it was told: declines or fails so many times, takes so long, costs so much, or waits to be let go."""
 
-    def __init__(self, *, fails: int = 0, takes: timedelta = timedelta(0), holds: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        fails: int = 0,
+        takes: timedelta = timedelta(0),
+        holds: bool = False,
+        usage: Mapping[str, float] | None = None,
+        declines: int = 0,
+    ) -> None:
         self.runs: list[Claim] = []
         self._fails = fails
         self._takes = takes
+        self._usage = usage or {}
+        self._declines = declines
         self._let_go = asyncio.Event()
         if not holds:
             self._let_go.set()
@@ -63,14 +79,17 @@ class ScriptedRunner:
         self.runs.append(claim)
         await self._let_go.wait()
         clock.advance(self._takes)
+        if self._declines > 0:
+            self._declines -= 1
+            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
         if self._fails > 0:
             self._fails -= 1
-            return Outcome(status=RunStatus.FAILED, error="it was told to fail")
-        return Outcome(status=RunStatus.SUCCEEDED)
+            return Outcome(status=RunStatus.FAILED, error="it was told to fail", usage=self._usage)
+        return Outcome(status=RunStatus.SUCCEEDED, usage=self._usage)
 
 
-class Herd:
-    """A few schedules, the real scheduler and store, and a clock that moves when it is told to."""
+class Herd(Roster):
+    """A herd that is driven by hand: the same decorators, the real scheduler and store, and a clock that you move."""
 
     def __init__(
         self,
@@ -80,12 +99,16 @@ class Herd:
         settings: Settings,
         listener: Listener = nobody,
     ) -> None:
+        super().__init__("herd", ZoneInfo("UTC"))
         self.store = store
         self.clock = clock
         self._tasks = tasks
         self._runners: dict[str, ScriptedRunner] = {}
-        self._schedules: dict[str, Schedule] = {}
-        self._targets: dict[str, Target] = {}
+        self._reader = SqliteReader(store.path)
+        at_hand = AtHand(functions=self.functions)
+        called = RunnerSettings(state_dir=store.path.parent, environ={}, at_hand=at_hand)
+        self._functions = CallableRunner(called, clock)
+        self._call = Performer(LedgerShelf(self._reader), self._functions, clock)
         self._loop = Loop(store, clock, self._perform, settings, listener)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.recorder.run(), name="recorder")
@@ -121,6 +144,14 @@ class Herd:
     def remove(self, label: str) -> None:
         """Take a schedule out of the fleet, as if its lines were deleted from the file."""
         del self._schedules[label if "/" in label else f"{label}/{DEFAULT_NAME}"]
+        self._is_applied = False
+
+    def take_over(self, other: Roster) -> None:
+        super().take_over(other)
+        self._is_applied = False
+
+    def _add(self, function: Callable[..., Any], trigger: Mapping[str, object], options: dict[str, object]) -> None:
+        super()._add(function, trigger, options)
         self._is_applied = False
 
     async def tick(self) -> None:
@@ -204,9 +235,11 @@ class Herd:
         await self._loop.recorder.drained()
 
     def _is_held(self, claim: Claim) -> bool:
-        return self._runners[claim.label].is_held
+        return claim.label in self._runners and self._runners[claim.label].is_held
 
     async def _perform(self, claim: Claim) -> FinishedRun:
+        if claim.label not in self._runners:
+            return await self._call(claim)
         started_at = self.now
         outcome = await self._runners[claim.label](claim, self.clock)
         return FinishedRun(claim.run_id, started_at, outcome)
@@ -215,39 +248,49 @@ class Herd:
         """What was scheduled since the last time, all at once, as a file would be."""
         if self._is_applied:
             return
-        fleet = Fleet(
-            name="herd",
-            zone=ZoneInfo("UTC"),
-            targets=tuple(self._targets.values()),
-            schedules=tuple(self._schedules.values()),
-            store="",
-            server=Server(),
-        )
-        self.store.write_now(lambda tx: arrange(tx, fleet, self.now))
+        self.store.write_now(lambda tx: arrange(tx, self.fleet(""), self.now))
         self._is_applied = True
 
     def close(self) -> None:
         for runner in self._runners.values():
             runner.let_go()
         self._recording.cancel()
+        self._functions.close()
+        self._reader.close()
 
 
 @asynccontextmanager
 async def open_herd(
-    folder: Path, now: datetime = MONDAY, *, catchup_rate: float = 10.0, listener: Listener = nobody
+    folder: Path,
+    now: datetime = MONDAY,
+    *,
+    catchup_rate: float = 10.0,
+    listener: Listener = nobody,
+    labels: Iterable[str] = (),
+    of: Roster | None = None,
 ) -> AsyncIterator[Herd]:
-    """A herd on a store in that folder. Opened again there, it goes on where it was, and the time between is a gap."""
+    """A herd on a store in that folder. Opened again there, it goes on where it was, and the time between is a gap.
+
+    `of` is the herd of your program: its functions are run for real, on the clock of this one.
+    """
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     clock = FakeClock(now)
-    joined = await store.write(lambda tx: join(tx, now, _IDENTITY))
+    identity = replace(_IDENTITY, labels=tuple(labels))
+    joined = await store.write(lambda tx: join(tx, now, identity))
     # A clock that is moved by hand is silent for hours, and nobody has slept: hence the long lease.
     settings = Settings(
-        node_id=joined.node_id, gaps=joined.gaps, catchup_rate=catchup_rate, lease=timedelta(days=36_500)
+        node_id=joined.node_id,
+        gaps=joined.gaps,
+        catchup_rate=catchup_rate,
+        lease=timedelta(days=36_500),
+        labels=frozenset(identity.labels),
     )
     try:
         async with asyncio.TaskGroup() as tasks:
             herd = Herd(store, clock, tasks, settings, listener)
+            if of is not None:
+                herd.take_over(of)
             try:
                 yield herd
             finally:

@@ -1,0 +1,118 @@
+"""What a Python program hands over as agents -> a Fleet with its ledger in a state directory."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from herdbeat.app import read_configuration, system_zone
+from herdbeat.config.plain import located, read_plain
+from herdbeat.config.reading import Reading
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.policies import Jitter
+from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import Target
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.durations import parse_duration
+from herdbeat.errors import ConfigError, Place, Problem, UsageError
+from herdbeat.faces.python.documented import Agents, Seconds
+
+LEDGER = "herdbeat.db"
+STATE_DIR = ".herdbeat"
+
+
+def fleet_of(agents: Agents, state_dir: Path) -> Fleet:
+    """Raises ConfigError with every problem of every agent, UsageError for what is no agent at all."""
+    if isinstance(agents, Fleet):
+        return kept_in(agents, state_dir)
+    if isinstance(agents, str | Path):
+        reading = read_configuration(str(agents), os.environ, Path.cwd())
+        return kept_in(checked(reading), state_dir)
+    return kept_in(_listed(list(agents)), state_dir)
+
+
+def kept_in(fleet: Fleet, state_dir: Path) -> Fleet:
+    """The fleet with its ledger in that folder."""
+    return replace(fleet, store=f"sqlite:{(state_dir / LEDGER).absolute()}")
+
+
+def jittered(fleet: Fleet, percent: float) -> Fleet:
+    """Up to so many percent of each interval that has no jitter of its own."""
+    if not 0 <= percent <= 100:
+        raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="10 means up to a tenth.")
+    if not percent:
+        return fleet
+    spread = Jitter(share=percent / 100)
+    schedules = (
+        replace(each, policies=replace(each.policies, jitter=spread))
+        if each.trigger.kind is TriggerKind.INTERVAL and each.policies.jitter is None
+        else each
+        for each in fleet.schedules
+    )
+    return replace(fleet, schedules=tuple(schedules))
+
+
+def checked(reading: Reading) -> Fleet:
+    """The fleet; or every error in one, told with its place: nobody shows a Python program the line of a file."""
+    if reading.errors or reading.fleet is None:
+        raise told([_spoken(each) for each in reading.errors])
+    return reading.fleet
+
+
+def told(problems: Sequence[Problem]) -> ConfigError:
+    """A traceback shows the first problem alone, so the mend and the others go below it, as notes."""
+    error = ConfigError(problems)
+    error.add_note(f"{problems[0].hint} ({problems[0].where})")
+    for each in problems[1:]:
+        error.add_note(f"{each.message} {each.hint} ({each.where})")
+    return error
+
+
+def duration(value: Seconds, name: str) -> timedelta:
+    """A number is seconds, as everywhere in Python; herdctl's milliseconds are written "1s" here."""
+    if isinstance(value, str):
+        return parse_duration(value)
+    length = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    if length < timedelta(0):
+        raise UsageError(f"{name} is negative: {value}.", hint='Write seconds, a timedelta, or a text such as "30s".')
+    return length
+
+
+def _spoken(problem: Problem) -> Problem:
+    where = problem.where
+    if where is None:
+        return problem
+    return replace(problem, message=f"{where.path or where}: {problem.message}")
+
+
+def _listed(agents: Sequence[Any]) -> Fleet:
+    mappings = [each for each in agents if isinstance(each, Mapping)]
+    targets = [each for each in agents if isinstance(each, Target)]
+    schedules = [each for each in agents if isinstance(each, Schedule)]
+    if len(mappings) + len(targets) + len(schedules) < len(agents):
+        wrong = next(each for each in agents if not isinstance(each, Mapping | Target | Schedule))
+        hint = 'Write a mapping such as {"name": …, "schedules": {…}}, or a Target.'
+        raise UsageError(f"{wrong!r:.60} is not an agent.", hint=hint)
+    fleet = read_agents(mappings, system_zone(os.environ), Path.cwd())
+    known = {each.name for each in (*fleet.targets, *targets)}
+    _refuse_strays(schedules, known)
+    return replace(fleet, targets=(*fleet.targets, *targets), schedules=(*fleet.schedules, *schedules))
+
+
+def read_agents(agents: Sequence[Mapping[str, Any]], zone: ZoneInfo, home: Path) -> Fleet:
+    """Agents in the shape of herdctl's files."""
+    place = Place(file="agents", line=1, column=1)
+    names = [f"agents.{each.get('name', number)}" for number, each in enumerate(agents)]
+    nodes = [located(each, replace(place, path=name)) for each, name in zip(agents, names, strict=True)]
+    return checked(read_plain(located({"agents": nodes}, place), zone=zone, home=home, is_foreign=True))
+
+
+def _refuse_strays(schedules: Iterable[Schedule], known: set[str]) -> None:
+    for each in schedules:
+        if each.target not in known:
+            raise UsageError(
+                f'The schedule "{each.id}" belongs to no agent that was given.', hint="Hand over its Target, too."
+            )

@@ -1,0 +1,42 @@
+"""What became of a beat by hand, as a TriggerResult."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.ids import from_short_id, short_id
+from herdbeat.domain.records import RunRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.faces.python.documented import TriggerResult
+from herdbeat.service.questions import run_of_beat
+from herdbeat.store.reader import Reader
+
+
+def at_once(answer: Mapping[str, Any]) -> TriggerResult | None:
+    """The result, if nothing is going to start now: it was refused, or it waits for its turn and has no job yet."""
+    if not answer["success"]:
+        return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(answer["skip_reason"]))
+    return TriggerResult(success=True) if answer["waits_for"] else None
+
+
+def became(reader: Reader, beat: str, *, is_over: bool = False) -> TriggerResult | None:
+    """The result, once its run has started, or with `is_over` has ended; None until then."""
+    run = run_of_beat(reader, beat)
+    if run is None:
+        return _skipped(reader, beat)
+    return None if is_over and run.status is RunStatus.RUNNING else _ran(run, is_over=is_over)
+
+
+def _ran(run: RunRecord, *, is_over: bool) -> TriggerResult:
+    if not is_over or run.status is RunStatus.SUCCEEDED:
+        return TriggerResult(success=True, job_id=short_id(run.id))
+    return TriggerResult(success=False, job_id=short_id(run.id), error=run.error or f"It ended as {run.status}.")
+
+
+def _skipped(reader: Reader, beat: str) -> TriggerResult | None:
+    """By a budget, or by its hours: gates that are only looked at when it would start."""
+    number = from_short_id(beat)
+    found = None if number is None else reader.beat(number)
+    if found is None or found.outcome is not BeatOutcome.SKIPPED:
+        return None
+    return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(found.reason))

@@ -1,0 +1,159 @@
+"""`Herd`: functions on schedules, in a script, a web application or a test."""
+
+import asyncio
+import logging
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from zoneinfo import ZoneInfo
+
+from herdbeat.app import system_zone
+from herdbeat.domain.fleet import Fleet
+from herdbeat.errors import SchedulerShutdownError, UsageError
+from herdbeat.events import Listener, nobody
+from herdbeat.faces.python.agents import LEDGER, STATE_DIR, duration
+from herdbeat.faces.python.background import in_thread
+from herdbeat.faces.python.documented import Seconds
+from herdbeat.faces.python.engine import Engine
+from herdbeat.faces.python.herd_verbs import HerdVerbs
+from herdbeat.faces.python.options import Options
+from herdbeat.faces.python.roster import Roster
+from herdbeat.moments import parse_zone
+from herdbeat.runners.functions import AtHand
+from herdbeat.scheduler.timer import SystemTimer, Timer
+
+log = logging.getLogger(__name__)
+
+
+class Herd(Roster, HerdVerbs):
+    """Schedules functions with decorators, and runs them until it is stopped.
+
+    Everything is kept in `state_dir`, so a restart goes on where it was; None keeps it in a temporary place for as
+    long as the herd runs. `defaults` are options for all of its functions.
+    """
+
+    def __init__(
+        self,
+        state_dir: str | Path | None = STATE_DIR,
+        *,
+        name: str = "herd",
+        timezone: str | ZoneInfo | None = None,
+        defaults: Options | None = None,
+        max_concurrent: int = 100,
+        check_interval: Seconds = 1.0,
+        stop_timeout: Seconds = 30.0,
+        timer: Timer | None = None,
+        listener: Listener = nobody,
+    ) -> None:
+        super().__init__(name, _zone(timezone), defaults)
+        self.timer: Timer = timer or SystemTimer()
+        self._state_dir = None if state_dir is None else Path(state_dir)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._max_concurrent = max_concurrent
+        self._check_interval = duration(check_interval, "check_interval")
+        self._stop_timeout = duration(stop_timeout, "stop_timeout")
+        self._listener = listener
+        self._engine: Engine | None = None
+
+    @property
+    def state_dir(self) -> Path:
+        """Where everything is kept. Raises UsageError for a temporary place that is not there (any more)."""
+        if self._state_dir is not None:
+            return self._state_dir
+        if self._temporary is None:
+            raise UsageError("A herd without a state_dir has no ledger while it does not run.", hint="Start it first.")
+        return Path(self._temporary.name)
+
+    @property
+    def is_running(self) -> bool:
+        return self._engine is not None and self._engine.is_running
+
+    async def start(self) -> None:
+        """Begin, and return when it is at work. Raises Conflict if another process runs in the state directory."""
+        if self.is_running:
+            raise UsageError("The herd runs already.", hint="Stop it first; apply() takes up what was added.")
+        if self._state_dir is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="herdbeat-")
+        self._engine = Engine(
+            self._fleet(),
+            AtHand(functions=self.functions),
+            timer=self.timer,
+            listener=self._listener,
+            max_concurrent=self._max_concurrent,
+        )
+        try:
+            await self._engine.start()
+        except BaseException:
+            self._clean_up()
+            raise
+
+    async def stop(self) -> None:
+        """Start nothing new, and let runs finish for `stop_timeout`. Raises SchedulerShutdownError if they cannot."""
+        if self._engine is not None and self._engine.is_running:
+            try:
+                await self._engine.stop(self._stop_timeout)
+            finally:
+                self._clean_up()
+
+    async def apply(self) -> None:
+        """Take up what was scheduled or removed since the start."""
+        if self._engine is None or not self._engine.is_running:
+            raise UsageError("The herd does not run.", hint="Start it first: it takes up everything then.")
+        await self._engine.change(self._fleet())
+
+    async def run(self) -> None:
+        """Start, and return when somebody has stopped it. Cancelled, it stops as `stop` does."""
+        async with self:
+            assert self._engine is not None
+            await self._engine.ended()
+
+    def run_forever(self) -> None:
+        """For scripts: run until Ctrl+C or SIGTERM. The first one lets runs finish, the second cuts them off."""
+        try:
+            asyncio.run(self._until_signal())
+        except SchedulerShutdownError as error:
+            log.warning("herd stopped error=%s", error.message)
+
+    @contextmanager
+    def in_background(self) -> Iterator[Self]:
+        """For programs without an event loop: the herd works in a thread of its own until the block is left."""
+        with in_thread(self):
+            yield self
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _until_signal(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with self:
+            assert self._engine is not None
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._engine.ask_to_stop, self._stop_timeout)
+            await self._engine.ended()
+
+    def _fleet(self) -> Fleet:
+        store = f"sqlite:{(self.state_dir / LEDGER).absolute()}"
+        return replace(self.fleet(store), check_interval=self._check_interval, stop_timeout=self._stop_timeout)
+
+    def _clean_up(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def _zone(timezone: str | ZoneInfo | None) -> ZoneInfo:
+    if timezone is None:
+        return system_zone(os.environ)
+    return timezone if isinstance(timezone, ZoneInfo) else parse_zone(timezone)

@@ -1,0 +1,215 @@
+"""`Scheduler`: the documented class, on top of the engine that `herdbeat up` runs.
+
+It lives in one event loop: await `start` there, and it works in the background until `stop`. A plain script puts
+both into a coroutine and hands that to `asyncio.run`.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.schedule import Schedule
+from herdbeat.errors import ScheduleTriggerError
+from herdbeat.faces.python.agents import LEDGER, STATE_DIR, duration, fleet_of, jittered
+from herdbeat.faces.python.documented import (
+    Agents,
+    ScheduleCheckResult,
+    SchedulerLogger,
+    SchedulerState,
+    SchedulerStatus,
+    SchedulerTriggerCallback,
+    ScheduleStatus,
+    Seconds,
+    TriggerResult,
+)
+from herdbeat.faces.python.engine import Engine
+from herdbeat.faces.python.fired import at_once
+from herdbeat.faces.python.schedule_states import reading, statuses
+from herdbeat.faces.python.story import Story, capacity_line
+from herdbeat.faces.python.triggering import told_of
+from herdbeat.faces.python.who import PROGRAM
+from herdbeat.runners.functions import AtHand
+from herdbeat.scheduler.timer import Timer
+from herdbeat.service.checking import held_back_by
+from herdbeat.service.questions import find_schedule
+
+
+class Scheduler:
+    """Runs agents on their schedules, and remembers everything in `state_dir`.
+
+    `on_trigger` is told of every run and does it; without it, targets are run by the runners of their kinds. With a
+    `timer` that is moved by hand, make the `lease` long: a scheduler that was silent for longer has slept.
+    """
+
+    def __init__(
+        self,
+        state_dir: str | Path = STATE_DIR,
+        check_interval: Seconds = 1.0,
+        on_trigger: SchedulerTriggerCallback | None = None,
+        *,
+        logger: SchedulerLogger | None = None,
+        jitter_percent: float = 0,
+        timer: Timer | None = None,
+        lease: Seconds = 30.0,
+        max_concurrent: int = 100,
+    ) -> None:
+        self._state_dir = Path(state_dir)
+        self._check_interval = duration(check_interval, "check_interval")
+        self._lease = duration(lease, "lease")
+        self._jitter_percent = jitter_percent
+        self._on_trigger = on_trigger
+        self._logger: SchedulerLogger = logger or logging.getLogger("herdbeat.scheduler")
+        self._timer = timer
+        self._max_concurrent = max_concurrent
+        self._engine: Engine | None = None
+        self._story = Story(self._logger, self._room)
+        self._is_stopping = False
+
+    async def start(self, agents: Agents) -> None:
+        """Begin with these agents; return when it is at work. Does nothing if it is at work already.
+
+        Raises ConfigError for agents that are wrong, Conflict if another process runs in the state directory.
+        """
+        if self.is_running:
+            self._logger.warning("The scheduler is already running; set_agents changes its agents.")
+            return
+        fleet = self._fleet(agents)
+        instead = None if self._on_trigger is None else told_of(self._on_trigger, self._schedule)
+        self._story = Story(self._logger, self._room)
+        self._engine = Engine(
+            fleet,
+            AtHand(instead=instead),
+            timer=self._timer,
+            listener=self._story.hear,
+            max_concurrent=self._max_concurrent,
+        )
+        self._is_stopping = False
+        await self._engine.start()
+
+    # The documented names. The timeout is for the runs, so a caller's asyncio.timeout() would say something else.
+    async def stop(self, wait_for_jobs: bool = True, timeout: Seconds = 30.0) -> None:  # noqa: ASYNC109
+        """Start nothing new and wait for what runs. Does nothing if it has stopped already.
+
+        What is still running after the timeout is cut off, recorded as interrupted, and counted in the
+        SchedulerShutdownError that is raised. With `wait_for_jobs=False` it is cut off at once, without an error.
+        """
+        engine, patience = self._engine, duration(timeout, "timeout")
+        if engine is None or not engine.is_running:
+            return
+        self._is_stopping = True
+        await engine.stop(patience, waits=wait_for_jobs)
+
+    def set_agents(self, agents: Agents) -> "asyncio.Task[None]":
+        """Other agents from now on. Schedules that stay the same keep their times, and what runs goes on.
+
+        Await it to know that it is written. Raises at once for agents that are wrong, and if nothing runs.
+        """
+        engine = self._at_work()
+        self._changing = asyncio.create_task(engine.change(self._fleet(agents)), name="set agents")
+        return self._changing
+
+    async def trigger(self, agent: str, schedule: str | None = None, *, by: str = PROGRAM) -> TriggerResult:
+        """Run a schedule now, or the agent's first one; return when it has started, waits for its turn, or was skipped.
+
+        Skipped if the agent is at capacity, and unless a person asks (`by="human:you"`) also if it is disabled or
+        paused. Its next run stays where it is. Raises ScheduleTriggerError for what does not exist.
+        """
+        engine = self._at_work(agent, schedule or "")
+        found = self._named(agent, schedule)
+        answer = await engine.fire(found.id, origin=by)
+        result = at_once(answer)
+        if result is None:
+            result = await engine.result_of(str(answer["beat"]))
+        elif result.skip_reason is SkipReason.AT_CAPACITY:
+            self._logger.info(capacity_line(found.id, *self._room(agent)))
+        return result
+
+    def check(self, agent: str, schedule: str) -> ScheduleCheckResult:
+        """Whether a schedule would start now, and if not why: one of the documented reasons."""
+        found = self._named(agent, schedule)
+        engine = self._at_work(agent, schedule)
+        with reading(self._state_dir) as reader:
+            reason = held_back_by(find_schedule(reader, found.id), engine.timer.now())
+        return ScheduleCheckResult(should_trigger=reason is None, skip_reason=reason)
+
+    @property
+    def is_running(self) -> bool:
+        return self._engine is not None and self._engine.is_running
+
+    @property
+    def status(self) -> SchedulerStatus:
+        if not self.is_running:
+            return SchedulerStatus.STOPPED
+        return SchedulerStatus.STOPPING if self._is_stopping else SchedulerStatus.RUNNING
+
+    @property
+    def state(self) -> SchedulerState:
+        """How it stands right now. The schedules are those of the ledger, so also known after a stop."""
+        engine, loop = self._engine, self._engine.loop if self._engine else None
+        return SchedulerState(
+            status=self.status,
+            started_at=engine.started_at if engine else None,
+            check_count=loop.turns if loop else 0,
+            last_check_at=loop.looked_at if loop else None,
+            trigger_count=self._story.started,
+            active_jobs=self.total_running_job_count,
+            schedules=self._statuses(),
+        )
+
+    def running_job_count(self, agent: str) -> int:
+        """How many runs of an agent are going."""
+        running = self._engine.running if self._engine else []
+        return sum(each.label.rpartition("/")[0] == agent for each in running)
+
+    @property
+    def total_running_job_count(self) -> int:
+        return len(self._engine.running) if self._engine else 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _fleet(self, agents: Agents) -> Fleet:
+        fleet = jittered(fleet_of(agents, self._state_dir), self._jitter_percent)
+        return replace(fleet, check_interval=self._check_interval, lease=self._lease)
+
+    def _at_work(self, agent: str = "", schedule: str = "") -> Engine:
+        if self._engine is None or not self._engine.is_running:
+            hint = "Await start(agents) first."
+            raise ScheduleTriggerError("The scheduler is not running.", agent, schedule, hint=hint)
+        return self._engine
+
+    def _named(self, agent: str, name: str | None) -> Schedule:
+        fleet = self._at_work(agent, name or "").fleet
+        if fleet.target(agent) is None:
+            known = ", ".join(each.name for each in fleet.targets) or "none"
+            raise ScheduleTriggerError(f'There is no agent "{agent}".', agent, name or "", hint=f"Known: {known}.")
+        own = [each for each in fleet.schedules if each.target == agent]
+        found = next((each for each in own if name in (None, each.name)), None)
+        if found is None:
+            known = ", ".join(each.name for each in own) or "none"
+            what = f'no schedule "{name}"' if name else "no schedule"
+            raise ScheduleTriggerError(f'The agent "{agent}" has {what}.', agent, name or "", hint=f"Known: {known}.")
+        return found
+
+    def _schedule(self, label: str) -> Schedule | None:
+        return self._engine.fleet.schedule(label) if self._engine else None
+
+    def _room(self, agent: str) -> tuple[int, int]:
+        target = self._engine.fleet.target(agent) if self._engine else None
+        return self.running_job_count(agent), target.max_concurrent if target else 0
+
+    def _statuses(self) -> tuple[ScheduleStatus, ...]:
+        if not (self._state_dir / LEDGER).exists():
+            return ()
+        with reading(self._state_dir) as reader:
+            return tuple(statuses(reader))

@@ -1,0 +1,110 @@
+"""A scheduler on a clock that is moved by hand, and a callback that remembers what it was told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from herdbeat import Scheduler, TriggerInfo
+from herdbeat.testing import FakeClock
+
+MONDAY = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+LONG = "36500d"
+"""A clock that is moved by hand is silent for hours, and nobody has slept."""
+
+T = TypeVar("T")
+
+
+def agent(name: str = "scout", *, most: int = 1, **schedules: Any) -> dict[str, Any]:
+    """An agent in the shape of its file. An interval may be written as its text alone."""
+    written = {
+        key: {"type": "interval", "interval": value, "prompt": f"Do {key}."} if isinstance(value, str) else value
+        for key, value in schedules.items()
+    }
+    return {"name": name, "instances": {"max_concurrent": most}, "schedules": written}
+
+
+class Told:
+    """An `on_trigger`: remembers, fails for whom it should, and holds whom it should until they are let go."""
+
+    def __init__(self, *, fails: tuple[str, ...] = (), holds: tuple[str, ...] = ()) -> None:
+        self.infos: list[TriggerInfo] = []
+        self._fails = fails
+        self._holds = holds
+        self._let_go = asyncio.Event()
+        self._news: asyncio.Queue[TriggerInfo] = asyncio.Queue()
+
+    async def __call__(self, info: TriggerInfo) -> object:
+        self.infos.append(info)
+        self._news.put_nowait(info)
+        label = f"{info.agent.name}/{info.schedule_name}"
+        if label in self._holds:
+            await self._let_go.wait()
+        if label in self._fails:
+            raise RuntimeError("it broke")
+        return {"did": label}
+
+    def let_go(self) -> None:
+        self._let_go.set()
+
+    async def next(self) -> str:
+        """The next run that it is told of."""
+        async with asyncio.timeout(10):
+            info = await self._news.get()
+        return f"{info.agent.name}/{info.schedule_name}"
+
+    @property
+    def labels(self) -> list[str]:
+        return [f"{each.agent.name}/{each.schedule_name}" for each in self.infos]
+
+
+class Lines:
+    """A logger that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def debug(self, message: str, /) -> None:
+        self.lines.append(f"debug: {message}")
+
+    def info(self, message: str, /) -> None:
+        self.lines.append(f"info: {message}")
+
+    def warning(self, message: str, /) -> None:
+        self.lines.append(f"warning: {message}")
+
+    def error(self, message: str, /) -> None:
+        self.lines.append(f"error: {message}")
+
+
+@asynccontextmanager
+async def started(
+    folder: Path, agents: Any, told: Told, clock: FakeClock | None = None, **options: Any
+) -> AsyncIterator[Scheduler]:
+    scheduler = Scheduler(folder, on_trigger=told, timer=clock or FakeClock(MONDAY), lease=LONG, **options)
+    await scheduler.start(agents)
+    try:
+        yield scheduler
+    finally:
+        told.let_go()
+        await scheduler.stop()
+
+
+async def until(scheduler: Scheduler, look: Callable[[], T | None]) -> T:
+    """What the scheduler shows, as soon as it does."""
+    assert scheduler._engine is not None
+    async with asyncio.timeout(10):
+        found = await scheduler._engine.until(look)
+    assert found is not None
+    return found
+
+
+async def idle(scheduler: Scheduler) -> None:
+    """Until nothing runs, and what ran is written down."""
+    await until(scheduler, lambda: True if _is_idle(scheduler) else None)
+
+
+def _is_idle(scheduler: Scheduler) -> bool:
+    return not any(each.status == "running" for each in scheduler.state.schedules)

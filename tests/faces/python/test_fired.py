@@ -1,0 +1,84 @@
+"""What became of a beat by hand, in the documented words."""
+
+from pathlib import Path
+
+import pytest
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.ids import short_id
+from herdbeat.faces.python.documented import TriggerResult
+from herdbeat.faces.python.fired import at_once, became
+from herdbeat.scheduler.call_off import call_off
+from herdbeat.scheduler.fire import fire
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing import Herd, ScriptedRunner, open_herd
+
+
+def fired(herd: Herd) -> str:
+    """A beat of the schedule `scan` by hand, written down and not looked at yet."""
+    number = herd.standing("scan").id
+    done = herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="1"))
+    assert done.beat_id is not None
+    return short_id(done.beat_id)
+
+
+def test_a_refusal_is_a_skip_with_its_reason() -> None:
+    result = at_once({"success": False, "skip_reason": "at_capacity", "waits_for": None})
+
+    assert result == TriggerResult(success=False, skipped=True, skip_reason=SkipReason.AT_CAPACITY)
+
+
+def test_what_waits_for_its_turn_is_a_success_without_a_job() -> None:
+    assert at_once({"success": True, "skip_reason": None, "waits_for": "already_running"}) == TriggerResult(
+        success=True
+    )
+
+
+def test_what_starts_now_has_no_result_at_once() -> None:
+    assert at_once({"success": True, "skip_reason": None, "waits_for": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("fails", "expected"),
+    [
+        (0, TriggerResult(success=True, job_id="0001")),
+        (1, TriggerResult(success=False, job_id="0001", error="it was told to fail")),
+    ],
+)
+async def test_a_run_that_is_over_tells_how_it_ended(tmp_path: Path, fails: int, expected: TriggerResult) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("scan", cron="0 9 * * *", runner=ScriptedRunner(fails=fails))
+        beat = fired(herd)
+        reader = SqliteReader(herd.store.path)
+        before = became(reader, beat)
+
+        await herd.tick()
+
+        assert before is None
+        assert became(reader, beat) == TriggerResult(success=True, job_id="0001")
+        assert became(reader, beat, is_over=True) == expected
+        reader.close()
+
+
+async def test_a_run_that_goes_on_is_not_over(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("scan", cron="0 9 * * *", runner=ScriptedRunner(holds=True))
+        beat = fired(herd)
+
+        await herd.tick()
+
+        reader = SqliteReader(herd.store.path)
+        assert became(reader, beat, is_over=True) is None
+        reader.close()
+
+
+async def test_a_beat_that_was_called_off_before_its_run_is_a_skip(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("scan", cron="0 9 * * *")
+        beat, number = fired(herd), herd.standing("scan").id
+
+        herd.store.write_now(lambda tx: call_off(tx, herd.now, [number]))
+
+        reader = SqliteReader(herd.store.path)
+        assert became(reader, beat) == TriggerResult(success=False, skipped=True, skip_reason=SkipReason.BY_REQUEST)
+        reader.close()
