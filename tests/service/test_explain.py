@@ -11,6 +11,7 @@ from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Catchup, Overlap
+from herdbeat.domain.records import RunDetails
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.explain import (
     Past,
@@ -33,15 +34,32 @@ TRACE = json.dumps(
 NIGHT = Gap(from_at=NOW - timedelta(hours=9), until=NOW - timedelta(hours=3), reason=MissedReason.SLEPT)
 
 
+_QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it again: herdbeat reset triage/standup"
+
+
 @pytest.mark.parametrize(
     ("changes", "is_served", "text"),
     [
         ({}, True, "next run in 4m because of hint every 30s"),
         ({"next_trace": None}, True, "next run in 4m because of baseline-interval"),
         ({"next_run_at": NOW}, True, "next run now because of hint every 30s"),
-        ({"enabled": False}, True, "no next run: it is disabled (by its file)"),
-        ({"disabled_by": "human:you"}, True, "no next run: it is disabled (by human:you)"),
-        ({"quarantine": "no zone"}, True, "no next run: it cannot be decided (no zone)"),
+        ({"enabled": False}, True, "no next run: enabled: false in herdbeat.yaml:7:5"),
+        (
+            {"disabled_by": "human:you"},
+            True,
+            "no next run: it is disabled by human:you (herdbeat enable triage/standup)",
+        ),
+        ({"quarantine": "no zone"}, True, _QUARANTINED),
+        (
+            {"paused": True, "paused_by": "human:you", "paused_reason": "db", "paused_until": NOW + 90 * MINUTE},
+            True,
+            'paused for another 1h 30m by human:you "db"; go on with: herdbeat resume triage/standup',
+        ),
+        (
+            {"paused": True, "running": 1, "next_run_at": None},
+            True,
+            "it is running; paused; go on with: herdbeat resume triage/standup",
+        ),
         ({"running": 1, "next_run_at": None}, True, "it is running; the next time is decided when the run ends"),
         ({"next_run_at": NOW - MINUTE}, False, "it is due, 1m ago, and waits: nothing is running here"),
         ({"waiting": 1, "next_run_at": None}, True, "the next time is decided when that one has run"),
@@ -222,3 +240,42 @@ def test_a_run_by_hand_is_not_explained_by_the_schedule_s_own_trace() -> None:
 
     assert answer.text == "triage/standup run 0009 happened because of manual by human:you."
     assert answer.steps == ()
+
+
+def test_what_fails_says_how_its_last_run_ended() -> None:
+    record = schedule(failures=2, last_status=RunStatus.TIMED_OUT, last_error="it took longer than 2s")
+
+    answer = explain_next(record, NOW, is_served=True)
+
+    assert answer.last == "timed_out 1m ago: it took longer than 2s"
+    assert explanation_object(answer)["last"] == answer.last
+
+
+def test_a_run_in_less_than_a_second_is_now() -> None:
+    soon = schedule(next_run_at=NOW + timedelta(milliseconds=400))
+
+    assert explain_next(soon, NOW, is_served=True).text == "next run now because of baseline-interval"
+
+
+def test_nothing_is_promised_while_nobody_is_there_to_keep_it() -> None:
+    served, down = (explanation_object(explain_next(schedule(), NOW, is_served=each)) for each in (True, False))
+
+    assert served["then"] == ["2026-03-26T13:13:00Z", "2026-03-26T13:18:00Z"]
+    assert down["then"] == []
+
+
+def test_an_instant_whose_run_is_going_says_so() -> None:
+    going = run(status=RunStatus.RUNNING, finished_at=None)
+    past = Past(beat=beat(outcome=BeatOutcome.RUNNING, runs=(9,), settled_at=None), runs=(going,))
+
+    answer = explain_instant(schedule(), past, NOW, UTC_ZONE)
+
+    assert answer.facts == (("running", "0009 running"),)
+
+
+def test_a_run_says_on_which_node_it_was() -> None:
+    details = RunDetails(response=None, usage={}, session="", note="", host="attic", pid=4121, version="0.1.0")
+
+    answer = explain_run(run(), TRACE, NOW, UTC_ZONE, details)
+
+    assert ("node", "attic, pid 4121, herdbeat 0.1.0") in answer.facts

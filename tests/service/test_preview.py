@@ -12,7 +12,7 @@ from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Jitter, Limit
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import Trigger
 from herdbeat.service.instants import Standing, of_trigger, read_expression
-from herdbeat.service.preview import firsts, idle, of_fleet, of_schedule
+from herdbeat.service.preview import firsts, idle, of_fleet, of_schedule, with_wishes
 from herdbeat.triggers import Cron, Interval, Webhook
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -86,6 +86,16 @@ def test_a_schedule_without_a_time_is_never_shown_with_one(without: Schedule, st
     assert [(each.schedule, each.standing) for each in found] == [(without.id, standing)]
     assert found[0].reason
     assert list(of_schedule(without, NOW)) == []
+
+
+def test_what_is_to_be_let_pass_is_noted_at_the_first_of_its_schedule_only() -> None:
+    fleet = [schedule("daily", DAILY), schedule("other", DAILY)]
+
+    found = list(islice(with_wishes(of_fleet(fleet, NOW), {"triage/daily": 2}), 6))
+
+    noted = [(each.schedule, "let pass: by_request" in each.notes) for each in found]
+    assert noted[::2] == [("triage/daily", True), ("triage/daily", True), ("triage/daily", False)]
+    assert noted[1::2] == [("triage/other", False)] * 3
 
 
 @pytest.mark.parametrize("text", ["*/15 * * * *", "30 2 * * *", "@monthly", "90s", "2027-01-01T00:00:00Z"])

@@ -3,20 +3,31 @@
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+from herdbeat.domain.change import Change, What
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Retention
 from herdbeat.domain.ids import short_id
+from herdbeat.domain.policies import Budget
+from herdbeat.domain.spend import Spent
 from herdbeat.scheduler.fire import fire
 from herdbeat.service.retention import Pruned, prune, would_prune
 from herdbeat.store.audit import SqliteAudit
+from herdbeat.store.base import Transaction
+from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 MONTH = Retention(age=30 * DAY, beats=10_000)
+
+
+def spent(number: int, day: str, tx: Transaction) -> int:
+    """Runs of a schedule that the ledger has counted on a day."""
+    return tx.spent([(number, day)]).get(number, Spent()).runs
 
 
 async def pruned(herd: Herd, retention: Retention) -> Pruned:
@@ -170,3 +181,33 @@ async def test_logs_go_with_their_runs(tmp_path: Path) -> None:
         assert surplus.logs == 1
         assert left == 3
         assert not folder.exists()
+
+
+async def test_the_record_of_changes_goes_when_it_is_too_old(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("queue", every="1h")
+        await herd.tick()
+        herd.clock.advance(40 * DAY)
+        fresh = Change(at=herd.now, who="human:you", what=What.PAUSE, subject="queue/default")
+        herd.store.write_now(lambda tx: tx.add_changes([fresh] * 3))
+
+        done = await pruned(herd, MONTH)
+
+        reader = SqliteReader(herd.store.path)
+        left = reader.changes(Filter())
+        reader.close()
+        assert done.changes == 2  # the target and its schedule, which were added then
+        assert [each.at for each in left] == [herd.now] * 3
+
+
+async def test_what_was_spent_on_days_long_past_is_forgotten(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="6h", budget=Budget(runs_per_day=9))
+        await herd.advance(40 * DAY)
+        number = herd.standing("scribe").id
+        days = [(herd.now - age).date().isoformat() for age in (31 * DAY, 29 * DAY)]
+
+        await pruned(herd, MONTH)
+
+        old, young = (herd.store.write_now(partial(spent, number, day)) for day in days)
+        assert (old, young) == (0, 4)

@@ -7,15 +7,16 @@ import pytest
 from tests.service.records import MINUTE, NOW, run
 
 from herdbeat.domain.run import RunStatus
+from herdbeat.scheduler.fire import fire
 from herdbeat.service.status import Status, read_status, status_object, usual_time
-from herdbeat.store.reader import SqliteReader
+from herdbeat.store.looking import SqliteLook
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
 def status_of(herd: Herd, pid: int | None = 1) -> Status:
-    reader = SqliteReader(herd.store.path)
+    reader = SqliteLook(herd.store.path)
     try:
         return read_status(reader, herd.now, pid)
     finally:
@@ -92,3 +93,29 @@ def test_the_usual_time_needs_a_few_runs(minutes: list[int], usual: tuple[int, i
     found = usual_time([*runs, run(status=RunStatus.FAILED, started_at=NOW - 99 * MINUTE)])
 
     assert found == (None if usual is None else (usual[0] * MINUTE, usual[1] * MINUTE))
+
+
+async def test_a_schedule_that_paused_itself_is_held_but_not_by_hand(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("api", every="1m", pause_after_failures=1, runner=ScriptedRunner(fails=1))
+        herd.schedule("report", cron="0 9 * * *")
+        herd.pause("report")
+        by_hand = status_of(herd)
+
+        await herd.tick()
+        status = status_of(herd)
+
+        assert [(each.label, each.paused_by) for each in status.held] == [("api", "policy"), ("report", "human:you")]
+        assert (by_hand.is_held_by_hand, status.is_held_by_hand) == (True, False)
+
+
+async def test_what_waits_for_a_label_is_late_and_says_which(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("train", cron="0 9 * * *", runs_on="gpu")
+        number = herd.standing("train").id
+        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="1"))
+
+        await herd.advance(2 * MINUTE)
+
+        (late,) = status_of(herd).late
+        assert (late.reason, late.detail) == ("target_offline", "no live node has the label gpu")

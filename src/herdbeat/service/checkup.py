@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from herdbeat.errors import StoreUnavailable, shown
 from herdbeat.scheduler.scan import Finding, examine
-from herdbeat.store.audit import SqliteAudit
+from herdbeat.store.opening import Audit, audit_at
+from herdbeat.store.places import LedgerPlace
 
 _LONGEST = 200
 
@@ -24,9 +24,9 @@ class Checkup:
         return not (self.damage or self.findings or self.quarantined)
 
 
-def check_up(ledger: Path, now: datetime) -> Checkup:
+def check_up(ledger: LedgerPlace, now: datetime) -> Checkup:
     """Never raises for what is in the file: whatever cannot even be asked is damage."""
-    audit = SqliteAudit(ledger)
+    audit = audit_at(ledger)
     damage = audit.damage()
     try:
         findings, quarantined = _scanned(audit, now), audit.quarantined()
@@ -39,7 +39,7 @@ def check_up(ledger: Path, now: datetime) -> Checkup:
     return Checkup(damage=tuple(damage), findings=tuple(findings), quarantined=tuple(quarantined))
 
 
-def _scanned(audit: SqliteAudit, now: datetime) -> list[Finding]:
+def _scanned(audit: Audit, now: datetime) -> list[Finding]:
     found: list[Finding] = []
     after: int | None = 0
     while after is not None:

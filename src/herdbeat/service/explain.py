@@ -4,30 +4,27 @@ Each is a pure function of stored data, so the answer is still true when the fil
 """
 
 import json
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.ids import short_id
-from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus
 from herdbeat.durations import measured_duration, spoken_duration
+from herdbeat.service.coming import Coming, coming
+from herdbeat.service.gates import Around, Gate, gate_object, gates_of, shut_words
+from herdbeat.service.hints import StandingHint, hint_object, hint_of
+from herdbeat.service.holds import disabled_words, is_paused, paused_words, wish_words
 from herdbeat.service.objects import Json, beat_object, moment_or_null, run_object
-from herdbeat.service.reasons import CAUSES, rule_of, skip_words
+from herdbeat.service.reasons import CAUSES, is_passed_over, rule_of, skip_words
 from herdbeat.service.states import State, state_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """Something that can hold a run back, and whether it does."""
-
-    gate: str
-    ok: bool
-    used: int | None = None
-    most: int | None = None
+_A_MOMENT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +40,9 @@ class Explanation:
     state: State | None = None
     steps: tuple[Json, ...] = ()
     gates: tuple[Gate, ...] = ()
+    hints: tuple[StandingHint, ...] = ()
+    last: str = ""
+    coming: Coming = field(default_factory=Coming)
     facts: tuple[tuple[str, str], ...] = ()
     fix: str = ""
     beat: BeatRecord | None = None
@@ -60,14 +60,28 @@ class Past:
 
 
 def explain_next(
-    record: ScheduleRecord, now: datetime, *, is_served: bool, waiting: BeatRecord | None = None
+    record: ScheduleRecord,
+    now: datetime,
+    *,
+    is_served: bool,
+    waiting: BeatRecord | None = None,
+    hints: tuple[StandingHint, ...] = (),
+    around: Around | None = None,
 ) -> Explanation:
-    """Why is the next run then? `is_served` says whether a scheduler runs at all, `waiting` is a beat that is due."""
+    """Why is the next run then? `is_served` says whether a scheduler runs at all, `waiting` is a beat that is due.
+
+    `hints` are those that stand now: the trace is of the moment it was decided, and a run in progress hears them later.
+    """
     steps = _steps(record.next_trace)
     state = state_of(record, now)
     text = _next_text(record, now, state, steps, is_served=is_served)
     if waiting is not None:
         text = f"{_waiting_text(record, waiting, now, is_served=is_served)}; {text}"
+    if record.skips:
+        text = f"{text}; {wish_words(record)}"
+    gates = gates_of(record, around or Around(is_served=is_served), now)
+    for words in shut_words(gates, now):
+        text = f"{text}; {words}"
     return Explanation(
         schedule=record.label,
         now=now,
@@ -77,7 +91,10 @@ def explain_next(
         origin=record.next_origin,
         state=state,
         steps=steps,
-        gates=_gates(record, now, is_served=is_served),
+        gates=gates,
+        hints=hints,
+        last=_last(record, now),
+        coming=coming(record, [hint_of(each.record) for each in hints], now) if is_served else Coming(),
         beat=waiting,
     )
 
@@ -120,6 +137,8 @@ def explain_nothing(
     zone: ZoneInfo,
 ) -> Explanation:
     """Nothing was due then: what was due before and after?"""
+    if is_passed_over(record, at, now):
+        return _explain_passed_over(record, at, now, zone)
     before, after = near
     facts = []
     if before is not None:
@@ -138,7 +157,29 @@ def explain_nothing(
     )
 
 
-def explain_run(run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo) -> Explanation:
+def _explain_passed_over(record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo) -> Explanation:
+    """Of this night, which is written down as one row when it is over."""
+    hours = record.plan.policies.active_hours
+    facts = [
+        ("skipped", f"{SkipReason.INACTIVE_HOURS}: {skip_words(SkipReason.INACTIVE_HOURS)}"),
+        ("active_hours", f"{hours}: nothing runs outside"),
+    ]
+    if record.next_run_at is not None:
+        facts.append(("recorded", f"in one row with all that is passed over until {_moment(record.next_run_at, zone)}"))
+    return Explanation(
+        schedule=record.label,
+        now=now,
+        text=f"{record.label} was due {_moment(at, zone)} and did not run.",
+        next_run_at=record.next_run_at,
+        state=state_of(record, now),
+        facts=tuple(facts),
+        fix=_fix(record, "active_hours: wider"),
+    )
+
+
+def explain_run(
+    run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo, details: RunDetails | None = None
+) -> Explanation:
     """Why did this run happen? `trace` is the decision that caused it, frozen as it was."""
     start = run.started_at or run.claimed_at
     late = f", {spoken_duration(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
@@ -146,7 +187,9 @@ def explain_run(run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo
         ("due", _moment(run.due_at, zone)),
         ("started", f"{_moment(start, zone)}{late}" + (f", attempt {run.attempt}" if run.attempt > 1 else "")),
         ("result", _result(run)),
+        *([("note", run.note)] if run.note else []),
         ("beat", f"{short_id(run.beat_id)}, {run.dedup_id}"),
+        *([("node", f"{details.host}, pid {details.pid}, herdbeat {details.version}")] if details else []),
     ]
     by = f" by {run.origin}" if run.origin else ""
     return Explanation(
@@ -171,7 +214,10 @@ def explanation_object(explanation: Explanation) -> Json:
         "origin": explanation.origin,
         "state": explanation.state,
         "steps": list(explanation.steps),
-        "gates": [_gate_object(gate) for gate in explanation.gates],
+        "gates": [gate_object(gate) for gate in explanation.gates],
+        "hints": [hint_object(hint) for hint in explanation.hints],
+        "last": explanation.last,
+        "then": [moment_or_null(each) for each in explanation.coming.instants[1:]],
         "facts": [{"about": word, "text": text} for word, text in explanation.facts],
         "fix": explanation.fix,
         "beat": None if explanation.beat is None else beat_object(explanation.beat),
@@ -180,37 +226,23 @@ def explanation_object(explanation: Explanation) -> Json:
     }
 
 
-def _gate_object(gate: Gate) -> Json:
-    counts = {} if gate.most is None else {"used": gate.used, "max": gate.most}
-    return {"gate": gate.gate, "ok": gate.ok, **counts}
-
-
 def _steps(trace: str | None) -> tuple[Json, ...]:
     found: dict[str, Any] = json.loads(trace) if trace else {}
     return tuple(found.get("steps", ()))
 
 
-def _gates(record: ScheduleRecord, now: datetime, *, is_served: bool) -> tuple[Gate, ...]:
-    is_paused = record.paused and (record.paused_until is None or record.paused_until > now)
-    has_room = record.target_running < record.target_room
-    return (
-        Gate(gate="scheduler", ok=is_served),
-        Gate(gate="enabled", ok=record.enabled and record.disabled_by is None),
-        Gate(gate="not_paused", ok=not is_paused),
-        Gate(gate="not_running", ok=record.running == 0),
-        Gate(gate="capacity", ok=has_room, used=record.target_running, most=record.target_room),
-    )
-
-
 def _next_text(record: ScheduleRecord, now: datetime, state: State, steps: tuple[Json, ...], *, is_served: bool) -> str:
     at = record.next_run_at
     if state is State.DISABLED:
-        by = f"by {record.disabled_by}" if record.disabled_by else "by its file"
-        return f"no next run: it is disabled ({by})"
+        return f"no next run: {disabled_words(record)}"
     if record.quarantine is not None:
-        return f"no next run: it cannot be decided ({record.quarantine})"
+        again = f"edit it, or try it again: herdbeat reset {record.label}"
+        return f"no next run: it cannot be decided ({record.quarantine}); {again}"
+    if state is State.PAUSED:
+        return paused_words(record, now)
     if state is State.RUNNING and at is None:
-        return "it is running; the next time is decided when the run ends"
+        held = paused_words(record, now) if is_paused(record, now) else "the next time is decided when the run ends"
+        return f"it is running; {held}"
     if at is None and record.waiting:
         return "the next time is decided when that one has run"
     if state is State.LATE and at is not None and at <= now:
@@ -219,9 +251,17 @@ def _next_text(record: ScheduleRecord, now: datetime, state: State, steps: tuple
     if at is None:
         told = next((str(step["text"]) for step in reversed(steps)), "nothing is planned")
         return f"no next run: {told}"
-    when = f"next run in {spoken_duration(at - now)}" if at > now else "next run now"
+    when = f"next run in {spoken_duration(at - now)}" if at - now >= _A_MOMENT else "next run now"
     won = next((str(step["text"]) for step in steps if step.get("won")), "")
     return f"{when} because of {won or record.next_source}"
+
+
+def _last(record: ScheduleRecord, now: datetime) -> str:
+    """How its last run ended, where that is why it waits longer; empty if all is well."""
+    if not record.failures or record.last_status is None or record.last_run_at is None:
+        return ""
+    error = f": {record.last_error}" if record.last_error else ""
+    return f"{record.last_status} {spoken_duration(now - record.last_run_at)} ago{error}"
 
 
 def _waiting_text(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, is_served: bool) -> str:
@@ -241,8 +281,11 @@ def _fate(past: Past, zone: ZoneInfo) -> tuple[str, str]:
             return "merged", "another beat stands for it"
         case BeatOutcome.PENDING:
             return "waiting", f"{beat.reason}: {skip_words(beat.reason)}" if beat.reason else "for the scheduler"
-        case _:
-            return "ran", "; ".join(f"{short_id(run.id)} {_result(run)}" for run in past.runs) or "no run is kept"
+        case BeatOutcome.RUNNING | BeatOutcome.RAN:
+            word = "running" if beat.outcome is BeatOutcome.RUNNING else "ran"
+            return word, "; ".join(f"{short_id(run.id)} {_result(run)}" for run in past.runs) or "no run is kept"
+        case never:
+            assert_never(never)
 
 
 def _missed_words(beat: BeatRecord, gap: Gap | None, zone: ZoneInfo) -> str:
@@ -256,7 +299,9 @@ def _result(run: RunRecord) -> str:
     start = run.started_at or run.claimed_at
     spent = f" after {measured_duration(run.finished_at - start)}" if run.finished_at else ""
     error = f": {run.error}" if run.error else ""
-    return f"{run.status}{spent}{error}"
+    # Only an endpoint succeeds with a code that is not 0; that of a failure leads its error.
+    answered = f" with {run.code}" if run.code and run.status is RunStatus.SUCCEEDED else ""
+    return f"{run.status}{answered}{spent}{error}"
 
 
 def _fix(record: ScheduleRecord, setting: str) -> str:

@@ -1,39 +1,30 @@
 """Running a schedule by hand: into the ledger of the fleet that runs, or of one that will."""
 
 from datetime import datetime
-from pathlib import Path
 from uuid import uuid4
 
 from herdbeat.domain.ids import short_id
 from herdbeat.scheduler.fire import Fired, fire
 from herdbeat.service.objects import Json, moment_or_null
+from herdbeat.service.offline import write_offline
 from herdbeat.service.questions import find_schedule
-from herdbeat.store.lock import StateLock
-from herdbeat.store.reader import SqliteReader
-from herdbeat.store.sqlite import SqliteStore
+from herdbeat.store.opening import OpenStore, reader_at
+from herdbeat.store.places import LedgerPlace
 
 
-async def fire_here(store: SqliteStore, now: datetime, selector: str, *, origin: str, queue: bool) -> Json:
+async def fire_here(store: OpenStore, now: datetime, selector: str, *, origin: str, queue: bool) -> Json:
     """In the process that runs the fleet. The loop has to be woken afterwards."""
-    schedule_id, label = _find(store.path, selector)
+    schedule_id, label = _find(store.place, selector)
     event_id = uuid4().hex
     fired = await store.write(lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=event_id, queue=queue))
     return fired_object(fired, label)
 
 
-def fire_for_later(path: Path, now: datetime, selector: str, *, origin: str) -> Json:
+def fire_for_later(path: LedgerPlace, now: datetime, selector: str, *, origin: str) -> Json:
     """While nothing runs: written under the state lock, started by the next `up`. Raises Conflict if something does."""
     schedule_id, label = _find(path, selector)
-    with StateLock(path.parent):
-        store = SqliteStore(path)
-        store.open()
-        try:
-            # Room counts only while somebody runs: what a killed node has left open is swept at the next start.
-            fired = store.write_now(
-                lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=uuid4().hex, queue=True)
-            )
-        finally:
-            store.close()
+    # Room counts only while somebody runs: what a killed node has left open is swept at the next start.
+    fired = write_offline(path, lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=uuid4().hex, queue=True))
     return fired_object(fired, label)
 
 
@@ -51,8 +42,8 @@ def fired_object(fired: Fired, label: str) -> Json:
     }
 
 
-def _find(path: Path, selector: str) -> tuple[int, str]:
-    reader = SqliteReader(path)
+def _find(path: LedgerPlace, selector: str) -> tuple[int, str]:
+    reader = reader_at(path)
     try:
         record = find_schedule(reader, selector)
     finally:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from herdbeat.domain.ids import short_id
-from herdbeat.domain.records import BeatRecord, RunRecord
+from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.moments import format_moment
 
 Json = dict[str, object]
@@ -36,11 +36,45 @@ def run_object(run: RunRecord) -> Json:
         "code": run.code,
         "error": run.error,
         "summary": run.summary,
+        "note": run.note,
         "source": run.source,
         "origin": run.origin,
         "due_at": format_moment(run.due_at),
         "dedup_id": run.dedup_id,
         "beat": short_id(run.beat_id),
+    }
+
+
+def schedule_object(record: ScheduleRecord, state: str) -> Json:
+    trigger, policies = record.plan.trigger, record.plan.policies
+    return {
+        "schedule": record.label,
+        "target": record.target,
+        "name": record.name,
+        "state": state,
+        "trigger": {"kind": trigger.kind, **trigger.options()},
+        "when": trigger.describe(),
+        "timezone": policies.zone.key,
+        "tags": list(policies.tags),
+        "group": policies.group,
+        "enabled": record.enabled and record.disabled_by is None,
+        "disabled_by": record.disabled_by,
+        "paused": record.paused,
+        "paused_until": moment_or_null(record.paused_until),
+        "paused_by": record.paused_by,
+        "paused_reason": record.paused_reason,
+        "quarantine": record.quarantine,
+        "next_run_at": moment_or_null(record.next_run_at),
+        "source": record.next_source,
+        "origin": record.next_origin,
+        "last_started_at": moment_or_null(record.last_started_at),
+        "last_run_at": moment_or_null(record.last_run_at),
+        "last_status": record.last_status,
+        "last_error": record.last_error,
+        "failures": record.failures,
+        "running": record.running,
+        "waiting": record.waiting,
+        "written_at": record.origin,
     }
 
 

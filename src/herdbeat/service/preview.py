@@ -3,7 +3,8 @@
 Nothing is reckoned here a second time, so a preview shows what the engine will do.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from heapq import merge
 
@@ -29,6 +30,17 @@ def firsts(schedules: Iterable[Schedule], now: datetime) -> list[Upcoming]:
     """The next instant of each schedule that has one, by time."""
     found = (next(of_schedule(each, now), None) for each in schedules)
     return sorted((each for each in found if each is not None), key=lambda each: each.next_run_at)
+
+
+def with_wishes(instants: Iterable[Upcoming], wishes: Mapping[str, int]) -> Iterator[Upcoming]:
+    """The same, with a note at those that somebody asked to let pass: the first so many of their schedule."""
+    left = dict(wishes)
+    for each in instants:
+        if left.get(each.schedule, 0) > 0:
+            left[each.schedule] -= 1
+            yield replace(each, notes=("let pass: by_request", *each.notes))
+        else:
+            yield each
 
 
 def idle(schedules: Iterable[Schedule], now: datetime) -> list[Idle]:

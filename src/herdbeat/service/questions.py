@@ -2,13 +2,16 @@
 
 from herdbeat.domain.ids import from_short_id
 from herdbeat.domain.records import RunRecord, ScheduleRecord
+from herdbeat.errors import StoreUnavailable
 from herdbeat.service.selecting import not_found, parts_of
-from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.opening import is_there, reader_at
+from herdbeat.store.places import LedgerPlace
+from herdbeat.store.reader import Filter, Reader
 
 MANY = 10_000
 
 
-def find_schedule(reader: SqliteReader, selector: str) -> ScheduleRecord:
+def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     """`target/schedule`, or the first schedule of a target. Raises NotFound, which guesses."""
     target, name = parts_of(selector)
     found = reader.schedules(Filter(target=target, name=name, limit=1))
@@ -18,7 +21,7 @@ def find_schedule(reader: SqliteReader, selector: str) -> ScheduleRecord:
     raise not_found(selector, {each.label for each in known} | {each.target for each in known})
 
 
-def selected(reader: SqliteReader, selector: str | None) -> tuple[str | None, str | None]:
+def selected(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:
     """Target and name to filter by. Raises NotFound for what the ledger does not know."""
     if selector is None:
         return None, None
@@ -28,7 +31,7 @@ def selected(reader: SqliteReader, selector: str | None) -> tuple[str | None, st
     return target, name
 
 
-def find_run(reader: SqliteReader, text: str) -> RunRecord | None:
+def find_run(reader: Reader, text: str) -> RunRecord | None:
     """The run of a short id such as `7f3k`; None if it cannot be one, or there is none."""
     number = from_short_id(text)
     if not number or number >= 1 << 62:
@@ -36,7 +39,20 @@ def find_run(reader: SqliteReader, text: str) -> RunRecord | None:
     return reader.run(number)
 
 
-def run_of_beat(reader: SqliteReader, beat: str) -> RunRecord | None:
+def run_of_beat(reader: Reader, beat: str) -> RunRecord | None:
     """The newest run of a beat, by its short id; None while there is none."""
     number = from_short_id(beat)
     return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
+
+
+def wishes_in(path: LedgerPlace) -> dict[str, int]:
+    """How many of their next beats schedules are to let pass. A ledger that is not there, or too old, knows of none."""
+    if not is_there(path):
+        return {}
+    reader = reader_at(path)
+    try:
+        return reader.wishes()
+    except StoreUnavailable:
+        return {}
+    finally:
+        reader.close()

@@ -1,12 +1,17 @@
 """The words for why an instant did not run, which policy said so, and what would change it."""
 
+import shlex
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import Calendar, TriggerKind
 from herdbeat.durations import format_duration
+from herdbeat.moments import format_moment
+
+_TICK = timedelta(microseconds=1)
 
 CAUSES = {
     MissedReason.SCHEDULER_DOWN: "nothing was running here",
@@ -44,6 +49,14 @@ class Rule:
     fix: str = ""
 
 
+def is_passed_over(record: ScheduleRecord, at: datetime, now: datetime) -> bool:
+    """An instant of the calendar since its last beat, outside its active hours, which has no row yet."""
+    trigger, hours = record.plan.trigger, record.plan.policies.active_hours
+    if hours is None or hours.contains(at) or not record.anchor_at < at <= now:
+        return False
+    return isinstance(trigger, Calendar) and trigger.latest(at - _TICK, at) == at
+
+
 def skip_words(reason: str) -> str:
     return _SKIPS.get(SkipReason(reason), reason) if reason in set(SkipReason) else reason
 
@@ -57,8 +70,46 @@ def rule_of(record: ScheduleRecord, beat: BeatRecord) -> Rule | None:
         if beat.reason == Catchup.ONCE:
             return Rule("catchup", "once: one run stands for everything that was missed", "catchup: all")
         return Rule("overlap", f"{policies.overlap}: the beat that was waiting stands for it", "overlap: queue_all")
-    if beat.reason == SkipReason.ALREADY_RUNNING:
-        return Rule("overlap", f"{policies.overlap}: a beat that meets an earlier run is skipped", "overlap: queue")
+    return _of_skipped(policies, beat) if beat.outcome is BeatOutcome.SKIPPED else None
+
+
+def _of_skipped(policies: Policies, beat: BeatRecord) -> Rule | None:
+    match beat.reason:
+        case SkipReason.ALREADY_RUNNING:
+            return Rule("overlap", f"{policies.overlap}: a beat that meets an earlier run is skipped", "overlap: queue")
+        case SkipReason.INACTIVE_HOURS if policies.active_hours is not None:
+            text = f"{policies.active_hours} {policies.active_hours.zone.key}: nothing runs outside"
+            return Rule("active_hours", text, "active_hours: wider")
+        case SkipReason.BUDGET_EXCEEDED if policies.budget is not None:
+            day = f"{policies.zone.key} days"
+            return Rule("budget", f"{_limits_of(policies.budget)}, by {day}", "budget: more")
+        case SkipReason.PRECHECK if policies.precheck:
+            return Rule("precheck", f"{shlex.join(policies.precheck)} exited with 1")
+        case SkipReason.EXPIRED:
+            return _of_expired(policies, beat)
+        case SkipReason.TARGET_OFFLINE if policies.runs_on is not None:
+            text = f"{policies.runs_on}: only nodes with this label run it (herdbeat up --label {policies.runs_on})"
+            return Rule("runs_on", text)
+        case _:
+            return None
+
+
+def _limits_of(budget: Budget) -> str:
+    parts = {
+        "usd_per_day": budget.usd_per_day,
+        "tokens_per_day": budget.tokens_per_day,
+        "runs_per_day": budget.runs_per_day,
+    }
+    return ", ".join(f"{name} {most:g}" for name, most in parts.items() if most is not None)
+
+
+def _of_expired(policies: Policies, beat: BeatRecord) -> Rule | None:
+    """`max_runs` if the end was not there yet; nothing if neither was set, as for a schedule that was removed."""
+    bounds, settled_at = policies.bounds, beat.settled_at
+    if bounds.ends_at is not None and (settled_at is None or settled_at > bounds.ends_at):
+        return Rule("ends_at", f"{format_moment(bounds.ends_at)}: nothing starts after it", "a later ends_at")
+    if bounds.max_runs is not None:
+        return Rule("max_runs", f"{bounds.max_runs}: it has had them, or they are going on", "max_runs: more")
     return None
 
 

@@ -10,14 +10,18 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.log import prune_logs, remove_logs
-from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.base import Dropped, Store, Transaction
+from herdbeat.store.opening import Audit
+from herdbeat.store.places import state_dir_of
 
 BATCH = 200
 """Beats removed in one transaction: it shares the writer with beats that are due."""
 
 KEPT = timedelta(days=7)
 """Beats of events and delays stay so long whatever the count: a redelivery must find its id."""
+
+MOST_CHANGES = 100_000
+"""Rows of the record of changes that are kept, however young: an agent may write many a day."""
 
 _ALL = 10_000_000
 
@@ -31,12 +35,13 @@ class Pruned:
     logs: int = 0
     plans: int = 0
     hints: int = 0
+    changes: int = 0
 
 
-async def prune(store: Store, audit: SqliteAudit, retention: Retention, now: datetime) -> Pruned:
+async def prune(store: Store, audit: Audit, retention: Retention, now: datetime) -> Pruned:
     """Remove what `retention` does not keep. What is pending or running always stays."""
     pruned, before, kept_since = Pruned(), now - retention.age, now - KEPT
-    state_dir = audit.path.parent
+    state_dir = state_dir_of(audit.place)
     while ids := await asyncio.to_thread(audit.old_beats, before, kept_since, BATCH):
         if not await _drop(store, ids, state_dir, pruned):
             break  # something holds on to them: asked again, they would come again, for ever
@@ -49,17 +54,25 @@ async def prune(store: Store, audit: SqliteAudit, retention: Retention, now: dat
         pruned.plans = await store.write(lambda tx: tx.drop_plans(plans))
     while gone := await store.write(lambda tx: tx.drop_hints(before, BATCH)):
         pruned.hints += gone
+    last_day = min(before, kept_since).date().isoformat()
+    await store.write(lambda tx: tx.drop_spend(last_day))
+    while gone := await store.write(lambda tx: tx.drop_changes(before, MOST_CHANGES, BATCH)):
+        pruned.changes += gone
     return pruned
 
 
-def would_prune(audit: SqliteAudit, retention: Retention, now: datetime) -> Pruned:
+def would_prune(audit: Audit, retention: Retention, now: datetime) -> Pruned:
     """The same, counted only."""
     before, kept_since = now - retention.age, now - KEPT
     beats = set(audit.old_beats(before, kept_since, _ALL))
     beats.update(chain(*audit.surplus_beats(retention.beats, kept_since)))
     runs = audit.peek(lambda tx: tx.runs_of(beats))
     return Pruned(
-        beats=len(beats), runs=len(runs), plans=len(audit.unused_plans(BATCH)), hints=audit.ended_hints(before)
+        beats=len(beats),
+        runs=len(runs),
+        plans=len(audit.unused_plans(BATCH)),
+        hints=audit.ended_hints(before),
+        changes=audit.old_changes(before, MOST_CHANGES),
     )
 
 
@@ -75,10 +88,10 @@ def _drop_beats(ids: list[int], tx: Transaction) -> Dropped:
     return tx.drop_beats(ids)
 
 
-def _prune_days(audit: SqliteAudit, before: datetime) -> int:
+def _prune_days(audit: Audit, before: datetime) -> int:
     """Whole days of logs that no run of the ledger has any more: of a ledger that was restored, for example."""
     oldest = audit.oldest_open_run()
-    return prune_logs(audit.path.parent, (before if oldest is None else min(before, oldest)).date())
+    return prune_logs(state_dir_of(audit.place), (before if oldest is None else min(before, oldest)).date())
 
 
 def _batches(ids: list[int]) -> Iterator[list[int]]:

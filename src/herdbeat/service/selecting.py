@@ -1,9 +1,48 @@
-"""From what a person writes, `target` or `target/schedule`, to the schedules that are meant."""
+"""From what a person writes (`target`, `target/schedule`, `target/*`, a tag, a group, all) to the schedules meant.
 
-from collections.abc import Iterable
+A target alone means all its schedules, as it does in `next` and `beats`. No abbreviations; a typo gets a guess.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
-from herdbeat.errors import NotFound, ending, shown
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.errors import NotFound, UsageError, ending, shown
+from herdbeat.store.reader import Filter, Reader
+
+PAGE = 10_000
+
+_LIST = 'Run "herdbeat next" to see all schedules.'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Everything that was named: a schedule belongs to it if any of them means it."""
+
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    everything: bool = False
+
+
+def select(reader: Reader, selection: Selection) -> list[ScheduleRecord]:
+    """The schedules that are meant, each once, in the order of the ledger. Never empty.
+
+    Raises UsageError if nothing was named, NotFound (which guesses) for a name, tag or group that nothing has.
+    """
+    _refuse_nonsense(selection)
+    if selection.everything:
+        return _or_not_found(list(_all(reader)), "There are no schedules here.")
+    found = {each.id: each for name in selection.names for each in _of_name(reader, name)}
+    if selection.tags or selection.groups:
+        known = list(_all(reader))
+        for tag in selection.tags:
+            found |= {each.id: each for each in _tagged(known, tag)}
+        for group in selection.groups:
+            found |= {each.id: each for each in _grouped(known, group)}
+    return [found[number] for number in sorted(found)]
 
 
 def parts_of(selector: str) -> tuple[str, str | None]:
@@ -13,6 +52,63 @@ def parts_of(selector: str) -> tuple[str, str | None]:
 
 
 def not_found(selector: str, known: Iterable[str]) -> NotFound:
-    near = get_close_matches(selector.lower(), sorted(known), n=1, cutoff=0.6)
-    message = f'There is no target or schedule "{shown(selector)}"{ending(near[0] if near else None)}'
-    return NotFound(message, hint='Run "herdbeat next" to see all schedules.')
+    near = _near(selector, known)
+    message = f'There is no target or schedule "{shown(selector)}"{ending(near)}'
+    return NotFound(message, hint=_LIST)
+
+
+def _refuse_nonsense(selection: Selection) -> None:
+    is_named = bool(selection.names or selection.tags or selection.groups)
+    if not is_named and not selection.everything:
+        raise UsageError(
+            "Nothing is selected.", hint="Name a TARGET, TARGET/SCHEDULE or TARGET/*, or write --tag, --group or --all."
+        )
+    if is_named and selection.everything:
+        raise UsageError("--all means every schedule: there is nothing more to name.", hint="Leave one of them out.")
+
+
+def _of_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
+    if "*" in selector:
+        fitting = [each for each in _all(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
+        return _or_not_found(fitting, f'No schedule fits "{shown(selector)}".')
+    target, name = parts_of(selector)
+    found = list(_pages(reader, target, name))
+    if not found:
+        known = list(_all(reader))
+        raise not_found(selector, {each.label for each in known} | {each.target for each in known})
+    return found
+
+
+def _tagged(known: list[ScheduleRecord], tag: str) -> list[ScheduleRecord]:
+    tags = {each for record in known for each in record.plan.policies.tags}
+    fitting = [each for each in known if tag in each.plan.policies.tags]
+    return _or_not_found(fitting, f'No schedule has the tag "{shown(tag)}"{ending(_near(tag, tags))}')
+
+
+def _grouped(known: list[ScheduleRecord], group: str) -> list[ScheduleRecord]:
+    groups = {record.plan.policies.group or "" for record in known}
+    fitting = [each for each in known if each.plan.policies.group == group]
+    return _or_not_found(fitting, f'No schedule is in the group "{shown(group)}"{ending(_near(group, groups))}')
+
+
+def _or_not_found(found: list[ScheduleRecord], message: str) -> list[ScheduleRecord]:
+    if not found:
+        raise NotFound(message, hint=_LIST)
+    return found
+
+
+def _near(word: str, known: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
+
+
+def _all(reader: Reader) -> Iterator[ScheduleRecord]:
+    return _pages(reader, None, None)
+
+
+def _pages(reader: Reader, target: str | None, name: str | None) -> Iterator[ScheduleRecord]:
+    after: int | None = None
+    while page := reader.schedules(Filter(target=target, name=name, before=after, limit=PAGE)):
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].id

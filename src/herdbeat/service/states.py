@@ -1,9 +1,10 @@
 """The states a person sees: one word for how a schedule stands."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Protocol
 
-from herdbeat.domain.records import ScheduleRecord
+from herdbeat.service.holds import Pausable, is_paused
 
 
 class State(StrEnum):
@@ -18,13 +19,38 @@ class State(StrEnum):
     DONE = "done"  # a one-shot that has fired, or a schedule whose life is over
 
 
-def state_of(record: ScheduleRecord, now: datetime) -> State:
+class Stands(Pausable, Protocol):
+    """What is asked of a schedule: a whole record has it, and so has what a shell completes with in an instant."""
+
+    @property
+    def running(self) -> int: ...
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def disabled_by(self) -> str | None: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def quarantine(self) -> str | None: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def next_run_at(self) -> datetime | None: ...
+    @property
+    def last_run_at(self) -> datetime | None: ...
+    @property
+    def late_after(self) -> timedelta: ...
+    @property
+    def waits_for_event(self) -> bool: ...
+
+
+def state_of(record: Stands, now: datetime) -> State:
     """The first that fits: what happens now before what is held, what is held before what went wrong."""
     if record.running:
         return State.RUNNING
     if not record.enabled or record.disabled_by is not None:
         return State.DISABLED
-    if record.paused and (record.paused_until is None or record.paused_until > now):
+    if is_paused(record, now):
         return State.PAUSED
     if record.waiting or is_late(record, now):
         return State.LATE
@@ -33,13 +59,11 @@ def state_of(record: ScheduleRecord, now: datetime) -> State:
     return _quiet_state(record)
 
 
-def is_late(record: ScheduleRecord, now: datetime) -> bool:
-    late_after = record.plan.policies.late_after
-    return record.next_run_at is not None and record.next_run_at + late_after < now
+def is_late(record: Stands, now: datetime) -> bool:
+    return record.next_run_at is not None and record.next_run_at + record.late_after < now
 
 
-def _quiet_state(record: ScheduleRecord) -> State:
-    kind = record.plan.trigger.kind
+def _quiet_state(record: Stands) -> State:
     if record.next_run_at is None:
-        return State.WAITING if kind.waits_for_event else State.DONE
+        return State.WAITING if record.waits_for_event else State.DONE
     return State.OK if record.last_run_at is not None else State.NEW

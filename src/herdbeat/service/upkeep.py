@@ -12,8 +12,8 @@ from herdbeat.events import LedgerMended, Listener, nobody
 from herdbeat.scheduler.scan import Finding, examine, mend
 from herdbeat.scheduler.timer import Timer
 from herdbeat.service.retention import prune
-from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.base import Store
+from herdbeat.store.opening import Audit
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Upkeep:
     def __init__(
         self,
         store: Store,
-        audit: SqliteAudit,
+        audit: Audit,
         timer: Timer,
         retention: Retention,
         *,
@@ -77,7 +77,7 @@ class Upkeep:
             log.exception("upkeep failed what=%s the fleet goes on, next in %s", name, SCAN_EVERY)
 
 
-async def scan(store: Store, audit: SqliteAudit, now: datetime, after: int = 0) -> tuple[list[Finding], int]:
+async def scan(store: Store, audit: Audit, now: datetime, after: int = 0) -> tuple[list[Finding], int]:
     """One pass, and the schedule after which the next one goes on: 0 when this one came to the end.
 
     Suspects are looked at beside the writer, which is only troubled when something is really wrong: schedules whose

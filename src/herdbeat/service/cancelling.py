@@ -1,0 +1,87 @@
+"""Stopping: runs that are going are told to end, beats that wait are called off. Neither is a failure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from herdbeat.domain.change import Change, What
+from herdbeat.domain.ids import short_id
+from herdbeat.scheduler.call_off import call_off
+from herdbeat.scheduler.loop import Loop
+from herdbeat.service.objects import Json
+from herdbeat.service.offline import write_offline
+from herdbeat.store.base import Transaction
+from herdbeat.store.opening import OpenStore
+from herdbeat.store.places import LedgerPlace
+
+
+async def cancel_here(
+    store: OpenStore, loop: Loop, now: datetime, schedule_ids: Sequence[int], *, who: str, reason: str, force: bool
+) -> list[Json]:
+    """In the process that runs the fleet: what waits is settled, then what runs is told to end.
+
+    In this order, or a beat that waits for the place of a run would take it before it could be called off.
+    """
+    settled = await store.write(lambda tx: _called_off(tx, now, schedule_ids))
+    stopped = {number: loop.cancel_runs(number, why(who, reason), force=force) for number in schedule_ids}
+    await store.write(lambda tx: _record(tx, now, settled, stopped, who=who, reason=reason))
+    return [_object(number, label, count, stopped[number]) for number, (label, count) in settled.items()]
+
+
+async def cancel_run_here(
+    store: OpenStore, loop: Loop, now: datetime, run_id: int, label: str, *, who: str, reason: str, force: bool
+) -> Json:
+    """One run alone; what waits of its schedule stays."""
+    is_here = loop.cancel(run_id, why(who, reason), force=force)
+    stopped = [run_id] if is_here else []
+    if is_here:
+        await store.write(lambda tx: tx.add_changes([_change(now, label, 0, stopped, who=who, reason=reason)]))
+    return _object(0, label, 0, stopped)
+
+
+def cancel_for_later(
+    path: LedgerPlace, now: datetime, schedule_ids: Sequence[int], *, who: str, reason: str
+) -> list[Json]:
+    """While nothing runs there are only beats that wait. Raises Conflict if something does."""
+
+    def work(tx: Transaction) -> dict[int, tuple[str, int]]:
+        settled = _called_off(tx, now, schedule_ids)
+        _record(tx, now, settled, {}, who=who, reason=reason)
+        return settled
+
+    return [_object(number, label, count, []) for number, (label, count) in write_offline(path, work).items()]
+
+
+def why(who: str, reason: str) -> str:
+    """What a cancelled run says of its end."""
+    return f"cancelled by {who}: {reason}" if reason else f"cancelled by {who}"
+
+
+def _called_off(tx: Transaction, now: datetime, schedule_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
+    counts = call_off(tx, now, schedule_ids)
+    return {number: (each.label, counts.get(number, 0)) for number, each in tx.switches(schedule_ids).items()}
+
+
+def _record(
+    tx: Transaction,
+    now: datetime,
+    settled: dict[int, tuple[str, int]],
+    stopped: dict[int, list[int]],
+    *,
+    who: str,
+    reason: str,
+) -> None:
+    """What found nothing to stop leaves no row."""
+    changes = [
+        _change(now, label, count, stopped.get(number, []), who=who, reason=reason)
+        for number, (label, count) in settled.items()
+    ]
+    tx.add_changes([each for each in changes if each.after and (each.after["runs"] or each.after["called_off"])])
+
+
+def _change(now: datetime, label: str, count: int, runs: list[int], *, who: str, reason: str) -> Change:
+    after = {"runs": [short_id(run) for run in runs], "called_off": count, "reason": reason}
+    return Change(at=now, who=who, what=What.CANCEL, subject=label, after=after)
+
+
+def _object(schedule_id: int, label: str, count: int, runs: list[int]) -> Json:
+    return {"schedule": label, "id": schedule_id, "runs": [short_id(run) for run in runs], "called_off": count}

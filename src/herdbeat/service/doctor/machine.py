@@ -1,0 +1,87 @@
+"""Checks of the machine: does its clock go right, does it know the zones, does somebody else run the same fleet."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from zoneinfo import TZPATH
+
+from herdbeat.service.doctor.finding import Finding, warning, well
+
+_PROCESSES = Path("/proc")
+_PATIENCE = 3.0
+_HERDCTL_PID = Path(".herdctl/herdctl.pid")
+
+
+def check_clock() -> Finding:
+    zones = f"zone data {zone_version()}"
+    synchronised = _is_synchronised()
+    if synchronised is None:
+        return well("clock", f"{zones}; whether it is synchronised cannot be told here")
+    if synchronised:
+        return well("clock", f"synchronised; {zones}")
+    return warning("clock", f"not synchronised; {zones}", "Switch on time synchronisation: timedatectl set-ntp true")
+
+
+def check_others(home: Path, own: int | None) -> Iterator[Finding]:
+    """Whoever runs the same fleet beside us would start everything a second time."""
+    with suppress(OSError, ValueError):
+        pid = int((home / _HERDCTL_PID).read_text(encoding="utf-8").strip())
+        if _is_alive(pid):
+            yield warning("herdctl", f"pid {pid} runs the same fleet: every schedule would fire twice", "herdctl stop")
+    for pid in _nodes_in(home):
+        if pid not in (own, os.getpid()):
+            yield warning(
+                "herdbeat", f"pid {pid} runs in {home} too, on another ledger", f"Stop one of them: kill {pid}"
+            )
+
+
+def zone_version() -> str:
+    """Of the system's files, which Python asks first; else of the package."""
+    for folder in TZPATH:
+        with suppress(OSError, IndexError, UnicodeDecodeError):
+            return (Path(folder) / "tzdata.zi").read_text(encoding="utf-8").split(maxsplit=3)[2]
+    try:
+        return f"{version('tzdata')} (package)"
+    except PackageNotFoundError:
+        return "of an unknown version"
+
+
+def _is_synchronised() -> bool | None:
+    program = shutil.which("timedatectl")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed question to a program of the system
+            [program, "show", "--property=NTPSynchronized", "--value"],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {"yes": True, "no": False}.get(done.stdout.strip())
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _nodes_in(home: Path) -> Iterator[int]:
+    """Processes that look like `herdbeat up` in this folder; none where the system does not tell."""
+    for entry in sorted(_PROCESSES.glob("[0-9]*")):
+        with suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            is_up = any(b"herdbeat" in word for word in words[:3]) and b"up" in words
+            if is_up and (entry / "cwd").readlink() == home:
+                yield int(entry.name)

@@ -1,0 +1,122 @@
+"""Spans of time as a row of cells: what a schedule did in each part of the last hours. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.records import Span
+from herdbeat.domain.run import RunStatus
+from herdbeat.service.objects import Json, moment_or_null
+
+
+class Cell(StrEnum):
+    """What a cell shows. Where several things fall into one, the later of these wins."""
+
+    EMPTY = "empty"
+    DOWN = "down"  # nobody was there
+    SKIPPED = "skipped"
+    MISSED = "missed"
+    WAITING = "waiting"
+    RAN = "ran"
+    CUT_OFF = "cut_off"  # cancelled or interrupted
+    RUNNING = "running"
+    OVERLAP = "overlap"  # two runs of one schedule at the same time
+    FAILED = "failed"
+    NOW = "now"  # where a run that still goes on stands
+
+
+_RANK = {cell: rank for rank, cell in enumerate(Cell)}
+_OUTCOMES = {
+    BeatOutcome.SKIPPED: Cell.SKIPPED,
+    BeatOutcome.MERGED: Cell.SKIPPED,
+    BeatOutcome.MISSED: Cell.MISSED,
+    BeatOutcome.PENDING: Cell.WAITING,
+}
+_ENDINGS = {
+    RunStatus.FAILED: Cell.FAILED,
+    RunStatus.TIMED_OUT: Cell.FAILED,
+    RunStatus.CANCELLED: Cell.CUT_OFF,
+    RunStatus.INTERRUPTED: Cell.CUT_OFF,
+    RunStatus.SKIPPED: Cell.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """A time, divided into cells."""
+
+    since: datetime
+    until: datetime
+    cells: int
+
+    def cell_of(self, moment: datetime) -> int:
+        """The cell of a moment; what lies outside belongs to the first or the last."""
+        share = (moment - self.since) / (self.until - self.since)
+        return min(self.cells - 1, max(0, int(share * self.cells)))
+
+    def covers(self, start: datetime, end: datetime) -> bool:
+        return start <= self.until and end >= self.since
+
+
+def draw(spans: Iterable[Span], scale: Scale, gaps: Sequence[Gap] = ()) -> list[Cell]:
+    """The row of one schedule."""
+    row = [Cell.EMPTY] * scale.cells
+    for gap in gaps:
+        _fill(row, scale, gap.from_at, gap.until, Cell.DOWN)
+    runs = []
+    for span in spans:
+        if span.started_at is not None and span.status is not None:
+            runs.append((span.started_at, span.finished_at or scale.until))
+            _draw_run(row, scale, span, span.started_at, span.status)
+        elif span.outcome in _OUTCOMES:
+            is_waiting = span.outcome is BeatOutcome.PENDING
+            _fill(row, scale, span.due_at, scale.until if is_waiting else span.last_due_at, _OUTCOMES[span.outcome])
+    for (_, end), (start, other_end) in pairwise(sorted(runs)):
+        if start < end:
+            _fill(row, scale, start, min(end, other_end), Cell.OVERLAP)
+    return row
+
+
+def span_object(span: Span, schedule: str) -> Json:
+    return {
+        "schedule": schedule,
+        "outcome": span.outcome,
+        "due_at": moment_or_null(span.due_at),
+        "last_due_at": moment_or_null(span.last_due_at),
+        "count": span.number,
+        "status": span.status,
+        "started_at": moment_or_null(span.started_at),
+        "finished_at": moment_or_null(span.finished_at),
+    }
+
+
+def tick_step(length: timedelta, most: int) -> timedelta:
+    """The shortest round distance between marks on the axis, so that there are at most so many."""
+    minutes = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080)
+    steps = [timedelta(minutes=each) for each in minutes]
+    return next((step for step in steps if length / step <= most), length)
+
+
+def _draw_run(row: list[Cell], scale: Scale, span: Span, start: datetime, status: RunStatus) -> None:
+    """A bar as long as the run; how it ended stands in its last cell."""
+    is_going = status is RunStatus.RUNNING
+    end = scale.until if is_going else span.finished_at or start
+    if not scale.covers(start, end):
+        return
+    _fill(row, scale, start, end, Cell.RUNNING if is_going else Cell.RAN)
+    _put(row, scale.cell_of(end), Cell.NOW if is_going else _ENDINGS.get(status, Cell.RAN))
+
+
+def _fill(row: list[Cell], scale: Scale, start: datetime, end: datetime, cell: Cell) -> None:
+    if scale.covers(start, end):
+        for index in range(scale.cell_of(start), scale.cell_of(end) + 1):
+            _put(row, index, cell)
+
+
+def _put(row: list[Cell], index: int, cell: Cell) -> None:
+    if _RANK[cell] > _RANK[row[index]]:
+        row[index] = cell

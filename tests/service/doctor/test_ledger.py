@@ -1,0 +1,111 @@
+"""What the doctor says of a ledger."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from herdbeat.domain.beat import MissedReason
+from herdbeat.domain.gap import Gap
+from herdbeat.service.doctor.finding import Level
+from herdbeat.service.doctor.ledger import check_ledger, check_node
+from herdbeat.store.lock import StateLock
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.testing.herd import open_herd
+
+NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def told(path: Path, now: datetime = NOW) -> dict[str, tuple[Level, str]]:
+    return {each.about: (each.level, each.text) for each in check_ledger(path, now)}
+
+
+def a_ledger(folder: Path) -> Path:
+    store = SqliteStore(folder / "state" / "ledger.db")
+    store.open()
+    store.close()
+    return store.path
+
+
+def test_a_ledger_that_is_well_is_told_with_its_schema_and_size(tmp_path: Path) -> None:
+    level, text = told(a_ledger(tmp_path))["store"]
+
+    assert level is Level.WELL
+    assert "WAL, 0." in text
+    assert ", schema " in text
+
+
+def test_a_ledger_that_is_not_there_yet_is_no_problem(tmp_path: Path) -> None:
+    found = told(tmp_path / "deep" / "down" / "ledger.db")
+
+    assert [level for level, _ in found.values()] == [Level.WELL]
+
+
+def test_a_file_that_is_no_ledger_is_a_problem_with_its_mend(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"not a database at all" * 100)
+
+    level, text = told(path)["store"]
+
+    assert level is Level.PROBLEM
+    assert "not a database" in text
+
+
+def test_a_ledger_of_a_newer_version_is_a_problem(tmp_path: Path) -> None:
+    path = a_ledger(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 999")
+
+    level, text = told(path)["store"]
+
+    assert (level, "newer herdbeat" in text) == (Level.PROBLEM, True)
+
+
+def test_a_folder_that_others_may_write_into_is_warned_about(tmp_path: Path) -> None:
+    folder = tmp_path / ".herdbeat"
+    folder.mkdir()
+    folder.chmod(0o777)
+
+    assert told(folder / "ledger.db")["state"][0] is Level.WARNING
+
+
+async def test_a_night_asleep_is_told_with_the_beats_it_has_cost(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, NOW - 10 * HOUR) as herd:
+        herd.schedule("hourly", cron="0 * * * *")
+        await herd.tick()
+    async with open_herd(tmp_path, NOW) as herd:
+        herd.schedule("hourly", cron="0 * * * *")
+        await herd.tick()
+        herd.store.write_now(lambda tx: tx.add_gap(Gap(from_at=NOW - HOUR, until=NOW, reason=MissedReason.SLEPT)))
+        path = herd.store.path
+
+    level, text = told(path)["sleep"]
+
+    assert level is Level.WARNING
+    assert "this machine slept once in 24 h" in text
+    assert "beats missed" in text
+
+
+async def test_a_schedule_in_quarantine_is_a_problem(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, NOW) as herd:
+        herd.schedule("odd", every="1h")
+        await herd.tick()
+        path = herd.store.path
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE schedule SET quarantine = 'it makes no sense'")
+        connection.commit()
+
+    level, text = told(path)["schedule"]
+
+    assert (level, "it makes no sense" in text) == (Level.PROBLEM, True)
+
+
+def test_whether_anybody_runs_the_fleet_is_told(tmp_path: Path) -> None:
+    path = a_ledger(tmp_path)
+    idle = next(check_node(path))
+    with StateLock(path.parent):
+        running = next(check_node(path))
+
+    assert (idle.level, idle.mend) == (Level.WARNING, "herdbeat up")
+    assert (running.level, "running (pid " in running.text) == (Level.WELL, True)

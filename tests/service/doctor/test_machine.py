@@ -1,0 +1,31 @@
+"""What the doctor says of the machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from herdbeat.service.doctor.finding import Level
+from herdbeat.service.doctor.machine import check_clock, check_others, zone_version
+
+
+def test_the_version_of_the_zone_data_is_named() -> None:
+    assert zone_version()[:2] == "20"
+
+
+def test_the_clock_is_always_said_something_about() -> None:
+    assert "zone data 20" in check_clock().text
+
+
+@pytest.mark.parametrize(("pid", "count"), [(os.getpid(), 1), (2**22 + 1, 0)], ids=["alive", "gone"])
+def test_a_herdctl_that_lives_in_the_same_folder_is_warned_about(tmp_path: Path, pid: int, count: int) -> None:
+    (tmp_path / ".herdctl").mkdir()
+    (tmp_path / ".herdctl" / "herdctl.pid").write_text(f"{pid}\n")
+
+    found = list(check_others(tmp_path, None))
+
+    assert [each.level for each in found] == [Level.WARNING] * count
+
+
+def test_a_folder_of_its_own_has_nobody_else(tmp_path: Path) -> None:
+    assert list(check_others(tmp_path, None)) == []

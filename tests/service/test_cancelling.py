@@ -1,0 +1,81 @@
+"""Stopping what runs and what waits, in an order that nothing slips through."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.scheduler.asking import YOU, runs_of
+
+from herdbeat.domain.change import What
+from herdbeat.domain.policies import Overlap
+from herdbeat.service.cancelling import cancel_for_later, cancel_here, cancel_run_here
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+
+MINUTE = timedelta(minutes=1)
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+def recorded(herd: Herd) -> list[tuple[str, str, object]]:
+    reader = SqliteReader(herd.store.path)
+    try:
+        found = reader.changes(Filter(limit=100))
+        return [(each.who, each.subject, each.after) for each in found if each.what is What.CANCEL]
+    finally:
+        reader.close()
+
+
+async def test_what_waits_for_a_run_does_not_take_its_place_when_both_are_cancelled(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - MINUTE) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE_ALL)
+        await herd.advance(25 * MINUTE)
+        number = herd.standing("report").id
+
+        (item,) = await cancel_here(herd.store, herd._loop, herd.now, [number], who=YOU, reason="enough", force=False)
+        runner.let_go()
+        await herd.settle()
+        await herd.tick()
+
+        assert (item["schedule"], item["runs"], item["called_off"]) == ("report", ["0001"], 2)
+        assert herd.fates("report") == [("ran", "", 1), ("skipped", "by_request", 1), ("skipped", "by_request", 1)]
+        assert runs_of(herd, "report") == [(1, "cancelled", "baseline-cron")]
+        assert recorded(herd) == [(YOU, "report", {"runs": ["0001"], "called_off": 2, "reason": "enough"})]
+
+
+async def test_what_did_nothing_leaves_no_record(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="0 9 * * *")
+        number = herd.standing("report").id
+
+        (item,) = await cancel_here(herd.store, herd._loop, herd.now, [number], who=YOU, reason="", force=False)
+
+        assert (item["runs"], item["called_off"]) == ([], 0)
+        assert recorded(herd) == []
+
+
+async def test_one_run_alone_leaves_what_waits(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - MINUTE) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE)
+        await herd.advance(12 * MINUTE)
+
+        item = await cancel_run_here(herd.store, herd._loop, herd.now, 1, "report", who=YOU, reason="", force=False)
+        gone = await cancel_run_here(herd.store, herd._loop, herd.now, 99, "report", who=YOU, reason="", force=False)
+        runner.let_go()
+        await herd.settle()
+        await herd.tick()
+
+        assert (item["runs"], gone["runs"]) == (["0001"], [])
+        assert [status for _, status, _ in runs_of(herd, "report")] == ["cancelled", "succeeded"]
+
+
+async def test_while_nothing_runs_only_what_waits_is_settled(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - MINUTE) as herd:
+        herd.schedule("worker/busy", cron="0 10 * * *", runner=ScriptedRunner(holds=True))
+        herd.schedule("worker/waits", cron="5 10 * * *")
+        await herd.advance(10 * MINUTE)
+        numbers = [herd.standing(label).id for label in ("worker/busy", "worker/waits")]
+
+    items = cancel_for_later(tmp_path / "herdbeat.db", TEN + 20 * MINUTE, numbers, who=YOU, reason="")
+
+    assert [(each["schedule"], each["called_off"]) for each in items] == [("worker/busy", 0), ("worker/waits", 1)]

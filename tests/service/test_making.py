@@ -1,0 +1,137 @@
+"""Schedules without a file: made, changed, removed, and refused where a file owns them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.scheduler.fleets import POLICIES, a_fleet, a_schedule
+
+from herdbeat.domain.brief import Brief
+from herdbeat.domain.change import What
+from herdbeat.domain.plan import Plan
+from herdbeat.errors import Conflict, NotFound, UsageError
+from herdbeat.scheduler.arrange import arrange
+from herdbeat.service.making import (
+    Making,
+    NewSchedule,
+    NewTarget,
+    make,
+    make_for_later,
+    making_from_json,
+    making_to_json,
+)
+from herdbeat.service.objects import Json
+from herdbeat.store.lock import StateLock
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.triggers import Interval
+
+NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
+SHELL = NewTarget(kind="command", spec={"command": ["ls"], "working_directory": "/"})
+
+
+def hourly(every: str = "1h") -> NewSchedule:
+    return NewSchedule(plan=Plan(trigger=Interval.parse(every), policies=POLICIES), brief=Brief(prompt="Do it."))
+
+
+def adding(target: str, name: str | None = "default", *, new: NewTarget | None = None, every: str = "1h") -> Making:
+    schedule = hourly(every) if name is not None else None
+    return Making(what=What.ADD, who="human:you", target=target, name=name, new_target=new, new_schedule=schedule)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    """With one schedule that stands in a file."""
+    store = SqliteStore(tmp_path / "ledger.db")
+    store.open()
+    store.write_now(lambda tx: arrange(tx, a_fleet(a_schedule("filed")), NOW))
+    yield store
+    store.close()
+
+
+def do(store: SqliteStore, making: Making) -> Json:
+    return store.write_now(lambda tx: make(tx, NOW, making))
+
+
+def labels(store: SqliteStore) -> list[str]:
+    reader = SqliteReader(store.path)
+    try:
+        return [each.label for each in reader.schedules(Filter(limit=100))]
+    finally:
+        reader.close()
+
+
+def test_a_new_target_with_its_schedule_is_due_at_once(store: SqliteStore) -> None:
+    done = do(store, adding("tidy", new=SHELL))
+
+    assert labels(store) == ["filed", "tidy"]
+    assert (done["next_run_at"], done["when"]) == ("2026-03-26T13:04:00Z", "every 1h")
+
+
+def test_a_target_of_a_file_gets_one_more_schedule(store: SqliteStore) -> None:
+    do(store, adding("filed", "evening"))
+
+    assert labels(store) == ["filed", "filed/evening"]
+
+
+@pytest.mark.parametrize(
+    ("making", "error", "words"),
+    [
+        (adding("filed"), Conflict, "already a schedule .*herdbeat.yaml:1:3"),
+        (adding("filed", "x", new=SHELL), Conflict, "already a target .*herdbeat.yaml:1:3"),
+        (adding("nobody"), NotFound, "no target"),
+        (Making(what=What.EDIT, who="x", target="filed", name="default", new_schedule=hourly()), Conflict, "stands in"),
+        (Making(what=What.EDIT, who="x", target="filed", name="no", new_schedule=hourly()), NotFound, "no schedule"),
+        (Making(what=What.REMOVE, who="x", target="filed"), Conflict, "stands in herdbeat.yaml:1:3"),
+        (Making(what=What.REMOVE, who="x", target="filed", name="default"), Conflict, "stands in"),
+        (Making(what=What.REMOVE, who="x", target="no"), NotFound, "no schedule or target"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_says_why(
+    store: SqliteStore, making: Making, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        do(store, making)
+
+    assert labels(store) == ["filed"]
+
+
+def test_a_change_decides_again_and_leaves_a_row_with_its_author(store: SqliteStore) -> None:
+    do(store, adding("tidy", new=SHELL))
+
+    do(store, Making(what=What.EDIT, who="human:you", target="tidy", name="default", new_schedule=hourly("2h")))
+
+    reader = SqliteReader(store.path)
+    changes = reader.changes(Filter(target="tidy", name="default"))
+    reader.close()
+    assert [(each.who, each.what) for each in changes] == [("human:you", What.EDIT), ("human:you", What.ADD)]
+    assert changes[0].after == {"when": "every 2h"}
+
+
+def test_a_target_goes_with_its_schedules_and_comes_back_with_its_history(store: SqliteStore) -> None:
+    do(store, adding("tidy", new=SHELL))
+    do(store, adding("tidy", "late"))
+
+    gone = do(store, Making(what=What.REMOVE, who="human:you", target="tidy"))
+    do(store, adding("tidy", new=SHELL))
+
+    assert gone["removed"] == ["tidy/default", "tidy/late", "tidy"]
+    assert labels(store) == ["filed", "tidy"]
+
+
+def test_a_request_survives_the_way_through_the_socket() -> None:
+    making = adding("tidy", "late", new=SHELL, every="90s")
+
+    assert making_from_json(making_to_json(making)) == making
+
+
+@pytest.mark.parametrize("data", [None, {}, {"what": "dance"}, {"what": "add", "who": "x"}, [1], "add"])
+def test_nonsense_through_the_socket_is_refused(data: object) -> None:
+    with pytest.raises(UsageError):
+        making_from_json(data)
+
+
+def test_while_something_runs_the_ledger_is_not_touched(store: SqliteStore, tmp_path: Path) -> None:
+    with StateLock(tmp_path), pytest.raises(Conflict, match="already running"):
+        make_for_later(store.path, NOW + timedelta(hours=1), adding("tidy", new=SHELL))
