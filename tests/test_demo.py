@@ -36,14 +36,6 @@ def test_the_broken_fleet_has_five_different_mistakes() -> None:
     }
 
 
-def test_the_live_fleet_has_not_even_a_warning(tmp_path: Path) -> None:
-    shutil.copytree(DEMO / "live", tmp_path / "live")
-
-    answer = CommandLine(folder=tmp_path / "live", clock=CLOCK).run("validate")
-
-    assert answer.status == 0
-
-
 @pytest.mark.parametrize("script", ["run", "tour"])
 def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path: Path, script: str) -> None:
     shutil.copytree(DEMO, tmp_path / "demo")

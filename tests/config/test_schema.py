@@ -5,9 +5,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from herdbeat.config import json_schema, keys
 from herdbeat.config.keys.policies import POLICIES
 from herdbeat.config.report import Report
+from herdbeat.config.schema import json_schema, keys
 from herdbeat.config.yaml_tree import read_tree
 
 CASES = Path(__file__).parent / "cases"

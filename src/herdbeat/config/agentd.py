@@ -87,6 +87,7 @@ class AgentdReader:
         )
 
     def _yaml_files(self, folder: Path) -> list[Path]:
+        self.report.folders.add(self.files.shown(folder))
         try:
             return sorted(file for file in folder.iterdir() if file.suffix in (".yml", ".yaml") and file.is_file())
         except FileNotFoundError:

@@ -1,9 +1,8 @@
 """Where the configuration is, if nobody says."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-
-from herdbeat.config.places import exists
 
 NATIVE_FILES = ("herdbeat.yaml", "herdbeat.yml")
 HERDCTL_FILES = ("herdctl.yaml", "herdctl.yml")
@@ -40,3 +39,8 @@ def _upward(start: Path, names: tuple[str, ...]) -> Path | None:
             if exists(folder / name):
                 return folder / name
     return None
+
+
+def exists(path: Path) -> bool:
+    """Path.exists() and its kin raise for a name that is too long; there is no such file, and opening it says why."""
+    return os.path.exists(path)  # noqa: PTH110

@@ -99,7 +99,7 @@ def parse_url(text: str) -> str:
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_address = False
-    if not is_address or re.search(r"\s", text.strip()):
+    if not is_address or re.search(r"[\s\\]", text.strip()):
         raise Misfit(
             Code.INVALID_VALUE,
             f'"{shown(text)}" is not an address.',

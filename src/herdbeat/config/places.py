@@ -30,12 +30,8 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def exists(path: Path) -> bool:
-    """Path.exists() and its kin raise for a name that is too long; there is no such file, and opening it says why."""
-    return os.path.exists(path)  # noqa: PTH110
-
-
 def is_file(path: Path) -> bool:
+    """As `exists` in `find`: no error for a name that is too long."""
     return os.path.isfile(path)  # noqa: PTH113
 
 

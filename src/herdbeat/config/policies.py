@@ -79,6 +79,12 @@ def read_policies(
     )
 
 
+def default_policies(zone: ZoneInfo, trigger: TriggerKind, target: TargetKind) -> Policies:
+    """What a schedule has that says nothing."""
+    nothing = Settings(Located({}, Place(file="", line=0, column=0)), "")
+    return read_policies(nothing, zone, trigger, target, ())
+
+
 def note_idle_policies(written: Located, kind: TriggerKind, report: Report) -> None:
     """Keys that this kind of schedule never looks at. Those that come from defaults are meant for others."""
     idle: list[Key[object]] = [] if kind.waits_for_event else [keys.DEDUP, keys.WHEN, keys.MAX_QUEUED]

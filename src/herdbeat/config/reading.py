@@ -23,7 +23,7 @@ class Reading:
     """What the files say. `fleet` is None if a file as a whole cannot be used.
 
     A schedule or target with a problem of its own is left out of the fleet; the others are there.
-    `sources` has the text of each file by the name that places use.
+    `sources` has the text of each file by the name that places use; `folders` are those that were listed.
     """
 
     kind: FileKind
@@ -31,6 +31,7 @@ class Reading:
     problems: tuple[Problem, ...] = ()
     values: tuple[Value, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -56,7 +57,12 @@ def read_fleet(path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo,
     )
     kind, fleet, values = roots.read(path)
     return Reading(
-        kind=kind, fleet=fleet, problems=report.in_file_order(), values=tuple(values), sources=report.sources
+        kind=kind,
+        fleet=fleet,
+        problems=report.in_file_order(),
+        values=tuple(values),
+        sources=report.sources,
+        folders=tuple(sorted(report.folders)),
     )
 
 

@@ -22,11 +22,13 @@ class Report:
     """What is wrong so far. Files named in `foreign` were written for another tool, and are judged mildly.
 
     `is_mild` says that the first file was such a one: then nobody is asked for keys which only we have.
+    `folders` are those whose files were listed: another one may come into them.
     `homes` knows where a key belongs that stands in the wrong place. `errors` counts; compare it before and
     after a part to learn whether that part may be used. A problem without a hint gets the mend of its code.
     """
 
     sources: dict[str, str] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
     foreign: set[str] = field(default_factory=set)
     homes: Mapping[str, str] = field(default_factory=dict)
     is_mild: bool = False

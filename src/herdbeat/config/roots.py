@@ -56,6 +56,16 @@ class Roots:
             return kind, None, []
         return kind, assembly.fleet(fleet), assembly.values
 
+    def one_more(self, path: Path, kind: TargetKind, node: Located) -> Assembly:
+        """A target as if it stood in the fleet at that path: with its defaults, and judged like any other."""
+        is_fleet = self._kind(path) in (FileKind.FLEET, FileKind.HERDCTL_FLEET)
+        around = self.fleets.open(path, self.system) if is_fleet else None
+        node = settle_names(node, self.report)
+        draft = self.importer.collector.made(around or self._bare(path, self.system), kind, node, home=path.parent)
+        assembly = Assembly(self.report, frozenset({draft.name}))
+        assembly.add(draft)
+        return assembly
+
     def _kind(self, path: Path) -> FileKind:
         if is_agentd_folder(path):
             return FileKind.AGENTD_FOLDER

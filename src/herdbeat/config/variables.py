@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from herdbeat.config.places import exists
+from herdbeat.config.find import exists
 from herdbeat.config.report import Misfit, Report
 from herdbeat.config.text import read_text
 from herdbeat.errors import Place, Severity

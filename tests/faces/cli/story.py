@@ -27,7 +27,7 @@ async def tell(folder: Path) -> None:
     """Write the fleet file and a ledger as the engine would have: up in the evening, down at night, up at noon."""
     (folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     made, kept = folder / "made", folder / ".herdbeat"
-    async with open_herd(_folder(made), EVENING) as herd:
+    async with open_herd(made_folder(made), EVENING) as herd:
         _schedules(herd, ScriptedRunner(), fails=0)
         await herd.advance(HOUR)
     async with open_herd(made, NOON) as herd:
@@ -37,12 +37,17 @@ async def tell(folder: Path) -> None:
         herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="one"))
         await herd.advance(NOW - herd.now)
         # Kept while it is at work, so that a run is still going in what is looked at.
-        _copy(made / "herdbeat.db", _folder(kept) / "herdbeat.db")
+        keep(made, kept)
 
 
-def _folder(path: Path) -> Path:
+def made_folder(path: Path) -> Path:
     path.mkdir()
     return path
+
+
+def keep(made: Path, kept: Path) -> None:
+    """The ledger as it is now, written by a process with a number that can be told."""
+    _copy(made / "herdbeat.db", made_folder(kept) / "herdbeat.db")
 
 
 def _copy(source: Path, copy: Path) -> None:

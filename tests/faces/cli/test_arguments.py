@@ -78,7 +78,7 @@ def test_help_is_given_whatever_is_missing(words: tuple[str, ...]) -> None:
     ("words", "message"),
     [
         (("nxt",), 'There is no command "nxt"; did you mean "next"?'),
-        (("show",), 'There is no command "show"; did you mean "config show"?'),
+        (("prune",), 'There is no command "prune"; did you mean "db prune"?'),
         (("config", "shwo"), 'There is no command "config shwo"; did you mean "config show"?'),
         (("zzzz",), 'There is no command "zzzz".'),
         (("next", "--cuont", "3"), '"herdbeat next" has no option --cuont; did you mean "--count"?'),
@@ -90,7 +90,7 @@ def test_help_is_given_whatever_is_missing(words: tuple[str, ...]) -> None:
         (("next", "0", "9", "*"), '"9" is one word too many.'),
         (("schema", "flet"), 'WHICH cannot be "flet"; did you mean "fleet"?'),
         (("next", "--by", "day"), '--by cannot be "day".'),
-        (("completion",), "SHELL is missing: bash, zsh or fish."),
+        (("completion",), "SHELL is missing: bash, zsh or fish; names prints what the scripts ask for."),
     ],
 )
 def test_what_cannot_be_understood_is_named_and_guessed(words: tuple[str, ...], message: str) -> None:

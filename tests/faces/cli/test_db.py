@@ -132,7 +132,7 @@ def test_a_prune_says_first_what_would_go_and_then_what_went(cli: CommandLine) -
     )
 
     assert before.out == "24 beats and 24 runs would go; 1d and 10,000 beats per schedule are kept.\n"
-    assert pruned.json() == {"dry_run": False, "beats": 24, "runs": 24, "logs": 0, "plans": 0, "hints": 0}
+    assert pruned.json() == {"dry_run": False, "beats": 24, "runs": 24, "logs": 0, "plans": 0, "hints": 0, "changes": 1}
     assert after.out.startswith("0 beats and 0 runs would go")
 
 

@@ -1,6 +1,7 @@
 """The live lines of `up`: one event, one line, and the story of a gap before all else."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from zoneinfo import ZoneInfo
@@ -8,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.change import What
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
@@ -19,6 +21,7 @@ from herdbeat.events import (
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
+    SchedulesChanged,
     TimeLost,
 )
 from herdbeat.faces.cli.live import LiveLines
@@ -48,6 +51,10 @@ def settled(outcome: BeatOutcome, reason: str, *, count: int = 1, schedule: str 
     return BeatSettled(AT, schedule, outcome, reason, AT - HOUR * count, AT - HOUR, count)
 
 
+def held(outcome: BeatOutcome, reason: str) -> BeatSettled:
+    return replace(settled(outcome, reason), held_by=237_684, held_since=AT - 12 * 60 * SECOND)
+
+
 def plain() -> Terminal:
     return Terminal(out=StringIO(), err=StringIO())
 
@@ -60,6 +67,11 @@ def plain() -> Terminal:
         (started(source=Source.MANUAL, due_at=AT - HOUR), "▶ triage          783m started   manual"),
         (started(attempt=2), "▶ triage          783m started   baseline-cron, attempt 2"),
         (finished(), "✓ triage/standup  0001 47s   next 10:41:04"),
+        (
+            SchedulesChanged(AT, What.PAUSE, "human:you", "db", ("queue",)),
+            '↻ queue           pause by human:you   "db"',
+        ),
+        (SchedulesChanged(AT, What.CLEAR_HINTS, "planner", "", ("a", "b")), "↻ 2 schedules     clear hints by planner"),
         (finished(next_run_at=None), "✓ triage/standup  0001 47s"),
         (
             finished(next_run_at=datetime(2026, 3, 27, 8, 0, tzinfo=UTC)),
@@ -72,6 +84,14 @@ def plain() -> Terminal:
         (finished(status=RunStatus.INTERRUPTED, next_run_at=None), "– triage/standup  0001 47s   interrupted"),
         (settled(BeatOutcome.SKIPPED, "already_running"), "– report          skipped: already_running   due 08:41:04"),
         (settled(BeatOutcome.PENDING, "at_capacity"), "◷ report          waits: at_capacity"),
+        (
+            held(BeatOutcome.PENDING, "at_capacity"),
+            "◷ report          waits: at_capacity (783m, running 12m)",
+        ),
+        (
+            held(BeatOutcome.SKIPPED, "already_running"),
+            "– report          skipped: already_running (783m, running 12m)   due 08:41:04",
+        ),
         (
             settled(BeatOutcome.MISSED, "slept", count=3),
             "· report          missed x3: slept   due 06:41:04 to 08:41:04",
@@ -88,6 +108,31 @@ def test_an_event_is_one_line(event: Event, line: str) -> None:
     lines = LiveLines(terminal=plain(), zone=BERLIN, room=14)
 
     assert lines.line(event) == f"09:41:04  {line}"
+
+
+@pytest.mark.parametrize(
+    ("event", "lines"),
+    [
+        (finished(), ["09:41:04  ✓ triage/standup  0001 47s   next 10:41:04"]),
+        (
+            settled(BeatOutcome.MISSED, "slept", count=3),
+            ["09:41:04  · report          missed x3: slept", "            due 06:41:04 to 08:41:04"],
+        ),
+        (
+            finished(status=RunStatus.FAILED, error="connection refused by upstream api.example.com:443, giving up"),
+            [
+                "09:41:04  ✗ triage/standup  0001 47s   failed: connection",
+                "            refused by upstream api.example.com:443, giving",
+                "            up   next 10:41:04",
+            ],
+        ),
+    ],
+    ids=["fits", "whole parts", "words"],
+)
+def test_on_a_narrow_screen_a_line_folds_below_itself(event: Event, lines: list[str]) -> None:
+    narrow = Terminal(out=StringIO(), err=StringIO(), columns=60)
+
+    assert LiveLines(terminal=narrow, zone=BERLIN, room=14).line(event) == "\n".join(lines)
 
 
 @pytest.mark.parametrize("event", [NodeReady(AT, 1, 0), TimeLost(AT, NIGHT)])

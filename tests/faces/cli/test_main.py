@@ -29,7 +29,7 @@ def test_no_words_give_a_short_help_and_no_error(cli: CommandLine) -> None:
     answer = cli.run()
 
     assert answer.status == 0
-    assert 12 <= len(answer.lines()) <= 20
+    assert 12 <= len(answer.lines()) <= 22  # one small screen, with its prompt
     assert answer.err == ""
 
 

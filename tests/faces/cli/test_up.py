@@ -195,6 +195,24 @@ def test_a_broken_schedule_is_said_and_the_others_run(fleet: Fleet) -> None:
     assert "herdbeat.yaml:9" in said
 
 
+def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_good_fleet(fleet: Fleet) -> None:
+    """Once it said what was wrong, and then ran an empty fleet, which removed all schedules from the ledger."""
+    with fleet.up():
+        fleet.call("down")
+    text = "version: 1\ncommands:\n  - { name: yearly, command: [echo], every: 5x }\n"
+    (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    refused, as_json = fleet.call("up"), fleet.call("up", "--json")
+    (fleet.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+
+    assert (refused.returncode, refused.stdout, as_json.returncode, as_json.stdout) == (2, "", 2, "")
+    assert '"5x"' in refused.stderr
+    assert "Nothing is left that could run. Nothing was changed." in refused.stderr
+    problems = json.loads(as_json.stderr.splitlines()[-1])["problems"]
+    assert [problem["line"] for problem in problems] == [3]
+    assert fleet.answer("explain", "yearly")["next_run_at"] is not None
+
+
 def test_down_stops_a_fleet_whose_socket_is_gone_by_its_pid(fleet: Fleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "quick", "--wait")  # so its socket is there

@@ -26,12 +26,17 @@ class Given:
     words: tuple[str, ...] = ()
     values: dict[str, str] = field(default_factory=dict)
     switches: frozenset[str] = frozenset()
+    repeated: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def word(self, index: int) -> str | None:
         return self.words[index] if index < len(self.words) else None
 
     def value(self, option: Option) -> str | None:
         return self.values.get(option.key)
+
+    def every_value(self, option: Option) -> tuple[str, ...]:
+        """All values of an option that may be repeated, in the order they were written."""
+        return self.repeated.get(option.key, ())
 
     def has(self, option: Option) -> bool:
         return option.key in self.switches
@@ -53,6 +58,7 @@ class _Sorted:
     words: list[str] = field(default_factory=list)
     used: list[Option] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
+    repeated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
 
@@ -75,7 +81,7 @@ def understand(argv: Sequence[str]) -> Request:
 
 def _given(words: tuple[str, ...], parts: _Sorted) -> Given:
     switches = frozenset(option.key for option in parts.used if not option.value)
-    return Given(words=words, values=parts.values, switches=switches)
+    return Given(words=words, values=parts.values, switches=switches, repeated=parts.repeated)
 
 
 def _sort(argv: Sequence[str]) -> _Sorted:
@@ -125,7 +131,10 @@ def _take(parts: _Sorted, name: str, value: str | None, rest: list[str]) -> None
     if option.value:
         if value is None and not rest:
             raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}: {option.meaning}.")
-        parts.values[option.key] = rest.pop(0) if value is None else value
+        written = rest.pop(0) if value is None else value
+        parts.values[option.key] = written
+        if option.repeats:
+            parts.repeated[option.key] = (*parts.repeated.get(option.key, ()), written)
 
 
 def _command(words: list[str]) -> tuple[Command | None, list[str]]:
@@ -165,7 +174,8 @@ def _refuse_unknown_options(parts: _Sorted, command: Command | None) -> None:
 
 def _check_words(command: Command, words: list[str]) -> None:
     hint = f'Run "herdbeat {command.name} --help" for examples.'
-    if len(words) > len(command.arguments):
+    takes_many = bool(command.arguments) and command.arguments[-1].many
+    if len(words) > len(command.arguments) and not takes_many:
         extra = words[len(command.arguments)]
         if command.name == "next":
             hint = f'Put an expression in quotes: herdbeat next "{shown(" ".join(words))}"'

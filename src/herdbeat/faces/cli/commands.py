@@ -4,8 +4,12 @@ The parser, the help, the completion scripts and `docs/reference/cli.md` all rea
 what the commands do: `herdbeat --help` must not pay for YAML.
 """
 
+from herdbeat.faces.cli.beat_commands import BEATS
+from herdbeat.faces.cli.control_commands import CHANGES, CONTROL
 from herdbeat.faces.cli.db_commands import UPKEEP
 from herdbeat.faces.cli.engine_commands import DAILY, LOOKING_BACK
+from herdbeat.faces.cli.look_commands import LOOKING
+from herdbeat.faces.cli.make_commands import APPLYING, BEGINNING, CARING
 from herdbeat.faces.cli.options import (
     BY,
     CONFIG,
@@ -94,12 +98,20 @@ _PREPARING = (
         summary="print a completion script for your shell",
         run="herdbeat.faces.cli.completion:run",
         arguments=(
-            Argument(name="SHELL", meaning="bash, zsh or fish", choices=("bash", "zsh", "fish"), required=True),
+            Argument(
+                name="SHELL",
+                meaning="bash, zsh or fish; names prints what the scripts ask for",
+                choices=("bash", "zsh", "fish", "names"),
+                required=True,
+            ),
+            Argument(name="BEGINNING", meaning="of names, only those that begin so"),
         ),
+        options=(CONFIG,),
         examples=(
             ('eval "$(herdbeat completion bash)"', "in ~/.bashrc"),
             ('eval "$(herdbeat completion zsh)"', "in ~/.zshrc, after compinit"),
             ("herdbeat completion fish | source", "in config.fish"),
+            ("herdbeat completion names tri", "targets and schedules that begin so, with their state"),
         ),
     ),
 )
@@ -121,9 +133,26 @@ _MEASURING = (
     ),
 )
 
-COMMANDS: tuple[Command, ...] = (*DAILY, *LOOKING_BACK, *_PREPARING, *UPKEEP, *_MEASURING)
+COMMANDS: tuple[Command, ...] = (
+    *BEGINNING,
+    *DAILY,
+    *LOOKING,
+    *CONTROL,
+    *BEATS,
+    *LOOKING_BACK,
+    *CHANGES,
+    *_PREPARING,
+    *APPLYING,
+    *CARING,
+    *UPKEEP,
+    *_MEASURING,
+)
 
-GROUPS: dict[str, str] = {"config": "look at the configuration", "db": "look after the ledger"}
+GROUPS: dict[str, str] = {
+    "config": "look at the configuration",
+    "db": "look after the ledger",
+    "service": "run the fleet without a terminal",
+}
 """First words that are no command by themselves."""
 
 

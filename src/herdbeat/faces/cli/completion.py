@@ -11,7 +11,7 @@ from herdbeat.faces.cli.world import World
 _BASH = """\
 # herdbeat completion for bash
 _herdbeat() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" offers="" typed="" each
+    local current="${{COMP_WORDS[COMP_CWORD]}}" offers="" typed="" named="" each
     for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case "$each" in -*) ;; *) typed="$typed $each" ;; esac
     done
@@ -19,6 +19,11 @@ _herdbeat() {{
 {cases}
     esac
     COMPREPLY=($(compgen -W "$offers" -- "$current"))
+    case "$named$current" in
+        yes-*) ;;
+        yes*) while IFS=$'\t' read -r each _; do COMPREPLY+=("$each"); done \
+            < <(command herdbeat completion names "$current" 2>/dev/null) ;;
+    esac
 }}
 complete -o default -F _herdbeat herdbeat
 """
@@ -31,6 +36,10 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def run(given: Given, world: World) -> int:
+    if given.words[0] == "names":
+        from herdbeat.faces.cli.names import run as run_names  # noqa: PLC0415 -- the scripts need no ledger
+
+        return run_names(given, world)
     script = {"bash": bash, "zsh": zsh, "fish": fish}[given.words[0]]()
     world.terminal.out.write(script)
     return 0
@@ -40,8 +49,14 @@ def bash() -> str:
     rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
     rows += [(f'"{group}"', " ".join(_second_words(group))) for group in GROUPS]
     # Not `"run"*` alone, which is also the beginning of `runs`.
-    rows += [(f'"{path}"|"{path} "*', " ".join(_offers(command))) for path, command in _paths()]
-    return _BASH.format(cases="\n".join(f'        {case}) offers="{words}" ;;' for case, words in rows))
+    cases = [f'        {case}) offers="{words}" ;;' for case, words in rows]
+    cases += [f'        "{path}"|"{path} "*) {_assignments(command)} ;;' for path, command in _paths()]
+    return _BASH.format(cases="\n".join(cases))
+
+
+def _assignments(command: Command) -> str:
+    named = "; named=yes" if any(argument.takes_name for argument in command.arguments) else ""
+    return f'offers="{" ".join(_offers(command))}"{named}'
 
 
 def zsh() -> str:
@@ -68,6 +83,8 @@ def _fish_lines() -> Iterator[str]:
         for argument in command.arguments:
             if argument.choices:
                 yield f"complete -c herdbeat -n '{seen}' -a '{' '.join(argument.choices)}'"
+            elif argument.takes_name:
+                yield f"complete -c herdbeat -n '{seen}' -a '(command herdbeat completion names (commandline -ct))'"
             elif argument.takes_file:
                 yield f"complete -c herdbeat -n '{seen}' -F"
         for option in command.all_options:

@@ -15,9 +15,8 @@ from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
 from herdbeat.service.retention import Pruned, prune, would_prune
-from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.lock import StateLock
-from herdbeat.store.sqlite import SqliteStore
+from herdbeat.store.opening import audit_at, store_at
 
 PATIENCE = 3_600.0
 """Seconds: the first prune of a long history takes its time."""
@@ -26,7 +25,7 @@ PATIENCE = 3_600.0
 def run(given: Given, world: World) -> int:
     fleet, ledger = fleet_and_ledger(given, world)
     if given.has(flags.DRY_RUN):
-        pruned = would_prune(SqliteAudit(ledger), fleet.retention, world.clock.now())
+        pruned = would_prune(audit_at(ledger), fleet.retention, world.clock.now())
     else:
         pruned = _prune(ledger, fleet.retention, world.clock.now())
     if given.has(flags.JSON):
@@ -43,10 +42,10 @@ def _prune(ledger: Path, retention: Retention, now: datetime) -> Pruned:
     except NobodyThere:
         pass
     with StateLock(ledger.parent):
-        store = SqliteStore(ledger)
+        store = store_at(ledger)
         store.open()
         try:
-            return asyncio.run(prune(store, SqliteAudit(ledger), retention, now))
+            return asyncio.run(prune(store, audit_at(ledger), retention, now))
         finally:
             store.close()
 

@@ -16,7 +16,7 @@ from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
 from herdbeat.store.lock import holder_of
-from herdbeat.store.places import ledger_path
+from herdbeat.store.places import ledger_of, state_dir_of
 
 TIMED_OUT = 124
 MARGIN = 10.0
@@ -27,7 +27,7 @@ LOOK = 0.05
 
 def run(given: Given, world: World) -> int:
     _, fleet = read(given.value(flags.CONFIG), world)
-    state_dir = ledger_path(fleet).parent
+    state_dir = state_dir_of(ledger_of(fleet))
     wanted = given.value(flags.TIMEOUT)
     timeout = parse_duration(wanted) if wanted else fleet.stop_timeout
     pid = holder_of(state_dir)

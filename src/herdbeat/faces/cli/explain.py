@@ -2,19 +2,17 @@
 
 import json
 from datetime import datetime, timedelta
-from typing import Any
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
 from herdbeat.errors import NotFound
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.explanations import show_explanation
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.past import read_past
-from herdbeat.faces.cli.terminal import Terminal, printable, width
-from herdbeat.faces.cli.times import clock
 from herdbeat.faces.cli.world import World
-from herdbeat.moments import parse_moment
+from herdbeat.service.budgets import look_around
 from herdbeat.service.explain import (
     Explanation,
     Past,
@@ -24,13 +22,12 @@ from herdbeat.service.explain import (
     explain_run,
     explanation_object,
 )
+from herdbeat.service.hints import stand_of
 from herdbeat.service.questions import find_run, find_schedule
 from herdbeat.store.reader import Filter
 
 NEAR = timedelta(minutes=1)
 """Who asks for 09:00 means the interval that came due at 09:00:12, too."""
-
-_MOVES = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
 
 
 def run(given: Given, world: World) -> int:
@@ -39,7 +36,7 @@ def run(given: Given, world: World) -> int:
         if given.has(flags.JSON):
             world.terminal.say(json.dumps(explanation_object(explanation), indent=2, ensure_ascii=False))
         else:
-            _show(world.terminal, ledger, explanation)
+            show_explanation(world.terminal, ledger, explanation)
     return 0
 
 
@@ -52,12 +49,15 @@ def _explain(given: Given, ledger: Ledger) -> Explanation:
         found = find_run(reader, selector)
         if found is None:
             raise
-        return explain_run(found, reader.trace_of_beat(found.beat_id), ledger.now, ledger.zone)
+        trace, details = reader.trace_of_beat(found.beat_id), reader.details(found.id)
+        return explain_run(found, trace, ledger.now, ledger.zone, details)
     at = given.value(flags.AT)
     if at is None:
         pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
         waiting = next(iter(reader.beats(pending)), None) if record.waiting else None
-        return explain_next(record, ledger.now, is_served=ledger.holder is not None, waiting=waiting)
+        hints = tuple(stand_of(reader.hints([record.id], ended_since=ledger.now), ledger.now))
+        around = look_around(reader, record, ledger.now, is_served=ledger.holder is not None)
+        return explain_next(record, ledger.now, is_served=around.is_served, waiting=waiting, hints=hints, around=around)
     return _explain_past(ledger, record, read_past(at, ledger.now, ledger.zone))
 
 
@@ -80,71 +80,3 @@ def _nearest(at: datetime, before: BeatRecord | None, after: BeatRecord | None) 
     if after is not None and after.due_at - at < NEAR:
         return after
     return before if before is not None and at - before.last_due_at < NEAR else None
-
-
-def _show(terminal: Terminal, ledger: Ledger, explanation: Explanation) -> None:
-    _show_headline(terminal, ledger, explanation)
-    room = max((len(word) for word, _ in (*explanation.facts, ("fix", ""))), default=0) + 2
-    for word, text in explanation.facts:
-        _show_fact(terminal, word, text, room)
-    if explanation.fix:
-        _show_fact(terminal, "fix", explanation.fix, room)
-    if explanation.steps:
-        terminal.say()
-        terminal.say(terminal.style("WHY", "bold"))
-        _show_steps(terminal, ledger, explanation.steps)
-    if explanation.gates:
-        told = (_gate(terminal, gate.gate, gate.used, gate.most, ok=gate.ok) for gate in explanation.gates)
-        terminal.say(f"{terminal.style('GATES', 'bold')}  {'   '.join(told)}")
-
-
-def _show_headline(terminal: Terminal, ledger: Ledger, explanation: Explanation) -> None:
-    if explanation.facts:
-        lines = terminal.wrap(printable(explanation.text), "")
-    else:
-        at = explanation.next_run_at
-        parts = [terminal.style(printable(explanation.schedule), "bold"), str(explanation.state)]
-        parts += [f"{at.astimezone(ledger.zone):%a %d %b %H:%M:%S %Z}", f"source {explanation.source}"] if at else []
-        for line in _folded(terminal, parts):
-            terminal.say(line)
-        lines = terminal.wrap(printable(explanation.text), "  ")
-    for line in lines:
-        terminal.say(line)
-
-
-def _folded(terminal: Terminal, parts: list[str]) -> list[str]:
-    """The parts side by side; those that do not fit stand below."""
-    lines = [""]
-    for part in parts:
-        longer = f"{lines[-1]}   {part}" if lines[-1] else part
-        if terminal.columns is not None and width(longer) > terminal.columns and lines[-1]:
-            lines.append(f"  {part}")
-        else:
-            lines[-1] = longer
-    return lines
-
-
-def _show_fact(terminal: Terminal, word: str, text: str, room: int) -> None:
-    first, *others = terminal.wrap(printable(text), " " * (room + 2))
-    terminal.say(f"  {word:{room}}{first.lstrip()}")
-    for line in others:
-        terminal.say(line)
-
-
-def _show_steps(terminal: Terminal, ledger: Ledger, steps: tuple[dict[str, Any], ...]) -> None:
-    rows = []
-    for step in steps:
-        glyph = terminal.style("✓", "green") if step.get("won") else "→" if step["kind"] in _MOVES else "·"
-        at = step.get("at")
-        when = clock(parse_moment(at), ledger.zone, seconds=True) if at else ""
-        aside = f"({step['kind']})" if step["kind"] in ("shadowed", "expired", "note") else ""
-        rows.append([f"{glyph} {printable(step['text'])}", when, aside])
-    room = max(width(row[0]) for row in rows)
-    for line in terminal.lines([[row[0].ljust(room), *row[1:]] for row in rows], indent="  ", shrink=(0,)):
-        terminal.say(line)
-
-
-def _gate(terminal: Terminal, gate: str, used: int | None, most: int | None, *, ok: bool) -> str:
-    count = f" {used}/{most}" if most is not None else ""
-    mark = terminal.style("✓", "green") if ok else terminal.style("✗", "red")
-    return f"{gate.replace('_', ' ')}{count} {mark}"

@@ -7,8 +7,24 @@ from herdbeat.faces.cli.options import Command, Option
 from herdbeat.faces.cli.terminal import UNBOUNDED, Terminal, wrap
 
 _TRY = ("up", "next")
-_MORE = ("config show", "schema", "completion", "bench", "db backup", "db restore", "db prune", "db check")
-"""What is needed once in a while: named at the end, so that the rest fits one screen."""
+_FOLDED = {
+    "look": ("show", "logs", "runs", "beats", "timeline", "changes"),
+    "change": ("pause", "resume", "disable", "enable", "skip", "hint", "cancel", "retry", "backfill", "reset"),
+    "make": ("apply", "create", "update", "delete", "state", "service install", "service remove", "service status"),
+    "and": (
+        "doctor",
+        "validate",
+        "config show",
+        "schema",
+        "completion",
+        "bench",
+        "db backup",
+        "db restore",
+        "db prune",
+        "db check",
+    ),
+}
+"""What is named on one line, so that the rest fits one screen."""
 
 _LINKS = "Docs: docs/reference/cli.md · Problem codes: docs/reference/problems.md"
 
@@ -24,8 +40,9 @@ def show_overview(terminal: Terminal) -> None:
 
 
 def _overview_rows() -> list[tuple[str, str]]:
-    rows = [(command.name, command.summary) for command in COMMANDS if command.name not in _MORE]
-    return [*rows, ("and", " · ".join(_MORE))]
+    folded = {name for names in _FOLDED.values() for name in names}
+    rows = [(command.name, command.summary) for command in COMMANDS if command.name not in folded]
+    return [*rows, *((word, " · ".join(names)) for word, names in _FOLDED.items())]
 
 
 def show_group(terminal: Terminal, group: str) -> None:
@@ -64,7 +81,7 @@ def written(option: Option) -> str:
 
 def _usage(command: Command) -> Iterable[str]:
     for argument in command.arguments:
-        word = "|".join(argument.choices) or argument.name
+        word = ("|".join(argument.choices) or argument.name) + ("…" if argument.many else "")
         yield word if argument.required else f"[{word}]"
     if command.options:
         yield "[options]"

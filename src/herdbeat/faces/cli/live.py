@@ -8,20 +8,28 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import short_id
-from herdbeat.durations import measured_duration
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import measured_duration, spoken_duration
 from herdbeat.errors import shown
 from herdbeat.events import (
     BeatSettled,
     Event,
+    FilesApplied,
+    FilesRefused,
     LedgerMended,
     NodeReady,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
+    SchedulesChanged,
     TimeLost,
 )
+from herdbeat.faces.cli.live_files import files_words
 from herdbeat.faces.cli.marks import OUTCOMES, STATUSES, counted, near_time, short_label
 from herdbeat.faces.cli.terminal import Terminal, printable, width
+
+_BETWEEN = "   "
+_INDENT = " " * len("09:41:04  ▶ ")
 
 _LATE = 30.0
 """Seconds. A start is only called late when a person would call it so."""
@@ -46,11 +54,11 @@ class LiveLines:
             case BeatSettled():
                 glyph, colour = OUTCOMES[event.outcome]
                 return self._compose(event.at, event.schedule, glyph, colour, _settled(event, self.zone))
-            case ScheduleQuarantined():
-                what = f"quarantined: {shown(event.reason, 100)}   it rests until it is edited"
-                return self._compose(event.at, event.schedule, "✗", "red", what)
-            case LedgerMended():
-                return self._compose(event.at, event.subject, "!", "yellow", f"mended: {event.what}")
+            case ScheduleQuarantined() | LedgerMended() | SchedulesChanged():
+                return self._compose(event.at, *_spoken(event))
+            case FilesApplied() | FilesRefused():
+                glyph, colour, what = files_words(event)
+                return self._folded(f"{self._time(event.at)}  {self.terminal.style(glyph, colour)} ", what)
             case NodeReady(interrupted=0) | TimeLost():
                 return None
             case NodeReady():
@@ -62,10 +70,37 @@ class LiveLines:
     def _compose(self, at: datetime, schedule: str, glyph: str, colour: str, what: str) -> str:
         label = printable(short_label(schedule))
         padded = label + " " * (self.room - width(label))
-        return f"{self._time(at)}  {self.terminal.style(glyph, colour)} {padded}  {what}"
+        return self._folded(f"{self._time(at)}  {self.terminal.style(glyph, colour)} {padded}  ", what)
+
+    def _folded(self, head: str, what: str) -> str:
+        """On a screen that is too narrow, what does not fit stands below: whole parts if it can be, else words."""
+        columns = self.terminal.columns
+        if columns is None or width(head + what) <= columns:
+            return head + what
+        lines = [head]
+        for part in what.split(_BETWEEN):
+            between = "" if lines[-1] == head else _BETWEEN
+            if width(lines[-1] + between + part) <= columns:
+                lines[-1] += between + part
+            elif between and width(_INDENT + part) <= columns:
+                lines.append(_INDENT + part)
+            else:
+                lines[-1] += between
+                _add_words(lines, part, columns)
+        return "\n".join(line.rstrip() for line in lines)
 
     def _time(self, at: datetime) -> str:
         return self.terminal.style(f"{at.astimezone(self.zone):%H:%M:%S}", "dim")
+
+
+def _add_words(lines: list[str], text: str, columns: int) -> None:
+    """As much as fits goes on the last line, and the rest below."""
+    for word in text.split(" "):
+        between = "" if lines[-1].endswith(" ") else " "
+        if width(lines[-1] + between + word) <= columns:
+            lines[-1] += between + word
+        else:
+            lines.append(_INDENT + word)
 
 
 def _started(event: RunStarted) -> str:
@@ -81,7 +116,8 @@ def _started(event: RunStarted) -> str:
 def _finished(event: RunFinished, word: str, zone: ZoneInfo) -> str:
     spent = f" {measured_duration(event.at - event.started_at)}" if event.started_at else ""
     result = "" if word == "ok" else f"   {word}"
-    error = f": {shown(event.error, 100)}" if event.error and event.status.is_failure else ""
+    tells_why = event.status.is_failure or event.status is RunStatus.SKIPPED
+    error = f": {shown(event.error, 100)}" if event.error and tells_why else ""
     following = f"   next {near_time(event.next_run_at, event.at, zone)}" if event.next_run_at else ""
     return f"{short_id(event.run_id)}{spent}{result}{error}{following}"
 
@@ -89,8 +125,30 @@ def _finished(event: RunFinished, word: str, zone: ZoneInfo) -> str:
 def _settled(event: BeatSettled, zone: ZoneInfo) -> str:
     many = f" x{event.count}" if event.count > 1 else ""
     if event.outcome is BeatOutcome.PENDING:
-        return f"waits{many}: {event.reason}"
+        return f"waits{many}: {event.reason}{_holder(event)}"
     due = near_time(event.due_at, event.at, zone)
     if event.count > 1:
         due += f" to {near_time(event.last_due_at, event.at, zone)}"
-    return f"{event.outcome}{many}: {event.reason}   due {due}"
+    return f"{event.outcome}{many}: {event.reason}{_holder(event)}   due {due}"
+
+
+def _holder(event: BeatSettled) -> str:
+    """Who has the place: (7f2z, running 12m)"""
+    if event.held_by is None or event.held_since is None:
+        return ""
+    return f" ({short_id(event.held_by)}, running {spoken_duration(event.at - event.held_since)})"
+
+
+def _spoken(event: ScheduleQuarantined | LedgerMended | SchedulesChanged) -> tuple[str, str, str, str]:
+    """What is not about one beat: its subject, glyph, colour and words."""
+    match event:
+        case ScheduleQuarantined():
+            what = f"quarantined: {shown(event.reason, 100)}   it rests until it is edited"
+            return event.schedule, "✗", "red", what
+        case LedgerMended():
+            return event.subject, "!", "yellow", f"mended: {event.what}"
+        case SchedulesChanged():
+            names = event.schedules
+            subject = names[0] if len(names) == 1 else counted(len(names), "schedule")
+            reason = f'   "{shown(event.reason, 100)}"' if event.reason else ""
+            return subject, "↻", "blue", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"

@@ -10,7 +10,7 @@ from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.ids import short_id
-from herdbeat.events import BeatSettled, Event, LedgerMended, RunFinished, ScheduleQuarantined, TimeLost
+from herdbeat.events import BeatSettled, Event, FilesRefused, LedgerMended, RunFinished, ScheduleQuarantined, TimeLost
 from herdbeat.faces.cli.live import LiveLines
 from herdbeat.faces.cli.live_gap import gap_block, is_about_gap
 from herdbeat.faces.cli.marks import short_label
@@ -72,7 +72,7 @@ def _needs_a_look(event: Event) -> bool:
         return event.status.is_failure
     if isinstance(event, BeatSettled):
         return event.outcome is BeatOutcome.MISSED
-    return isinstance(event, ScheduleQuarantined | LedgerMended)
+    return isinstance(event, ScheduleQuarantined | LedgerMended | FilesRefused)
 
 
 class JsonFeed:
@@ -101,6 +101,6 @@ def _value(name: str, event: Event) -> object:
         return {"from": format_moment(value.from_at), "until": format_moment(value.until), "reason": value.reason}
     if isinstance(value, datetime):
         return format_moment(value)
-    if name == "run_id":
-        return short_id(value)
+    if name in ("run_id", "held_by"):
+        return None if value is None else short_id(value)
     return short_label(value) if name == "schedule" else value

@@ -76,7 +76,7 @@ def _fate(event: BeatSettled, now: datetime) -> tuple[str, str]:
     if event.outcome is BeatOutcome.PENDING:
         return "running now", f"catchup, {spoken_duration(now - event.due_at)} late"
     if event.outcome is BeatOutcome.MERGED:
-        return f"merged{many}", "one run stands for all of them"
+        return f"merged{many}", "one run for all"
     if event.reason == MissedReason.TOO_LATE:
         return f"missed{many}", "older than max_late"
     return f"missed{many}", "not caught up"

@@ -31,13 +31,20 @@ def main(
     environ: Mapping[str, str] | None = None,
     clock: Clock | None = None,
     folder: Path | None = None,
+    stdin: TextIO | None = None,
 ) -> int:
     """Run one command line and return its exit status. Tests hand in another world; nobody else needs to."""
     real_out, real_err = real_streams()
     environ = os.environ if environ is None else environ
     argv = sys.argv[1:] if argv is None else argv
     terminal = open_terminal(environ, out or real_out, err or real_err, [word.lstrip("-") for word in argv])
-    world = World(terminal=terminal, clock=clock or SystemClock(), environ=environ, folder=folder or _here())
+    world = World(
+        terminal=terminal,
+        clock=clock or SystemClock(),
+        environ=environ,
+        folder=folder or _here(),
+        stdin=stdin or sys.stdin,
+    )
     try:
         status = _contained(argv, world)
         terminal.out.flush()

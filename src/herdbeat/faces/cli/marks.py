@@ -4,9 +4,11 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.records import BeatRecord
+from herdbeat.domain.decision import Source
+from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import label_of
+from herdbeat.faces.cli.terminal import printable
 
 OUTCOMES = {
     BeatOutcome.PENDING: ("◷", "yellow"),
@@ -36,6 +38,11 @@ def beat_mark(beat: BeatRecord) -> tuple[str, str]:
     return OUTCOMES[beat.outcome]
 
 
+def result_word(run: RunRecord) -> str:
+    """How a run ended. An endpoint says it by its status, as in `✓ 200`; a failure's is the first word of its error."""
+    return str(run.code) if run.code and run.status is RunStatus.SUCCEEDED else STATUSES[run.status][1]
+
+
 def short_label(schedule: str) -> str:
     """`target/default` as people call it: the target alone."""
     target, slash, name = schedule.rpartition("/")
@@ -53,6 +60,13 @@ def near_time(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
         "%a %d %b" if local.year == today.year else "%a %d %b %Y"
     )
     return f"{day} {clock}"
+
+
+def why_words(source: Source, origin: str, *, is_brief: bool) -> str:
+    """Why an instant was due, and by whom. Where room is short, what is usual goes without saying."""
+    if is_brief and source in (Source.BASELINE_CRON, Source.BASELINE_INTERVAL):
+        return ""
+    return printable(f"{source} {origin}".strip())
 
 
 def counted(number: int, noun: str) -> str:

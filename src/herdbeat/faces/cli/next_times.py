@@ -1,7 +1,7 @@
 """`herdbeat next`: what to look at, from when to when, and in which form."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.times import read_time
+from herdbeat.faces.cli.times import read_time, wanted_zone
 from herdbeat.faces.cli.world import World
-from herdbeat.moments import parse_zone
 from herdbeat.service.instants import Idle, Upcoming, of_trigger, read_cron, read_expression
 
 if TYPE_CHECKING:
+    from herdbeat.domain.fleet import Fleet
     from herdbeat.domain.schedule import Schedule
 
 USUAL_COUNT = 5
@@ -54,6 +54,7 @@ class Subject:
     zone: ZoneInfo
     trigger: Trigger | None = None
     schedules: "tuple[Schedule, ...]" = ()
+    wishes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_single(self) -> bool:
@@ -69,6 +70,14 @@ class Subject:
 
     def instants(self, window: Window) -> list[Upcoming]:
         """Those to show: of many schedules each one's first, unless a number or an end was given."""
+        found = self._instants(window)
+        if not self.wishes or not window.is_from_now:
+            return found
+        from herdbeat.service.preview import with_wishes  # noqa: PLC0415
+
+        return list(with_wishes(found, self.wishes))
+
+    def _instants(self, window: Window) -> list[Upcoming]:
         if self.is_single:
             return window.cut(self.upcoming(window.start), USUAL_COUNT)
         if window.count is not None or window.until is not None:
@@ -130,17 +139,15 @@ def _fleet_subject(given: Given, world: World, zone: ZoneInfo | None) -> Subject
     _, fleet = read(given.value(flags.CONFIG), world)
     schedules = select_schedules(fleet, given.word(0))
     own = schedules[0].policies.zone if len(schedules) == 1 else fleet.zone
-    return Subject(zone=zone or own, schedules=tuple(schedules))
+    return Subject(zone=zone or own, schedules=tuple(schedules), wishes=_wishes(fleet))
 
 
-def wanted_zone(given: Given) -> ZoneInfo | None:
-    """The zone that --tz or --utc asks for; None if neither does."""
-    name = given.value(flags.ZONE)
-    if given.has(flags.UTC):
-        if name is not None:
-            raise UsageError("--utc and --tz exclude each other.", hint="Keep the one you mean.")
-        return ZoneInfo("UTC")
-    return None if name is None else parse_zone(name)
+def _wishes(fleet: "Fleet") -> Mapping[str, int]:
+    """What somebody asked to let pass: the one thing that only the ledger knows about these times."""
+    from herdbeat.service.questions import wishes_in  # noqa: PLC0415 -- an expression has no ledger
+    from herdbeat.store.places import ledger_of  # noqa: PLC0415
+
+    return wishes_in(ledger_of(fleet))
 
 
 def _window(given: Given, world: World, zone: ZoneInfo) -> Window:

@@ -9,7 +9,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.durations import measured_duration
 from herdbeat.errors import StoreUnavailable
 from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.marks import STATUSES
+from herdbeat.faces.cli.marks import STATUSES, result_word
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.faces.cli.world import World
 from herdbeat.runners.log_reader import Line, LogFollower, find_log
@@ -67,7 +67,7 @@ def _show(world: World, lines: list[Line], *, is_json: bool) -> None:
 
 
 def _conclude(world: World, run: RunRecord) -> None:
-    glyph, word, colour = STATUSES[run.status]
+    glyph, _, colour = STATUSES[run.status]
     spent = f" in {measured_duration(run.finished_at - (run.started_at or run.claimed_at))}" if run.finished_at else ""
     error = f"   {printable(run.error)}" if run.error else ""
-    world.terminal.say(f"{world.terminal.style(glyph, colour)} {word}{spent}{error}")
+    world.terminal.say(f"{world.terminal.style(glyph, colour)} {result_word(run)}{spent}{error}")

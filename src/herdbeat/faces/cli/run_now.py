@@ -1,10 +1,8 @@
 """`herdbeat run`: a beat by hand, and if wanted its output until it ends."""
 
 import json
-import os
 import time
 from pathlib import Path
-from pwd import getpwuid
 from typing import Any
 
 from herdbeat.domain.ids import short_id
@@ -14,6 +12,7 @@ from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import near_time
+from herdbeat.faces.cli.person import person
 from herdbeat.faces.cli.run_follow import follow
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
@@ -32,7 +31,7 @@ def run(given: Given, world: World) -> int:
     selector = _selector(given)
     with open_ledger(given, world) as ledger:
         ledger.opened()
-        answer = _ask(ledger, selector, given, _origin(world))
+        answer = _ask(ledger, selector, given, person(world))
         if answer is None:
             return _for_later(given, world, ledger, selector)
         if not answer["success"]:
@@ -49,11 +48,6 @@ def _selector(given: Given) -> str:
     return target if name is None else f"{target}/{name}"
 
 
-def _origin(world: World) -> str:
-    """Who asks. Not from the environment alone: a service has none."""
-    return f"human:{world.environ.get('USER') or getpwuid(os.getuid()).pw_name}"
-
-
 def _ask(ledger: Ledger, selector: str, given: Given, origin: str) -> dict[str, Any] | None:
     """None if nothing runs here."""
     request = {"do": "run", "schedule": selector, "origin": origin, "queue": given.has(flags.QUEUE)}
@@ -66,7 +60,7 @@ def _ask(ledger: Ledger, selector: str, given: Given, origin: str) -> dict[str, 
 def _for_later(given: Given, world: World, ledger: Ledger, selector: str) -> int:
     if given.has(flags.WAIT):
         raise Conflict("Nothing runs here, so there is nothing to wait for.", hint="Start it with: herdbeat up")
-    answer = fire_for_later(ledger.path, ledger.now, selector, origin=_origin(world))
+    answer = fire_for_later(ledger.path, ledger.now, selector, origin=person(world))
     if given.has(flags.JSON):
         world.terminal.say(json.dumps(answer))
     else:
@@ -117,7 +111,7 @@ def _is_deserted(state_dir: Path) -> bool:
 
 
 def _headline(world: World, ledger: Ledger, answer: dict[str, Any]) -> str:
-    who = _origin(world).partition(":")[2]
+    who = person(world).partition(":")[2]
     following = answer["next_run_at"]
     keeps = f"   (the schedule keeps its next run {_near(following, ledger)})" if following else ""
     if answer["run"] is None:

@@ -2,49 +2,66 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from herdbeat.domain.ids import short_id
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.durations import measured_duration, spoken_duration
+from herdbeat.durations import format_duration, measured_duration, spoken_duration
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.facts import say_headline
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import counted, near_time
 from herdbeat.faces.cli.terminal import Terminal, printable
 from herdbeat.faces.cli.times import left
+from herdbeat.faces.cli.watch import watch
 from herdbeat.faces.cli.world import World
-from herdbeat.service.status import Active, Late, Status, read_status, status_object
+from herdbeat.service.status import Active, Late, Status, backoff_words, read_status, status_object
 
 CHECK_FAILED = 6
+SLOW = timedelta(seconds=1)
 MOST = 10
 """Rows of a group. Who has more to look at finds them with `beats`, `runs` and `--json`."""
 
 
 def run(given: Given, world: World) -> int:
     with open_ledger(given, world) as ledger:
-        status = _status(ledger)
+        if given.has(flags.WATCH):
+            return watch(given, world, ledger, show)
+        status = find_status(given, ledger)
         if given.has(flags.JSON):
-            answer = status_object(status, ledger.fleet.name)
+            answer = status_object(status, ledger.name)
             world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
-            _show(world.terminal, ledger, status)
+            show_status(world.terminal, ledger, status)
     return CHECK_FAILED if given.has(flags.CHECK) and status.needs_a_look else 0
 
 
-def _status(ledger: Ledger) -> Status:
+def show(given: Given, terminal: Terminal, ledger: Ledger) -> None:
+    """The whole screen, as it is at the moment of the ledger."""
+    show_status(terminal, ledger, find_status(given, ledger))
+
+
+def find_status(given: Given, ledger: Ledger) -> Status:
     if ledger.reader is None:
-        return Status(now=ledger.now, pid=ledger.holder, node=None, schedules=len(ledger.fleet.schedules))
-    return read_status(ledger.reader, ledger.now, ledger.holder)
+        from herdbeat.faces.cli.fleets import select_schedules  # noqa: PLC0415 -- the ledger knows, once there is one
+
+        schedules = select_schedules(ledger.fleet, given.word(0))
+        return Status(now=ledger.now, pid=ledger.holder, node=None, schedules=len(schedules))
+    return read_status(ledger.reader, ledger.now, ledger.holder, given.word(0))
 
 
-def _show(terminal: Terminal, ledger: Ledger, status: Status) -> None:
-    name = terminal.style(printable(ledger.fleet.name), "bold")
-    terminal.say(f"{name}   {_scheduler(terminal, ledger, status)}   {counted(status.schedules, 'schedule')}")
+def show_status(terminal: Terminal, ledger: Ledger, status: Status) -> None:
+    parts = [*_scheduler(terminal, ledger, status), counted(status.schedules, "schedule")]
+    say_headline(terminal, ledger.name, *parts)
     if status.schedules and not status.needs_a_look and status.pid:
-        terminal.say(terminal.style(f"all {counted(status.schedules, 'schedule')} on time", "green"))
-    _group(terminal, "RUNNING", "cyan", [_running_row(each, status) for each in status.running])
+        all_of_them = f"all {status.schedules} schedules" if status.schedules > 1 else "its schedule is"
+        terminal.say(terminal.style(f"{all_of_them} on time", "green"))
+    _group(terminal, "RUNNING", "cyan", [_running_row(each, ledger) for each in status.running])
     _group(terminal, "LATE", "yellow", [_late_row(each, ledger) for each in status.late])
     _group(terminal, "FAILED", "red", [_failing_row(each, ledger) for each in status.failing], "not recovered")
+    remark = "by hand" if status.is_held_by_hand else ""
+    _group(terminal, "HELD", "blue", [_held_row(each, ledger) for each in status.held], remark)
     _group(terminal, "NEXT", "bold", [_next_row(each, status) for each in status.soon], is_counted=False)
     if status.needs_a_look:
         worst = status.late[0].schedule if status.late else status.failing[0].label
@@ -52,12 +69,22 @@ def _show(terminal: Terminal, ledger: Ledger, status: Status) -> None:
         terminal.say(terminal.style(f"why?  herdbeat explain {printable(worst)}", "dim"))
 
 
-def _scheduler(terminal: Terminal, ledger: Ledger, status: Status) -> str:
+def _scheduler(terminal: Terminal, ledger: Ledger, status: Status) -> list[str]:
     since = status.since
     if status.pid is not None:
-        return f"up {spoken_duration(status.now - since)} (pid {status.pid})" if since else f"up (pid {status.pid})"
+        up = f"up {spoken_duration(status.now - since)} (pid {status.pid})" if since else f"up (pid {status.pid})"
+        return [up, _behind(terminal, status.behind)]
     told = f"since {near_time(since, status.now, ledger.zone)}" if since else "it never was"
-    return terminal.style(f"scheduler: not running ({told})", "yellow")
+    return [terminal.style(f"scheduler: not running ({told})", "yellow")]
+
+
+def _behind(terminal: Terminal, behind: timedelta | None) -> str:
+    if behind is None:
+        return "scheduler ok"
+    if behind < SLOW:
+        told = measured_duration(behind) if behind >= timedelta(milliseconds=1) else "under 1ms"
+        return f"scheduler ok, {told} behind"
+    return terminal.style(f"scheduler {measured_duration(behind)} behind", "yellow")
 
 
 def _group(
@@ -82,28 +109,65 @@ def _group(
         terminal.say(f"  and {len(rows) - MOST} more")
 
 
-def _running_row(each: Active, status: Status) -> list[str]:
+def _running_row(each: Active, ledger: Ledger) -> list[str]:
     run = each.run
-    going = measured_duration(status.now - (run.started_at or run.claimed_at))
-    usual = f"usually {measured_duration(each.usual[0])} to {measured_duration(each.usual[1])}" if each.usual else ""
-    why = run.origin if not run.source.is_clock else ""
-    return [printable(run.schedule), short_id(run.id), going, usual, f"{run.source} {why}".strip()]
+    going = measured_duration(ledger.now - (run.started_at or run.claimed_at))
+    why = "" if run.source.value.startswith("baseline") else f"{run.source} {run.origin}".strip()
+    return [printable(run.schedule), short_id(run.id), going, _usual(each), printable(why)]
+
+
+def _usual(each: Active) -> str:
+    if each.usual is None:
+        return ""
+    shortest, longest = (measured_duration(part) for part in each.usual)
+    return f"usually {shortest}" if shortest == longest else f"usually {shortest} to {longest}"
 
 
 def _late_row(each: Late, ledger: Ledger) -> list[str]:
-    due = f"due {near_time(each.due_at, ledger.now, ledger.zone)}, {left(each.due_at, ledger.now)}"
-    return [printable(each.schedule), due, f"{each.reason}: {each.detail}" if each.detail else each.reason]
+    due = f"due {_near(each.due_at, ledger)}, {left(each.due_at, ledger.now)}"
+    parts = [each.detail] if each.detail else []
+    if each.busy_with is not None:
+        start = each.busy_with.started_at or each.busy_with.claimed_at
+        parts.insert(0, f"{short_id(each.busy_with.id)} since {_near(start, ledger)}")
+    return [printable(each.schedule), due, f"{each.reason}: {', '.join(parts)}" if parts else each.reason]
+
+
+def _near(moment: datetime, ledger: Ledger) -> str:
+    """09:05; seconds only where there are any, for this is the narrowest of screens."""
+    return near_time(moment, ledger.now, ledger.zone).removesuffix(":00")
 
 
 def _failing_row(record: ScheduleRecord, ledger: Ledger) -> list[str]:
     error = " ".join(printable(record.quarantine or record.last_error or "").split())
-    following = f"next {near_time(record.next_run_at, ledger.now, ledger.zone)}" if record.next_run_at else ""
-    return [printable(record.label), f"{record.failures} in a row", error, following]
+    count = f"{record.failures} in a row" if record.failures else "broken"
+    following = f"next {_near(record.next_run_at, ledger)}" if record.next_run_at else ""
+    return [printable(record.label), count, error, backoff_words(record), following]
+
+
+def _held_row(record: ScheduleRecord, ledger: Ledger) -> list[str]:
+    if record.disabled_by is not None:
+        return [printable(record.label), "○ disabled", f"by {printable(record.disabled_by)}", ""]
+    until = record.paused_until
+    end = "" if until is None else f" until {near_time(until, ledger.now, ledger.zone)}"
+    return [
+        printable(record.label),
+        f"‖ paused{end}",
+        f"by {printable(record.paused_by)}",
+        printable(record.paused_reason),
+    ]
 
 
 def _next_row(record: ScheduleRecord, status: Status) -> list[str]:
     assert record.next_run_at is not None
-    trigger = record.plan.trigger
-    zone = trigger.options().get("timezone", "")
-    why = "" if record.next_source is None or record.next_source.value.startswith("baseline") else record.next_source
-    return [left(record.next_run_at, status.now), printable(record.label), f"{trigger.describe()} {zone}".strip(), why]
+    return [left(record.next_run_at, status.now), printable(record.label), *_pace(record, status)]
+
+
+def _pace(record: ScheduleRecord, status: Status) -> tuple[str, str]:
+    """Its own pace; or that of a hint, with its author and how long it holds."""
+    hint = status.paces.get(record.label)
+    if hint is not None and hint.every is not None:
+        ends = spoken_duration(hint.expires_at - status.now)
+        return f"every {format_duration(hint.every)}", printable(f"hint by {hint.origin}, {ends} left")
+    trigger, source = record.plan.trigger, record.next_source
+    why = "" if source is None or source.value.startswith("baseline") else f"{source} {record.next_origin}"
+    return f"{trigger.describe()} {trigger.options().get('timezone', '')}".strip(), printable(why.strip())

@@ -102,6 +102,11 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
+def printed_line(text: str) -> str:
+    """A line that a run has printed: tabs are blanks, and the end of a line from elsewhere is gone."""
+    return printable(text.rstrip("\r").expandtabs(4))
+
+
 def width(text: str) -> int:
     """How many columns a text takes: colours none, East Asian wide letters two, accents of their own none."""
     bare = _SEQUENCE.sub("", text)

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.durations import parse_duration, spoken_duration
-from herdbeat.errors import TimeParseError
-from herdbeat.moments import parse_moment
+from herdbeat.errors import TimeParseError, UsageError
+from herdbeat.faces.cli import options as flags
+from herdbeat.faces.cli.arguments import Given
+from herdbeat.moments import parse_moment, parse_zone
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 """Far from both ends of the calendar, so that nothing near a time can fall off it."""
@@ -30,6 +32,16 @@ def read_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     return moment
 
 
+def wanted_zone(given: Given) -> ZoneInfo | None:
+    """The zone that --tz or --utc asks for; None if neither does."""
+    name = given.value(flags.ZONE)
+    if given.has(flags.UTC):
+        if name is not None:
+            raise UsageError("--utc and --tz exclude each other.", hint="Keep the one you mean.")
+        return ZoneInfo("UTC")
+    return None if name is None else parse_zone(name)
+
+
 def day(moment: datetime, zone: ZoneInfo) -> str:
     """Fri 27 Mar 2026"""
     return moment.astimezone(zone).strftime("%a %d %b %Y")
@@ -39,6 +51,11 @@ def short_day(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
     """Fri 27 Mar, with the year if it is another one."""
     local = moment.astimezone(zone)
     return local.strftime("%a %d %b" if local.year == now.astimezone(zone).year else "%a %d %b %Y")
+
+
+def full_moment(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
+    """Fri 27 Mar 09:00:00 CET, with the year if it is another one."""
+    return f"{short_day(moment, now, zone)} {clock(moment, zone, seconds=True)}"
 
 
 def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:

@@ -3,11 +3,14 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from herdbeat import __version__
+from herdbeat.collector import look_less_often
 from herdbeat.domain.fleet import Fleet
-from herdbeat.errors import Conflict, SchedulerShutdownError, UsageError
+from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.fleets import read
@@ -16,13 +19,14 @@ from herdbeat.faces.cli.live_feed import JsonFeed, LiveFeed
 from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.problems import show_problem
 from herdbeat.faces.cli.terminal import Terminal, width
+from herdbeat.faces.cli.up_beside import Beside, open_beside
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
 from herdbeat.faces.local.desk import Desk
 from herdbeat.faces.local.server import listening
 from herdbeat.scheduler.node import ServingNode
 from herdbeat.serve import Ready, serve
-from herdbeat.store.places import ledger_path
+from herdbeat.store.places import ledger_of, state_dir_of
 
 INTERRUPTED = 130
 PATIENCE = 5.0
@@ -32,15 +36,36 @@ _WIDEST_NAME = 32
 
 
 def run(given: Given, world: World) -> int:
-    reading, fleet = read(given.value(flags.CONFIG), world)
+    beside = open_beside(given, world)
+    reading, fleet = read(beside.config, world)
+    is_hopeless = bool(reading.errors) and not fleet.schedules
+    if is_hopeless and given.has(flags.JSON):
+        raise ConfigError(reading.errors)
     for problem in reading.errors:
         show_problem(Terminal(out=world.terminal.err, err=world.terminal.err), problem, reading.sources)
+    if is_hopeless:
+        # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
+        world.terminal.complain("Nothing is left that could run. Nothing was changed.")
+        return ConfigError.exit_status
     most = _max_concurrent(given.value(flags.MAX_CONCURRENT))
-    session = Session(fleet, world, is_json=given.has(flags.JSON), max_concurrent=most)
+    labels = _labels(given.every_value(flags.LABEL))
+    if given.has(flags.NO_WORKERS):
+        most = _no_workers(fleet)
+    beside = replace(beside, reading=reading)
+    session = Session(
+        fleet,
+        world,
+        beside,
+        is_json=given.has(flags.JSON),
+        max_concurrent=most,
+        labels=labels,
+        applies=given.has(flags.APPLY),
+    )
     try:
         asyncio.run(session.run())
     except SchedulerShutdownError as error:
-        world.terminal.complain(f"{error.message} The ledger has what was cut off as interrupted.")
+        rest = "" if error.unwritten_result_count else " The ledger has what was cut off as interrupted."
+        world.terminal.complain(f"{error.message}{rest}")
         return INTERRUPTED if session.was_cut_off else error.exit_status
     session.farewell()
     return 0
@@ -49,12 +74,25 @@ def run(given: Given, world: World) -> int:
 class Session:
     """One call of `up`, from its banner to its last word."""
 
-    def __init__(self, fleet: Fleet, world: World, *, is_json: bool, max_concurrent: int) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        world: World,
+        beside: Beside,
+        *,
+        is_json: bool,
+        max_concurrent: int,
+        labels: tuple[str, ...] = (),
+        applies: bool = False,
+    ) -> None:
         self._fleet = fleet
         self._world = world
+        self._beside = beside
         self._terminal = world.terminal
         self._is_json = is_json
         self._max_concurrent = max_concurrent
+        self._labels = labels
+        self._applies = applies
         self._node: ServingNode | None = None
         self._is_stopping = False
         self.was_cut_off = False
@@ -82,7 +120,7 @@ class Session:
         ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         failure: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
-            door = tasks.create_task(self._keep_door(ready), name="local socket")
+            door = tasks.create_task(self._keep_door(ready, feed), name="local socket")
             try:
                 await serve(
                     self._fleet,
@@ -90,6 +128,8 @@ class Session:
                     on_ready=partial(self._on_ready, ready),
                     listener=feed,
                     max_concurrent=self._max_concurrent,
+                    labels=self._labels,
+                    applies=self._applies,
                 )
             except Exception as error:  # noqa: BLE001 - raised again below, as it is
                 failure = error
@@ -98,14 +138,17 @@ class Session:
         if failure is not None:
             raise failure
 
-    async def _keep_door(self, ready: "asyncio.Future[Ready]") -> None:
+    async def _keep_door(self, ready: "asyncio.Future[Ready]", feed: "LiveFeed | JsonFeed") -> None:
         found = await ready
-        async with listening(found.state_dir, Desk(self._fleet, found, self._world.clock).handlers):
+        desk = Desk(self._fleet, found, found.clock, feed)
+        beside = self._beside.opened(self._fleet, found, feed)
+        async with beside as handlers, listening(found.state_dir, {**desk.handlers, **handlers}):
             await asyncio.Event().wait()
 
     def _on_ready(self, ready: "asyncio.Future[Ready]", found: Ready) -> None:
         self._node = found.node
         self._greet(found)
+        look_less_often()
         ready.set_result(found)
         if self._is_stopping:
             found.node.stop(self._fleet.stop_timeout)
@@ -132,7 +175,7 @@ class Session:
 
     def _is_answered(self) -> bool:
         try:
-            ask(ledger_path(self._fleet).parent, {"do": "ping"}, patience=1.0)
+            ask(state_dir_of(ledger_of(self._fleet)), {"do": "ping"}, patience=1.0)
         except NobodyThere:
             return False
         return True
@@ -152,16 +195,38 @@ class Session:
         counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
         name = terminal.style(f"herdbeat {__version__}", "bold")
         terminal.say(f"{name}   {fleet.name}   {counts}   {fleet.zone.key}")
-        folder = self._world.folder
-        inside = found.state_dir.is_relative_to(folder)
-        shown = found.state_dir.relative_to(folder) if inside else found.state_dir
+        shown = self._shown_place(found)
         terminal.say(terminal.style(f"ledger in {shown}   ·   Ctrl+C stops it (runs finish first)", "dim"))
         terminal.say()
+        for line in self._beside.tour():
+            terminal.say(line)
         terminal.out.flush()
+
+    def _shown_place(self, found: Ready) -> str:
+        if not isinstance(found.store.place, Path):
+            return found.store.place.shown
+        folder, state_dir = self._world.folder, found.state_dir
+        return str(state_dir.relative_to(folder) if state_dir.is_relative_to(folder) else state_dir)
 
     def farewell(self) -> None:
         if not self._is_json:
             self._terminal.remark("Stopped. Nothing was cut off.")
+
+
+def _labels(given: tuple[str, ...]) -> tuple[str, ...]:
+    """One each, or several with commas: `--label gpu --label large` is `--label gpu,large`."""
+    labels = tuple(part.strip() for text in given for part in text.split(","))
+    if not all(labels):
+        raise UsageError("A label cannot be empty.", hint="Write a word, for example --label gpu.")
+    return labels
+
+
+def _no_workers(fleet: Fleet) -> int:
+    """A node without places. Raises UsageError where it would be the only one."""
+    if isinstance(ledger_of(fleet), Path):
+        hint = "Leave --no-workers out, or keep the ledger in PostgreSQL (store: postgresql://…)."
+        raise UsageError("A ledger in a file has one node, and without workers it would run nothing.", hint=hint)
+    return 0
 
 
 def _max_concurrent(text: str | None) -> int:

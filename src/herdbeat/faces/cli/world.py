@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from herdbeat.clock import Clock
 from herdbeat.faces.cli.terminal import Terminal
@@ -10,9 +11,15 @@ from herdbeat.faces.cli.terminal import Terminal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Screen, clock, environment, and the folder that the user stands in."""
+    """Screen, clock, environment, the folder that the user stands in, and what the user types."""
 
     terminal: Terminal
     clock: Clock
     environ: Mapping[str, str]
     folder: Path
+    stdin: TextIO | None = None
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sits there who can answer."""
+        return self.stdin is not None and self.stdin.isatty()

@@ -1,4 +1,4 @@
-"""What can be asked of a running fleet through its socket: ping, stop, run, prune."""
+"""What can be asked of a running fleet through its socket: ping, stop, run, change, prune."""
 
 import os
 from collections.abc import Mapping
@@ -9,26 +9,33 @@ from herdbeat import __version__
 from herdbeat.clock import Clock
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import UsageError
+from herdbeat.events import Listener, SchedulesChanged, contained, nobody
+from herdbeat.faces.local.beats_desk import BeatsDesk
 from herdbeat.faces.local.server import Handler, Request
 from herdbeat.scheduler.node import ServingNode
 from herdbeat.serve import Ready
+from herdbeat.service.acts import act_from_json
+from herdbeat.service.changing import BATCH, change_here
 from herdbeat.service.firing import fire_here
 from herdbeat.service.objects import Json
 from herdbeat.service.retention import prune
-from herdbeat.store.audit import SqliteAudit
+from herdbeat.store.opening import audit_at
 
 
 class Desk:
     """Answers for one fleet at work."""
 
-    def __init__(self, fleet: Fleet, ready: Ready, clock: Clock) -> None:
+    def __init__(self, fleet: Fleet, ready: Ready, clock: Clock, listener: Listener = nobody) -> None:
+        self._tell = contained(listener)
         self._fleet = fleet
         self._ready = ready
         self._clock = clock
+        self._beats = BeatsDesk(fleet, ready, clock)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
-        return {"ping": self.ping, "stop": self.stop, "run": self.run, "prune": self.prune}
+        own = {"ping": self.ping, "stop": self.stop, "run": self.run, "change": self.change, "prune": self.prune}
+        return {**own, **self._beats.handlers}
 
     @property
     def _node(self) -> ServingNode:
@@ -56,9 +63,33 @@ class Desk:
         self._node.wake()
         return answer
 
+    async def change(self, request: Request) -> Json:
+        """`act` is what to do, `schedules` the ids it is about; `cancel_running` also stops their runs."""
+        ids = request.get("schedules")
+        if not isinstance(ids, list) or not all(isinstance(each, int) for each in ids) or len(ids) > BATCH:
+            hint = f'Send "schedules" as a list of at most {BATCH} ids.'
+            raise UsageError("The request does not say which schedules.", hint=hint)
+        act = act_from_json(request.get("act"))
+        now = self._clock.now()
+        items = await change_here(self._ready.store, now, act, ids)
+        changed = tuple(str(each["schedule"]) for each in items if each["changed"])
+        if changed:
+            self._tell(SchedulesChanged(now, act.what, act.who, act.reason, changed))
+        if request.get("cancel_running") is True:
+            self._cancel_runs(set(ids), f"stopped by {act.who} with a {act.what}")
+        self._node.wake()
+        return {"items": items}
+
+    def _cancel_runs(self, schedule_ids: set[int], why: str) -> None:
+        loop = self._node.loop
+        running = list(loop.running.values()) if loop else []
+        for each in running:
+            if loop is not None and each.claim.schedule_id in schedule_ids:
+                loop.cancel(each.claim.run_id, why)
+
     async def prune(self, request: Request) -> Json:  # noqa: ARG002 - the fleet's own retention says what stays
         store = self._ready.store
-        return asdict(await prune(store, SqliteAudit(store.path), self._fleet.retention, self._clock.now()))
+        return asdict(await prune(store, audit_at(store.place), self._fleet.retention, self._clock.now()))
 
     def _timeout(self, request: Request) -> timedelta:
         seconds = request.get("timeout")

@@ -1,0 +1,123 @@
+"""Carrying out a change: choose, ask if it is severe, then through the socket or, if nothing runs, into the ledger."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.errors import NotFound, UsageError
+from herdbeat.faces.cli import options as flags
+from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.ledger import Ledger
+from herdbeat.faces.cli.marks import counted
+from herdbeat.faces.cli.reaching import reach
+from herdbeat.faces.cli.world import World
+from herdbeat.service.acts import Act, act_to_json
+from herdbeat.service.changing import BATCH, change_for_later
+from herdbeat.service.selecting import Selection, select
+
+DECLINED = 1
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of each schedule, and whether the fleet was running."""
+
+    items: list[Item]
+    is_served: bool
+
+    @property
+    def changed(self) -> list[Item]:
+        return [each for each in self.items if each["changed"]]
+
+    @property
+    def refused(self) -> list[Item]:
+        return [each for each in self.items if each["refused"]]
+
+
+def selection_of(given: Given) -> Selection:
+    return Selection(
+        names=given.words,
+        tags=given.every_value(flags.TAG),
+        groups=given.every_value(flags.GROUP),
+        everything=given.has(flags.ALL),
+    )
+
+
+def selection_words(given: Given) -> str:
+    """The same, as it is written again: what an undo is about."""
+    tags = [f"--tag {each}" for each in given.every_value(flags.TAG)]
+    groups = [f"--group {each}" for each in given.every_value(flags.GROUP)]
+    return " ".join([*given.words, *tags, *groups, *(["--all"] if given.has(flags.ALL) else [])])
+
+
+def chosen(given: Given, ledger: Ledger) -> list[ScheduleRecord]:
+    """Raises NotFound or UsageError. What is only in the files is told apart from what is nowhere."""
+    try:
+        return select(ledger.opened(), selection_of(given))
+    except NotFound:
+        written = next((each for each in given.words if ledger.fleet.schedule(each) is not None), None)
+        if written is None:
+            raise
+        raise NotFound(
+            f'"{written}" is in the files, but not in the ledger yet.', hint="Start it once: herdbeat up"
+        ) from None
+
+
+def consented(given: Given, world: World, sentence: str) -> bool:
+    """Severe acts ask first: those on everything."""
+    return not given.has(flags.ALL) or agreed(given, world, sentence)
+
+
+def agreed(given: Given, world: World, sentence: str) -> bool:
+    """Somebody has said yes. Raises UsageError where nobody can be asked."""
+    if given.has(flags.YES):
+        return True
+    if not world.can_ask or world.stdin is None:
+        raise UsageError(f"{sentence} Nobody can be asked here.", hint="Say so with --yes; --dry-run shows them.")
+    world.terminal.err.write(f"{sentence} Continue? [y/N] ")
+    world.terminal.err.flush()
+    return world.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def carry_out(
+    world: World, ledger: Ledger, act: Act, records: Sequence[ScheduleRecord], *, cancel_running: bool = False
+) -> Done:
+    """In bounded transactions: a change of ten thousand schedules does not hold up the beats that are due meanwhile."""
+    items: list[Item] = []
+    is_served = False
+    for start in range(0, len(records), BATCH):
+        ids = [each.id for each in records[start : start + BATCH]]
+        found, is_served = _batch(world, ledger, act, ids, cancel_running=cancel_running)
+        items += found
+        _show_progress(world, len(items), len(records))
+    return Done(items=items, is_served=is_served)
+
+
+def show_json(world: World, done: Done, undo: str) -> None:
+    answer = {"items": done.items, "changed": len(done.changed), "served": done.is_served, "undo": undo}
+    world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
+
+
+def remark_unserved(world: World, done: Done) -> None:
+    if not done.is_served and done.changed:
+        world.terminal.remark("Nothing runs here: it is written down, and counts from the next herdbeat up.")
+
+
+def _batch(world: World, ledger: Ledger, act: Act, ids: list[int], *, cancel_running: bool) -> tuple[list[Item], bool]:
+    request = {"do": "change", "act": act_to_json(act), "schedules": ids, "cancel_running": cancel_running}
+    answer, is_served = reach(
+        ledger, request, lambda: {"items": change_for_later(ledger.path, world.clock.now(), act, ids)}
+    )
+    items: list[Item] = answer["items"]
+    return items, is_served
+
+
+def _show_progress(world: World, done: int, total: int) -> None:
+    err = world.terminal.err
+    if total > BATCH and err.isatty() and not world.terminal.is_quiet:
+        err.write(f"\r{done} of {counted(total, 'schedule')}" + ("\n" if done >= total else ""))
+        err.flush()

@@ -1,0 +1,163 @@
+"""The commands that make: a fleet file, schedules, a service; and that look whether all is well. Part of `commands`."""
+
+from herdbeat.faces.cli.options import (
+    AT,
+    CALL,
+    COMMAND,
+    CONFIG,
+    CRON,
+    DRY_RUN,
+    ENABLED,
+    EVERY,
+    EXIT_CODE,
+    FORCE,
+    IMPORT,
+    JSON,
+    PRINT,
+    PROMPT,
+    REASON,
+    RUNTIME,
+    TEMPLATE,
+    URL,
+    UTC,
+    WIDE,
+    YES,
+    ZONE,
+    Argument,
+    Command,
+)
+
+_WHICH = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE", required=True)
+_TRIGGER = (EVERY, CRON, AT)
+_OFFLINE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
+_OWNED = "What stands in a file is changed there: the refusal names the file and the line."
+
+BEGINNING = (
+    Command(
+        path=("init",),
+        summary="write a herdbeat.yaml to begin with",
+        run="herdbeat.faces.cli.init:run",
+        arguments=(Argument(name="FOLDER", meaning="where; else here", takes_file=True),),
+        options=(TEMPLATE, FORCE, JSON),
+        examples=(
+            ("herdbeat init", "asks what you want to schedule; at a terminal only"),
+            ("herdbeat init --template endpoints", "without asking"),
+            ("herdbeat init my-fleet --template demo", "in a folder of its own"),
+        ),
+        notes=("Nothing is written over without --force. The schema for editors and .gitignore are seen to.",),
+    ),
+)
+
+APPLYING = (
+    Command(
+        path=("apply",),
+        summary="make the fleet match its files; --dry-run shows the plan",
+        run="herdbeat.faces.cli.apply:run",
+        arguments=(
+            Argument(name="PATH", meaning="the fleet file or folder, or one agent or workflow file", takes_file=True),
+        ),
+        options=(DRY_RUN, EXIT_CODE, YES, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat apply --dry-run", "what would change, and when things would run then"),
+            ("herdbeat apply", "do it; while the fleet runs, it acts at once"),
+            ("herdbeat apply .agentd/workflows/report.yml", "one file by itself; nothing else is touched"),
+            ("herdbeat apply --dry-run --exit-code", "for a pipeline: exit 6 if anything would change"),
+        ),
+        notes=(
+            "A running fleet watches its files and applies them by itself. A file with a mistake changes nothing.",
+            "Schedules that were made by hand stay. What is removed keeps its history.",
+            "Exit status: 0 done, 2 a file has a mistake, 6 with --dry-run --exit-code if there is something to do.",
+        ),
+    ),
+    Command(
+        path=("create",),
+        summary="make a schedule (and its target) without a file",
+        run="herdbeat.faces.cli.making:create",
+        arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; the target may be new", required=True),),
+        options=(*_TRIGGER, PROMPT, COMMAND, URL, CALL, RUNTIME, ZONE, REASON, CONFIG, DRY_RUN, JSON),
+        examples=(
+            ('herdbeat create disk --command "df -h ." --every 1h', "a new command with one schedule"),
+            ("herdbeat create health --url https://example.com/health --every 5m", "a new endpoint"),
+            ('herdbeat create triage/evening --cron "0 18 * * 1-5" --prompt "Sum up."', "one more for an agent"),
+            ('herdbeat create scribe --runtime command --command "./scribe.sh"', "an agent, without a schedule"),
+        ),
+        notes=("It stays when the files are applied. " + _OFFLINE,),
+    ),
+    Command(
+        path=("update",),
+        summary="change a schedule that was made without a file",
+        run="herdbeat.faces.cli.making:update",
+        arguments=(_WHICH,),
+        options=(*_TRIGGER, PROMPT, ENABLED, ZONE, REASON, CONFIG, JSON),
+        examples=(
+            ("herdbeat update disk --every 2h", "another pace"),
+            ("herdbeat update disk --enabled false", "off until it is switched on again"),
+        ),
+        notes=(_OWNED, _OFFLINE),
+    ),
+    Command(
+        path=("delete",),
+        summary="remove what was made without a file; its history stays",
+        run="herdbeat.faces.cli.making:delete",
+        arguments=(_WHICH,),
+        options=(REASON, CONFIG, JSON),
+        examples=(
+            ("herdbeat delete triage/evening", "one schedule"),
+            ("herdbeat delete disk", "the target, with the schedules that were made for it"),
+        ),
+        notes=(_OWNED, _OFFLINE),
+    ),
+)
+
+CARING = (
+    Command(
+        path=("doctor",),
+        summary="check this installation: files, ledger, clock, programs",
+        run="herdbeat.faces.cli.doctor:run",
+        options=(CONFIG, JSON, WIDE),
+        examples=(
+            ("herdbeat doctor", "what is well, what is not, and what to do about it"),
+            ("herdbeat doctor --json", "for a program"),
+        ),
+        notes=("Nothing is changed. Exit status: 0 all is well or only warned about, 6 problems.",),
+    ),
+    Command(
+        path=("state",),
+        summary="print the state of all schedules as state.yaml, or import one",
+        run="herdbeat.faces.cli.state:run",
+        options=(IMPORT, DRY_RUN, CONFIG, JSON),
+        examples=(
+            ("herdbeat state", "in the shape of herdctl's state.yaml"),
+            ("herdbeat state --import .herdctl/state.yaml", "go on where herdctl stopped"),
+        ),
+        notes=(
+            "An import takes when each schedule last ran, its last error, and whether it is disabled.",
+            "What it does not name stays as it is, and so does a schedule that has a past here.",
+        ),
+    ),
+    Command(
+        path=("service", "install"),
+        summary="run the fleet as a service of this user (systemd)",
+        run="herdbeat.faces.cli.service:install",
+        options=(PRINT, FORCE, CONFIG),
+        examples=(
+            ("herdbeat service install", "write the unit, start it, and keep it started"),
+            ("herdbeat service install --print", "only show the unit"),
+        ),
+        notes=("Where there is no systemd for users, it writes the unit and says what to do.",),
+    ),
+    Command(
+        path=("service", "remove"),
+        summary="stop that service and remove its unit",
+        run="herdbeat.faces.cli.service:remove",
+        options=(CONFIG,),
+        examples=(("herdbeat service remove", "the ledger and the files stay"),),
+    ),
+    Command(
+        path=("service", "status"),
+        summary="is there a service for this fleet, and does it run?",
+        run="herdbeat.faces.cli.service:status",
+        options=(CONFIG, JSON),
+        examples=(("herdbeat service status", "its unit, and what systemd says of it"),),
+    ),
+)

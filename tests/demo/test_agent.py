@@ -1,0 +1,15 @@
+"""The stand-in for an agent."""
+
+from io import StringIO
+
+from herdbeat.demo.agent import answer
+
+
+def test_it_thinks_aloud_and_ends_with_its_prompt() -> None:
+    out = StringIO()
+
+    answer("Write it down.\n", out, pace=0)
+
+    lines = out.getvalue().splitlines()
+    assert lines[-1] == "done: Write it down."
+    assert len(lines) == 4

@@ -1,0 +1,67 @@
+"""The demo's endpoints: what they say, and that they say it over HTTP."""
+
+import asyncio
+import json
+import socket
+from http import HTTPStatus
+
+import pytest
+
+from herdbeat.demo.endpoints import BREAK_EVERY, SURGE_AT, SURGE_EVERY, SURGE_LASTS, answer, answering, open_socket
+
+
+@pytest.mark.parametrize("lap", [0, 1, 7])
+def test_the_queue_surges_once_in_every_lap(lap: int) -> None:
+    start = lap * SURGE_EVERY
+    moments = (start, start + SURGE_AT, start + SURGE_AT + SURGE_LASTS)
+
+    depths = [answer("/queue", seconds).body["queue_depth"] for seconds in moments]
+
+    assert depths[1] == 150
+    assert all(isinstance(depth, int) and depth < 20 for depth in (depths[0], depths[2]))
+
+
+def test_the_checkout_breaks_and_mends_itself() -> None:
+    statuses = {answer("/checkout", float(second)).status for second in range(int(BREAK_EVERY))}
+
+    assert statuses == {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
+
+
+def test_another_path_is_not_found_and_says_which_there_are() -> None:
+    said = answer("/", 0)
+
+    assert said.status is HTTPStatus.NOT_FOUND
+    assert "/queue" in str(said.body)
+
+
+async def test_they_answer_over_http_also_who_comes_before_they_listen() -> None:
+    opened = open_socket(0)
+    reader, writer = await asyncio.open_connection(*opened.getsockname())
+    writer.write(b"GET /health?x=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    async with answering(opened):
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert json.loads(body) == {"ok": True}
+
+
+async def test_who_speaks_no_http_is_hung_up_on_and_others_are_served() -> None:
+    opened = open_socket(0)
+    async with answering(opened):
+        silent, writer = await asyncio.open_connection(*opened.getsockname())
+        writer.write(b"hello\r\n\r\n")
+
+        assert await silent.read() == b""
+        writer.close()
+        reader, second = await asyncio.open_connection(*opened.getsockname())
+        second.write(b"GET /health HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        second.close()
+
+
+def test_a_port_that_is_taken_is_replaced_by_a_free_one() -> None:
+    with open_socket(0) as first, open_socket(first.getsockname()[1]) as second:
+        assert isinstance(second, socket.socket)
+        assert first.getsockname() != second.getsockname()

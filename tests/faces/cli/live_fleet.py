@@ -1,0 +1,63 @@
+"""A fleet that really runs, in a process of its own, for tests that watch what others do to it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PATIENCE = 60
+"""Seconds for a process to do what it does at once: only a broken one gets there."""
+
+FLEET = """\
+version: 1
+timezone: UTC
+commands:
+  - { name: quick, command: [echo, hello], cron: "0 0 1 1 *" }
+"""
+ADDED = FLEET + "  - { name: more, command: [echo, more], every: 1h }\n"
+
+
+class Fleet:
+    """A folder with a fleet, and `herdbeat` in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write(FLEET)
+
+    def write(self, text: str) -> None:
+        (self.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "herdbeat.faces.cli", *words]
+        return subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def labels(self) -> list[str]:
+        return [each["schedule"] for each in json.loads(self.call("list", "--json").stdout)["items"]]
+
+    @contextmanager
+    def up(self, *words: str) -> Iterator["Feed"]:
+        argv = [sys.executable, "-m", "herdbeat.faces.cli", "up", "--json", *words]
+        with subprocess.Popen(argv, cwd=self.folder, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                feed = Feed(process)
+                feed.until("node_ready")
+                yield feed
+            finally:
+                process.kill()
+
+
+class Feed:
+    """The events of a fleet that runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def until(self, event: str, **fields: object) -> dict[str, object]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            found: dict[str, object] = json.loads(line)
+            if found["event"] == event and all(found[name] == value for name, value in fields.items()):
+                return found
+        raise AssertionError(f"it ended without {event} {fields}")

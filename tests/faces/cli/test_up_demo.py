@@ -1,0 +1,28 @@
+"""The demo as somebody sees it: in two terminals, killed, and started again."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.faces.cli.live_fleet import PATIENCE, Fleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def test_the_demo_ticks_at_once_accounts_for_a_kill_and_is_there_only_once(fleet: Fleet, tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    with fleet.up("--demo", "--state-dir", str(folder)) as feed:
+        endpoint = feed.until("run_finished", schedule="queue-depth")
+        agent = feed.until("run_finished", schedule="scribe/notes")
+        second = fleet.call("up", "--demo", "--state-dir", str(folder))
+        os.kill(feed.process.pid, signal.SIGKILL)
+        feed.process.wait(PATIENCE)
+    with fleet.up("--demo", "--state-dir", str(folder)) as feed:
+        feed.until("run_finished", schedule="heartbeat")
+
+    assert (agent["status"], endpoint["status"]) == ("succeeded", "succeeded")
+    assert (second.returncode, "The demo is already running" in second.stderr) == (1, True)
