@@ -1,9 +1,40 @@
-"""How properties are searched: the same way every time where a red run stops others, anew each time on a desk."""
+"""How properties are searched (the same way every time where a red run stops others, anew each time on a desk), and
+the PostgreSQL of a run: started by the first test that asks for it, ended with the run."""
 
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+from tests import postgres as servers
+
+from herdbeat.store.places import PostgresPlace
 
 settings.register_profile("repeatable", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the workers are started: they are told where the one server of this run is."""
+    if not hasattr(config, "workerinput"):
+        os.environ[servers.HOME] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        servers.end_server()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> servers.Server:
+    return servers.server()
+
+
+@pytest.fixture
+def database(postgres: servers.Server, tmp_path: Path) -> Iterator[PostgresPlace]:
+    """A database with an empty ledger."""
+    with servers.new_database(postgres) as url:
+        yield PostgresPlace(url=url, state_dir=tmp_path)

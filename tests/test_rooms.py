@@ -9,7 +9,7 @@ import pytest
 import herdbeat
 
 SOURCE = Path(herdbeat.__file__).parent
-GROUND = ("crashpoints", "codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
+GROUND = ("collector", "crashpoints", "codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
 """Floor 0, from left to right: each may use those to its left."""
 
 FLOORS = {
@@ -17,7 +17,7 @@ FLOORS = {
     **dict.fromkeys(("triggers", "governor", "prompts", "rules"), 1),
     **dict.fromkeys(("store", "runners", "work", "planner"), 2),
     **dict.fromkeys(("scheduler", "config"), 3),
-    **dict.fromkeys(("service", "bench"), 4),
+    **dict.fromkeys(("service", "bench", "demo"), 4),
     **dict.fromkeys(("app", "serve"), 4.5),
     "faces": 5,
     "testing": 6,

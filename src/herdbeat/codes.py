@@ -250,8 +250,8 @@ _MEANINGS: dict[Code, Meaning] = {
     ),
     Code.SHUTDOWN_TIMED_OUT: _meaning(
         "Runs were still going when the time to stop was over",
-        "They took longer than the stop timeout.",
-        "Give a longer timeout, or cancel the runs first.",
+        "They took longer than the stop timeout, or their results could not be written in that time.",
+        "Give a longer timeout, or cancel the runs first; if the store was away, look at the database.",
     ),
     Code.STORE_UNAVAILABLE: _meaning(
         "The store does not answer",

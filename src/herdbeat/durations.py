@@ -61,6 +61,15 @@ def spoken_duration(duration: timedelta) -> str:
     return f"{seconds}s"
 
 
+def brief_duration(duration: timedelta) -> str:
+    """A duration in one unit, cut off, for narrow columns: "18s", "4m", "7h", "3d", "3w" from three weeks on."""
+    seconds = abs(int(duration.total_seconds()))
+    for unit, size in (("w", 3 * 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // (7 * 86_400 if unit == 'w' else size)}{unit}"
+    return f"{seconds}s"
+
+
 def measured_duration(duration: timedelta) -> str:
     """How long something took, as exactly as anybody cares: "210ms", "1.2s", "47s", "2m 10s"."""
     seconds = duration.total_seconds()

@@ -205,14 +205,20 @@ class ScheduleTriggerError(SchedulerError):
 
 
 class SchedulerShutdownError(SchedulerError):
-    """A stop whose time was over before its runs were; says how many were still running."""
+    """A stop whose time was over before its runs were; says how many were still running.
+
+    `unwritten_result_count` is for a store that was away: so many runs had ended, and the ledger does not know it.
+    """
 
     code = Code.SHUTDOWN_TIMED_OUT
 
-    def __init__(self, message: str, *, timed_out: bool, running_job_count: int) -> None:
+    def __init__(
+        self, message: str, *, timed_out: bool, running_job_count: int, unwritten_result_count: int = 0
+    ) -> None:
         super().__init__(message)
         self.timed_out = timed_out
         self.running_job_count = running_job_count
+        self.unwritten_result_count = unwritten_result_count
 
 
 class StoreUnavailable(HerdbeatError):

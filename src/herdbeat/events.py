@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.change import What
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
@@ -36,7 +37,10 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class BeatSettled:
-    """Instants that did not run, or wait: skipped, missed, merged, pending."""
+    """Instants that did not run, or wait: skipped, missed, merged, pending.
+
+    `held_by` is the run that has the place they did not get, if it is known.
+    """
 
     at: datetime
     schedule: str
@@ -45,6 +49,8 @@ class BeatSettled:
     due_at: datetime
     last_due_at: datetime
     count: int
+    held_by: int | None = None
+    held_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,50 @@ class LedgerMended:
     what: str
 
 
-Event = RunStarted | RunFinished | BeatSettled | TimeLost | NodeReady | ScheduleQuarantined | LedgerMended
+@dataclass(frozen=True, slots=True)
+class FilesApplied:
+    """The files have changed, and the fleet with them. `unheeded` are settings that count from the next start."""
+
+    at: datetime
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unheeded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRefused:
+    """The files have changed, and have mistakes: the fleet goes on as it was."""
+
+    at: datetime
+    where: str
+    reason: str
+    problems: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesChanged:
+    """Somebody has paused, hinted, switched or reset schedules; `what` is the word of the record of changes."""
+
+    at: datetime
+    what: What
+    who: str
+    reason: str
+    schedules: tuple[str, ...]
+
+
+Event = (
+    RunStarted
+    | RunFinished
+    | BeatSettled
+    | TimeLost
+    | NodeReady
+    | ScheduleQuarantined
+    | LedgerMended
+    | FilesApplied
+    | FilesRefused
+    | SchedulesChanged
+)
 Listener = Callable[[Event], None]
 
 

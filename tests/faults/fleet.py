@@ -15,6 +15,7 @@ from tests.oracle import CronPromise, all_runs, check_cron, check_interval, chec
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.micros import from_micros
 from herdbeat.store.reader import SqliteReader
+from herdbeat.store.sqlite_asking import SqliteAsking
 
 ROOT = Path(__file__).parents[2]
 FLEET = """\
@@ -111,7 +112,8 @@ class FaultyFleet:
             reader.close()
 
     def _marks(self, reader: SqliteReader) -> tuple[datetime, datetime]:
-        row = reader._connection.execute(
+        assert isinstance(reader._asking, SqliteAsking)
+        row = reader._asking._connection.execute(
             "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
             " WHERE target.name = 'ticker'"
         ).fetchone()

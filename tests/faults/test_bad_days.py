@@ -70,6 +70,35 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultyFleet) -> N
     fleet.consult_the_oracle()
 
 
+def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_it_left(tmp_path: Path) -> None:
+    """Once it waited for the ledger until somebody killed it."""
+    begun = tmp_path / "begun"
+    slow = f"  - {{ name: slow, command: [sh, -c, 'touch {begun}; sleep 1'], every: 1h }}\n"
+    fleet = FaultyFleet.create(tmp_path, slow)
+    fleet.start()
+    while not begun.exists():
+        time.sleep(0.02)
+    other = sqlite3.connect(ledger(fleet), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert fleet.process is not None
+    assert fleet.process.stdout is not None
+
+    fleet.process.send_signal(signal.SIGTERM)
+    said = fleet.process.stdout.read().decode()
+    fleet.wait_for_end()
+    other.execute("ROLLBACK")
+    other.close()
+    fleet.start()
+    fleet.wait_for_starts(2)
+    fleet.stop()
+
+    assert "could not be written" in said
+    assert "interrupted at the next start" in said
+    fleet.consult_the_oracle()
+    statuses = sqlite3.connect(ledger(fleet)).execute("SELECT DISTINCT status FROM run").fetchall()
+    assert ("interrupted",) in statuses
+
+
 def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultyFleet) -> None:
     fleet.start()
     fleet.wait_for_starts(2)

@@ -1,7 +1,9 @@
 """What every store promises. A store's own test file is the fixture and little more."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,15 +12,29 @@ from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet, Server
 from herdbeat.domain.gap import Gap
+from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.spend import Correction, Reservation, Spent
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
+from herdbeat.governor import Pause
 from herdbeat.scheduler.arrange import arrange
-from herdbeat.store.base import ChangedBeat, Counted, FinishedRun, GrownBeat, NewBeat, NewRun, Standing, Transaction
+from herdbeat.store.base import (
+    ChangedBeat,
+    Counted,
+    FinishedRun,
+    GrownBeat,
+    NewBeat,
+    NewRun,
+    Standing,
+    Switch,
+    Transaction,
+)
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import Interval
 
 NOW = datetime(2026, 3, 2, 3, 0, 0, 123_456, tzinfo=UTC)
@@ -41,6 +57,10 @@ def a_fleet(**triggers: Trigger) -> Fleet:
         store="",
         server=Server(),
     )
+
+
+def _last_usage(number: int, limit: int, tx: Transaction) -> list[Mapping[str, object]]:
+    return tx.last_usage([number], limit)[number]
 
 
 def a_beat(standing: Standing, dedup_id: str = "interval:1", outcome: BeatOutcome = BeatOutcome.RUNNING) -> NewBeat:
@@ -100,6 +120,17 @@ class StoreContract:
         assert [each.label for each in now] == ["worker/pace"]
         assert [each.label for each in later] == ["worker/pace", "worker/hour"]
         assert [each.label for each in first] == ["worker/pace"]
+
+    def test_what_is_due_beside_some_targets_is_none_of_theirs_and_no_older_than_asked(self, opened: Opened) -> None:
+        later, worker = NOW + timedelta(hours=1), opened.schedule().target_id
+
+        everything = opened.store.write_now(lambda tx: tx.due_beside(later, 10, [], NOW))
+        newer = opened.store.write_now(lambda tx: tx.due_beside(later, 10, [], NOW + timedelta(minutes=1)))
+        others = opened.store.write_now(lambda tx: tx.due_beside(later, 10, [worker], NOW))
+
+        assert [each.label for each in everything] == ["worker/pace", "worker/hour"]
+        assert [each.label for each in newer] == ["worker/hour"]
+        assert others == []
 
     def test_the_next_wake_is_the_earliest_of_schedules_and_beats(self, opened: Opened) -> None:
         assert opened.store.write_now(lambda tx: tx.next_wake()) == NOW
@@ -221,7 +252,9 @@ class StoreContract:
 
         opened.store.write_now(lambda tx: tx.renew_node(node, later))
 
-        assert opened.store.write_now(lambda tx: tx.last_sign_of_life()) == later
+        last = opened.store.write_now(lambda tx: tx.last_sign_of_life())
+        assert last is not None
+        assert last >= later  # with a lease, also a while longer
 
     def test_applying_the_same_fleet_again_changes_nothing(self, opened: Opened) -> None:
         before = opened.schedule("hour")
@@ -255,3 +288,114 @@ class StoreContract:
 
         (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing)]))
         assert beat_id is not None
+
+    def test_what_is_set_aside_counts_as_used_until_it_is_corrected(self, opened: Opened) -> None:
+        number = opened.schedule().id
+        reserved = [Reservation(7, number, "2026-03-02", 50, 0.5), Reservation(8, number, "2026-03-02", 50, 0.5)]
+
+        opened.store.write_now(lambda tx: tx.reserve(reserved))
+        before = opened.store.write_now(lambda tx: tx.spent([(number, "2026-03-02"), (number, "2026-03-03")]))
+        opened.store.write_now(lambda tx: tx.add_spend([Correction(number, "2026-03-02", -1, -50, -0.5)]))
+        opened.store.write_now(lambda tx: tx.drop_reservations([7]))
+
+        assert before == {number: Spent(2, 100, 1.0)}
+        assert opened.store.write_now(lambda tx: tx.spent([(number, "2026-03-02")])) == {number: Spent(1, 50, 0.5)}
+        assert opened.store.write_now(lambda tx: tx.reservations([7, 8])) == reserved[1:]
+
+    def test_the_days_before_a_day_are_forgotten(self, opened: Opened) -> None:
+        number = opened.schedule().id
+        days = ["2026-03-01", "2026-03-02"]
+        opened.store.write_now(lambda tx: tx.add_spend([Correction(number, day, 1) for day in days]))
+
+        assert opened.store.write_now(lambda tx: tx.drop_spend("2026-03-02")) == 1
+
+        assert opened.store.write_now(lambda tx: tx.spent([(number, days[0])])) == {}
+        assert opened.store.write_now(lambda tx: tx.spent([(number, days[1])])) == {number: Spent(runs=1)}
+
+    def test_only_the_newest_runs_are_asked_what_they_used(self, opened: Opened) -> None:
+        standing = opened.schedule()
+        ids = [f"interval:{number}" for number in range(3)]
+        beats = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing, each) for each in ids]))
+        runs = opened.store.write_now(
+            lambda tx: tx.add_runs([NewRun(beat or 0, standing.id, 1) for beat in beats], 1, NOW)
+        )
+        said: list[dict[str, float]] = [{"tokens": 1}, {}, {"tokens": 3}]
+        ended = [
+            FinishedRun(run, NOW, Outcome(status=RunStatus.SUCCEEDED, usage=usage))
+            for run, usage in zip(runs, said, strict=True)
+        ]
+        opened.store.write_now(lambda tx: tx.finish_runs(ended, NOW))
+
+        found = [opened.store.write_now(partial(_last_usage, standing.id, limit)) for limit in (2, 3)]
+
+        assert found == [[{"tokens": 3}], [{"tokens": 3}, {"tokens": 1}]]
+
+    def test_a_pause_and_a_switch_off_are_kept_and_lifted(self, opened: Opened) -> None:
+        number, hold = opened.schedule().id, Pause(until=NOW, by="human:you", reason="db")
+
+        opened.store.write_now(lambda tx: tx.set_pause(number, hold))
+        opened.store.write_now(lambda tx: tx.set_disabled(number, "human:ada"))
+        held = opened.schedule()
+        opened.store.write_now(lambda tx: tx.set_pause(number, None))
+        opened.store.write_now(lambda tx: tx.set_disabled(number, None))
+
+        assert (held.pause, held.disabled_by, held.enabled) == (hold, "human:ada", False)
+        assert (opened.schedule().pause, opened.schedule().enabled) == (None, True)
+
+    def test_one_pace_is_kept_per_rank_and_the_same_wish_only_moves_its_end(self, opened: Opened) -> None:
+        number, later = opened.schedule().id, NOW + timedelta(hours=1)
+        first, second, other = _a_pace("agent:a", 5), _a_pace("agent:b", 9), _a_pace("planner", 7)
+
+        _add_hints(opened, number, first, second, other)
+        extended = opened.store.write_now(lambda tx: tx.extend_hint(number, replace(other, expires_at=later), NOW))
+        unknown = opened.store.write_now(lambda tx: tx.extend_hint(number, first, NOW))
+
+        assert (extended, unknown) == (True, False)
+        assert opened.schedule().hints == (second, replace(other, expires_at=later))
+        assert opened.store.write_now(lambda tx: tx.recent_hints(number, "agent:a", NOW - timedelta(minutes=1))) == 1
+
+    def test_hints_are_ended_by_rank_and_trimmed_to_the_earliest(self, opened: Opened) -> None:
+        number = opened.schedule().id
+        moments = [replace(_a_pace("agent:a", 5), every=None, at=NOW + timedelta(minutes=each)) for each in (3, 1, 2)]
+        human = _a_pace("human:you", 5)
+        _add_hints(opened, number, *moments, human)
+
+        opened.store.write_now(lambda tx: tx.trim_hints(number, "agent", NOW, one_shots=2, ended=1))
+        kept = opened.schedule().hints
+        opened.store.write_now(lambda tx: tx.end_hints_of(number, ["human", "rule"], NOW, "human:you"))
+
+        assert sorted(hint.at for hint in kept if hint.at) == [NOW + timedelta(minutes=1), NOW + timedelta(minutes=2)]
+        assert human in kept
+        assert {hint.origin for hint in opened.schedule().hints} == {"agent:a"}
+
+    def test_what_the_files_say_is_told_apart_and_what_is_gone_is_left_out(self, opened: Opened) -> None:
+        pace, hour = opened.schedule().id, opened.schedule("hour").id
+        opened.store.write_now(lambda tx: tx.set_disabled(pace, "human:you"))
+        opened.store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES), NOW))
+
+        found = opened.store.write_now(lambda tx: tx.switches([pace, hour, 99_999]))
+
+        assert found == {pace: Switch("worker/pace", enabled=True, origin="")}
+
+    def test_a_one_shot_that_is_armed_again_has_another_id(self, opened: Opened) -> None:
+        opened.store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES, once=Delay(NOW)), NOW))
+        before = opened.schedule("once")
+
+        opened.store.write_now(lambda tx: tx.arm_again([before.id]))
+
+        after = opened.schedule("once")
+        assert (before.arm, after.arm, after.is_new) == (1, 2, True)
+        assert after.plan.trigger.dedup_id(NOW, "worker/once") == "delay:worker/once#2"
+
+
+def _a_pace(origin: str, seconds: int) -> Hint:
+    life = timedelta(minutes=10)
+    return Hint(origin=origin, every=timedelta(seconds=seconds), expires_at=NOW + life, created_at=NOW)
+
+
+def _add_hints(opened: Opened, schedule_id: int, *hints: Hint) -> None:
+    def write(tx: Transaction) -> None:
+        for hint in hints:
+            tx.add_hint(schedule_id, hint, NOW)
+
+    opened.store.write_now(write)

@@ -7,13 +7,15 @@ more than everything else between the due instant and its claim. Where there is 
 import asyncio
 import ctypes
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 """TFD_NONBLOCK and TFD_CLOEXEC are these, on every Linux."""
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+"""Asked directly: Python itself has `timerfd_create` only from 3.13 on."""
 
 
 class _Spec(ctypes.Structure):
@@ -53,25 +55,14 @@ def _once(loop: asyncio.AbstractEventLoop, timer: int, ring: Callable[[], None])
     ring()
 
 
-if sys.version_info >= (3, 13):
-
-    def _start(seconds: float) -> int | None:
-        """A file that becomes readable then."""
-        if not hasattr(os, "timerfd_create"):
-            return None
-        return os.timerfd_create(time.CLOCK_MONOTONIC, initial=seconds, flags=_FLAGS)
-
-else:
-    _LIBC = ctypes.CDLL(None, use_errno=True)
-
-    def _start(seconds: float) -> int | None:
-        """A file that becomes readable then."""
-        if not hasattr(_LIBC, "timerfd_create"):
-            return None
-        timer: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
-        if timer < 0:
-            return None  # no more files: late is better than never
-        whole = int(seconds)
-        spec = _Spec(0, 0, whole, int((seconds - whole) * 1e9))
-        _LIBC.timerfd_settime(timer, 0, ctypes.byref(spec), None)
-        return timer
+def _start(seconds: float) -> int | None:
+    """A file that becomes readable then."""
+    if not hasattr(_LIBC, "timerfd_create"):
+        return None
+    timer: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
+    if timer < 0:
+        return None  # no more files: late is better than never
+    whole = int(seconds)
+    spec = _Spec(0, 0, whole, int((seconds - whole) * 1e9))
+    _LIBC.timerfd_settime(timer, 0, ctypes.byref(spec), None)
+    return timer

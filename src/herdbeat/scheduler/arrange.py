@@ -1,20 +1,41 @@
 """From a fleet to the ledger: what is new, what has changed, what has gone."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from herdbeat.domain.brief import Brief
+from herdbeat.domain.change import Change, Facts, What
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.origin import is_by_hand
 from herdbeat.domain.plan import Plan
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.errors import Conflict
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.control import settle_held
-from herdbeat.scheduler.judge import is_due, state_of, trace_of
+from herdbeat.scheduler.differences import edit_of, target_edit_of
+from herdbeat.scheduler.judge import is_reached, state_of
+from herdbeat.scheduler.verdict import trace_of
 from herdbeat.store.base import ScheduleRow, Standing, Tally, TargetRow, Timed, Transaction
+
+Rows = Mapping[tuple[int, str], tuple[int, ScheduleRow]]
+"""The schedules of a ledger by target and name, with their ids."""
+
+
+@dataclass(slots=True)
+class Record:
+    """What goes into the record of changes."""
+
+    now: datetime
+    who: str
+    changes: list[Change] = field(default_factory=list)
+
+    def note(self, what: What, subject: str, before: Facts | None = None, after: Facts | None = None) -> None:
+        self.changes.append(Change(at=self.now, who=self.who, what=what, subject=subject, before=before, after=after))
 
 
 @dataclass(slots=True)
@@ -26,70 +47,164 @@ class Arranged:
     removed: list[str] = field(default_factory=list)
 
 
-def arrange(tx: Transaction, fleet: Fleet, now: datetime) -> Arranged:
-    """Make the ledger hold this fleet. What stays the same keeps its time; what is edited is decided again."""
+def arrange(tx: Transaction, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True) -> Arranged:
+    """Make the ledger hold this fleet. What stays the same keeps its time; what is edited is decided again.
+
+    What is not in it is removed, unless somebody made it by hand, or the fleet is not the whole one. Everything that
+    differs goes into the record of changes, as done by `who`.
+    """
+    if is_whole:
+        _refuse_others(fleet.name, tx.take_fleet_name(fleet.name))
     before = tx.targets()
-    ids = _arrange_targets(tx, fleet.targets, before)
+    record = Record(now, who)
+    ids = _arrange_targets(tx, fleet.targets, before, record)
     names = {number: name for name, (number, _) in before.items()}
     stored = tx.schedules_of(names)
-    wanted = dict(_wanted(tx, fleet.schedules, ids))
+    wanted = dict(_wanted(tx, fleet.schedules, {name: number for number, name in names.items()} | ids))
     arranged = Arranged()
-    arranged.added = _add(tx, now, [wanted[key] for key in wanted if key not in stored])
-    edits = [(stored[key][0], *wanted[key]) for key in wanted if key in stored and stored[key][1] != wanted[key][1]]
-    arranged.changed = _edit(tx, now, edits)
-    gone = [key for key in stored if key not in wanted]
+    arranged.added = _add(tx, now, [wanted[key] for key in wanted if key not in stored], record)
+    differing = [(*stored[key], *wanted[key]) for key in wanted if key in stored and stored[key][1] != wanted[key][1]]
+    edits = [each for each in differing if not is_only_moved(each[1], each[3])]
+    tx.move_schedules([(number, row.origin) for number, old, _, row in differing if is_only_moved(old, row)])
+    arranged.changed = _edit(tx, now, edits, record)
+    gone = gone_from(stored, wanted) if is_whole else []
     tx.remove_schedules([stored[key][0] for key in gone], now)
     arranged.removed = [f"{names[target]}/{name}" for target, name in gone]
-    tx.remove_targets([number for name, (number, _) in before.items() if name not in ids], now)
+    for label in arranged.removed:
+        record.note(What.REMOVE, label)
+    kept = {target for target, _ in stored.keys() - set(gone)}
+    empty = gone_targets(before, ids, kept) if is_whole else []
+    tx.remove_targets([before[name][0] for name in empty], now)
+    for name in empty:
+        record.note(What.REMOVE, name)
+    tx.add_changes(record.changes)
     return arranged
 
 
+def refuse_strangers(tx: Transaction, name: str) -> None:
+    """Raises Conflict if the store holds another fleet, or none yet."""
+    owner = tx.fleet_name()
+    if owner is None:
+        hint = "Do so once, on any node: herdbeat apply, or herdbeat up --apply"
+        raise Conflict("No fleet was applied to this store yet.", hint=hint)
+    _refuse_others(name, owner)
+
+
+def _refuse_others(name: str, owner: str) -> None:
+    if owner != name:
+        hint = "One store holds one fleet. Use another database, or give this fleet that name (fleet: name:)."
+        raise Conflict(f'This store holds the fleet "{owner}", not "{name}".', hint=hint)
+
+
+def is_only_moved(stored: ScheduleRow, row: ScheduleRow) -> bool:
+    """The same at another line: nothing to decide again, and nothing to tell."""
+    return stored._replace(origin=row.origin) == row and is_by_hand(stored.origin) == is_by_hand(row.origin)
+
+
+def gone_from(stored: Rows, wanted: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """What the files had, and have no more. What somebody made by hand was never in them."""
+    left = stored.keys() - set(wanted)
+    return [key for key, (_, row) in stored.items() if key in left and not is_by_hand(row.origin)]
+
+
+def gone_targets(
+    before: Mapping[str, tuple[int, TargetRow]], wanted: Iterable[str], kept: Collection[int]
+) -> list[str]:
+    """The same for targets. One whose schedules stay is kept: they would have nothing to run."""
+    left = before.keys() - set(wanted)
+    gone = [(name, *before[name]) for name in before if name in left]
+    return [name for name, number, row in gone if number not in kept and not is_by_hand(row.origin)]
+
+
 def _arrange_targets(
-    tx: Transaction, targets: Iterable[Target], before: Mapping[str, tuple[int, TargetRow]]
+    tx: Transaction, targets: Iterable[Target], before: Mapping[str, tuple[int, TargetRow]], record: Record
 ) -> dict[str, int]:
     """The id of every target of the fleet."""
-    rows = {target.name: _target_row(target) for target in targets}
+    rows = {target.name: target_row(target) for target in targets}
     new = [row for name, row in rows.items() if name not in before]
     ids = dict(zip((row.name for row in new), tx.add_targets(new), strict=True))
     known = {name: before[name] for name in rows if name in before}
-    tx.change_targets([(number, rows[name]) for name, (number, row) in known.items() if row != rows[name]])
+    edited = [(number, rows[name]) for name, (number, row) in known.items() if row != rows[name]]
+    tx.change_targets(edited)
+    kinds: dict[str, Facts] = {row.kind: {"kind": row.kind} for row in new}
+    for row in new:
+        record.note(What.ADD, row.name, after=kinds[row.kind])
+    for _, row in edited:
+        if told := target_edit_of(before[row.name][1], row):
+            record.note(What.EDIT, row.name, after=told)
     return ids | {name: number for name, (number, _) in known.items()}
 
 
 def _wanted(
     tx: Transaction, schedules: Iterable[Schedule], ids: Mapping[str, int]
 ) -> list[tuple[tuple[int, str], tuple[Schedule, ScheduleRow]]]:
-    texts = [(each, _text(Plan(trigger=each.trigger, policies=each.policies))) for each in schedules]
+    texts = [(each, plan_text(Plan(trigger=each.trigger, policies=each.policies))) for each in schedules]
     plans = tx.plans(text for _, text in texts)
-    rows = [(each, _schedule_row(each, ids[each.target], plans[text])) for each, text in texts]
+    rows = [(each, schedule_row(each, ids[each.target], plans[text])) for each, text in texts]
     return [((row.target_id, row.name), (each, row)) for each, row in rows]
 
 
-def _add(tx: Transaction, now: datetime, new: list[tuple[Schedule, ScheduleRow]]) -> list[str]:
+def _add(tx: Transaction, now: datetime, new: list[tuple[Schedule, ScheduleRow]], record: Record) -> list[str]:
     tx.add_schedules([(row, _timed(now, ScheduleState.fresh(each, now))) for each, row in new], now)
+    told: dict[int, Facts] = {}  # thousands of schedules share a plan, and telling a cron takes its time
+    for each, row in new:
+        if row.plan_id not in told:
+            told[row.plan_id] = {"when": each.trigger.describe()}
+        record.note(What.ADD, each.id, after=told[row.plan_id])
     return [each.label for each, _ in new]
 
 
-def _edit(tx: Transaction, now: datetime, edits: list[tuple[int, Schedule, ScheduleRow]]) -> list[str]:
-    numbers = [number for number, _, _ in edits]
+def _edit(
+    tx: Transaction, now: datetime, edits: list[tuple[int, ScheduleRow, Schedule, ScheduleRow]], record: Record
+) -> list[str]:
+    numbers = [number for number, _, _, _ in edits]
     standings, tallies = (tx.schedules(numbers), tx.tallies(numbers)) if edits else ({}, {})
     settle_held(tx, now, standings.values())
     rows = []
-    for number, each, row in edits:
-        plan = Plan(trigger=each.trigger, policies=each.policies)
+    armed = []
+    for number, stored, each, row in edits:
         before = standings[number]
-        is_on = each.enabled and before.disabled_by is None
-        standing = before._replace(plan=plan, enabled=is_on, quarantine=None, unreadable=None)
-        timed = _timed(now, state_of(standing))
-        if is_on and before.enabled and before.unreadable is None and is_due(now, before):
-            # Due, and not yet claimed: that beat comes first, and its claim decides by the new plan.
-            timed = _kept(before)
-        elif _is_at_it(standing, tallies[number]):
-            # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
-            timed = timed._replace(next_run_at=None, next_due_at=None, wake_at=None)
-        rows.append((number, row, timed))
+        standing = replanned(before, each)
+        was, will = edit_of(stored, _readable(before), row, standing.plan)
+        if will:
+            record.note(What.EDIT, each.id, before=was, after=will)
+        if _is_another_moment(_readable(before), standing.plan):
+            armed.append(number)
+        rows.append((number, row, edited_time(now, before, standing, tallies[number])))
     tx.edit_schedules(rows, now)
-    return [each.label for _, each, _ in edits]
+    tx.arm_again(armed)
+    return [each.label for _, _, each, _ in edits]
+
+
+def replanned(before: Standing, schedule: Schedule) -> Standing:
+    """How a schedule would stand with what is written of it now."""
+    plan = Plan(trigger=schedule.trigger, policies=schedule.policies)
+    is_on = schedule.enabled and before.disabled_by is None
+    standing = before._replace(plan=plan, enabled=is_on, quarantine=None, unreadable=None)
+    # A one-shot with another time is another one-shot, also if the first has fired.
+    return standing._replace(is_new=True) if _is_another_moment(_readable(before), plan) else standing
+
+
+def edited_time(now: datetime, before: Standing, standing: Standing, tally: Tally) -> Timed:
+    """When an edited schedule is due next. `before` is how it stood, `standing` the same with its new plan."""
+    if standing.enabled and before.enabled and before.unreadable is None and is_reached(now, before):
+        # Due, and not yet claimed: that beat comes first, and its claim decides by the new plan.
+        return _kept(before)
+    timed = _timed(now, state_of(standing))
+    if _is_at_it(standing, tally):
+        # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
+        return timed._replace(next_run_at=None, next_due_at=None, wake_at=None)
+    return timed
+
+
+def _readable(standing: Standing) -> Plan | None:
+    return standing.plan if standing.unreadable is None else None
+
+
+def _is_another_moment(old: Plan | None, new: Plan) -> bool:
+    if old is None or TriggerKind.DELAY not in (old.trigger.kind, new.trigger.kind):
+        return False
+    return old.trigger.options().get("run_at") != new.trigger.options().get("run_at")
 
 
 def _kept(standing: Standing) -> Timed:
@@ -122,7 +237,7 @@ def _timed(now: datetime, state: ScheduleState) -> Timed:
     )
 
 
-def _target_row(target: Target) -> TargetRow:
+def target_row(target: Target) -> TargetRow:
     return TargetRow(
         name=target.name,
         kind=target.kind,
@@ -132,7 +247,7 @@ def _target_row(target: Target) -> TargetRow:
     )
 
 
-def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleRow:
+def schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleRow:
     brief = Brief(
         prompt=schedule.prompt,
         work_source=schedule.work_source,
@@ -148,6 +263,11 @@ def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleR
         origin=str(schedule.origin or ""),
         enabled=schedule.enabled,
     )
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan as it is stored: those of one text share one row."""
+    return _text(plan)
 
 
 def _text(value: object) -> str:

@@ -1,6 +1,6 @@
 """A beat by hand: written down like any other, so that it meets the same room, limits and records.
 
-It does not move the schedule's own next run. A person may fire what is paused or disabled.
+It does not move the schedule's own next run. A person may fire what is paused or disabled, a machine may not.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,12 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.trigger import TriggerKind, event_dedup_id
+from herdbeat.governor.authority import is_person
 from herdbeat.scheduler.overlap import Meeting, meet
 from herdbeat.store.base import NewBeat, Room, Standing, Transaction
+
+_FINAL = (SkipReason.CONFIG_ERROR, SkipReason.DISABLED, SkipReason.PAUSED)
+"""What no waiting helps against."""
 
 _WAITING = (Overlap.QUEUE, Overlap.QUEUE_ALL)
 
@@ -32,10 +36,8 @@ def fire(tx: Transaction, now: datetime, schedule_id: int, *, origin: str, event
     """Write a beat that is due now. What cannot start at once is refused, unless asked to `queue`."""
     standing = tx.schedules([schedule_id])[schedule_id]
     room = tx.rooms([standing.target_id])[standing.target_id]
-    obstacle = _obstacle(standing, room)
-    refused = obstacle is SkipReason.CONFIG_ERROR or (
-        obstacle is not None and not queue and not _may_wait(standing, obstacle)
-    )
+    obstacle = _hold(now, standing, origin) or _obstacle(standing, room)
+    refused = obstacle in _FINAL or (obstacle is not None and not queue and not _may_wait(standing, obstacle))
     beat_id = None if refused else tx.add_beats([_beat(now, standing, origin, event_id, obstacle)])[0]
     return Fired(
         beat_id=beat_id,
@@ -45,6 +47,15 @@ def fire(tx: Transaction, now: datetime, schedule_id: int, *, origin: str, event
         room=room.max_concurrent,
         next_run_at=standing.next_run_at,
     )
+
+
+def _hold(now: datetime, standing: Standing, origin: str) -> SkipReason | None:
+    """What is switched off or paused, a person may run by hand; a machine may not."""
+    if is_person(origin):
+        return None
+    if not standing.enabled:
+        return SkipReason.DISABLED
+    return SkipReason.PAUSED if standing.pause is not None and standing.pause.holds(now) else None
 
 
 def _obstacle(standing: Standing, room: Room) -> SkipReason | None:

@@ -18,6 +18,8 @@ class Identity:
     host: str
     pid: int
     version: str
+    labels: tuple[str, ...] = ()
+    works: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,16 @@ class Joined:
     interrupted: int
 
 
-def join(tx: Transaction, now: datetime, identity: Identity) -> Joined:
-    """One transaction before anything starts. The time since the last sign of life is a gap."""
+def join(tx: Transaction, now: datetime, identity: Identity, before: int | None = None) -> Joined:
+    """One transaction before anything starts. The time since the last sign of life is a gap.
+
+    `before` is the number this process had until it lost its lease.
+    """
+    if before is not None:
+        tx.leave_node(before, now)
     last_sign = tx.last_sign_of_life()
-    node_id = tx.join_node(identity.host, identity.pid, identity.version, now)
+    known = (identity.host, identity.pid, identity.version)
+    node_id = tx.join_node(*known, now, identity.labels, works=identity.works)
     if last_sign is not None and last_sign < now:
         tx.add_gap(Gap(from_at=last_sign, until=now, reason=MissedReason.SCHEDULER_DOWN))
     swept = sweep(tx, now, node_id)

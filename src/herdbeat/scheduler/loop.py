@@ -5,13 +5,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from herdbeat.crashpoints import CrashPoint, pass_by
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import (
     BeatSettled,
     Listener,
@@ -22,11 +21,13 @@ from herdbeat.events import (
     contained,
     nobody,
 )
+from herdbeat.scheduler.crowd import Crowd
 from herdbeat.scheduler.finish import Finished
 from herdbeat.scheduler.pulse import lost_time, went_back
 from herdbeat.scheduler.quarantine import Quarantined, set_aside
 from herdbeat.scheduler.record import Recorder
 from herdbeat.scheduler.room import Pacer
+from herdbeat.scheduler.running import Holders, Running
 from herdbeat.scheduler.timer import Timer
 from herdbeat.scheduler.turn import BATCH, Claimed, Node, claim
 from herdbeat.store.base import FinishedRun, Store, Transaction
@@ -34,8 +35,23 @@ from herdbeat.store.base import FinishedRun, Store, Transaction
 log = logging.getLogger(__name__)
 
 Perform = Callable[[Claim], Awaitable[FinishedRun]]
-Prepare = Callable[[Sequence[Claim]], None]
+Ended = Callable[[int], Awaitable[None]]
+"""Returns once nothing of a run is going on any more, of which perform has returned already."""
+
+Prepare = Callable[[Sequence[Claim]], Awaitable[None] | None]
 """Told what a turn has claimed, before the first of it is performed."""
+
+MayStart = Callable[[], bool]
+"""Asked right before a run is started, and after its claim: whether the node still holds what it has claimed."""
+
+
+async def at_once(run_id: int) -> None:
+    """For runs that leave nothing behind."""
+
+
+def always() -> bool:
+    """For who has the ledger alone."""
+    return True
 
 
 def as_it_is(claims: Sequence[Claim]) -> None:
@@ -52,13 +68,20 @@ class Settings:
     catchup_rate: float = 10.0
     lease: timedelta = timedelta(seconds=30)
     gaps: tuple[Gap, ...] = ()
+    labels: frozenset[str] = frozenset()
+    is_alone: bool = True
+    """Else only a lease that nobody held is a gap, and not what this node has slept through."""
+
+    fleet_limit: int | None = None
+    """How many runs all nodes together may have; None for any number."""
 
 
-class Running(NamedTuple):
-    """A run that this node holds right now."""
+@dataclass(slots=True)
+class Ending:
+    """How a run ends that was told to. It is `out` when only what cannot be stopped is left of it."""
 
-    claim: Claim
-    task: asyncio.Task[None]
+    outcome: Outcome
+    is_out: bool = False
 
 
 class Loop:
@@ -72,11 +95,15 @@ class Loop:
         settings: Settings,
         listener: Listener = nobody,
         prepare: Prepare = as_it_is,
+        ended: Ended = at_once,
+        may_start: MayStart = always,
     ) -> None:
         self._store = store
+        self._may_start = may_start
         self._timer = timer
         self._perform = perform
         self._prepare = prepare
+        self._ended = ended
         self._settings = settings
         self._tell = contained(listener)
         self._pacer = Pacer(settings.catchup_rate)
@@ -87,10 +114,14 @@ class Loop:
         self._is_cut_off = False
         self._was_full = False
         self._most = BATCH
+        self._crowd: Crowd | None = None
         self._look_at = timer.now()
-        self._endings: dict[int, RunStatus] = {}
-        self.recorder = Recorder(store, timer, self._on_finished)
+        self._endings: dict[int, Ending] = {}
+        self.is_lost = asyncio.Event()
+        self.recorder = Recorder(store, timer, self._on_finished, self.is_lost.set)
         self.running: dict[int, Running] = {}
+        self.turns = 0
+        self.looked_at: datetime | None = None
         self.cut_off_runs: set[int] = set()
 
     def wake(self) -> None:
@@ -103,9 +134,13 @@ class Loop:
         self._woken.set()
 
     def cut_off(self) -> None:
-        """Stop, and end what runs. Not by cancelling `run`: in the middle of a turn, that would forget its claims."""
+        """Stop, and end what runs. Not by cancelling `run`: in the middle of a turn, that would forget its claims.
+
+        Results are tried once more then, and no longer kept for a store that is away.
+        """
         self._is_cut_off = True
         self.stop()
+        self.recorder.last_call()
         self._end_runs()
 
     def _end_runs(self) -> None:
@@ -113,17 +148,38 @@ class Loop:
         for each in self.running.values():
             each.task.cancel()
 
-    def cancel(self, run_id: int) -> bool:
-        """Stop one run of this node, on somebody's word. False if it is not (or no longer) here."""
+    def cancel(self, run_id: int, why: str, *, force: bool = False) -> bool:
+        """Stop one run of this node, on somebody's word. False if it is not (or no longer) here.
+
+        Its program is asked to end and killed after the kill grace; told a second time, as `force` does, at once.
+        """
         running = self.running.get(run_id)
         if running is None:
             return False
-        self._endings[run_id] = RunStatus.CANCELLED
-        return running.task.cancel()
+        if run_id not in self._endings:
+            self._endings[run_id] = Ending(Outcome(status=RunStatus.CANCELLED, error=why))
+            running.task.add_done_callback(lambda _: self._close_unstarted(run_id))
+            running.task.cancel()
+        if force:
+            # In the next step of the loop: told twice in one, a task hears it once.
+            asyncio.get_running_loop().call_soon(self._insist, run_id)
+        return True
 
-    def _cancel_schedule(self, schedule_id: int) -> None:
-        for run_id in [run_id for run_id, each in self.running.items() if each.claim.schedule_id == schedule_id]:
-            self.cancel(run_id)
+    def _insist(self, run_id: int) -> None:
+        """Not to what is left in a thread: nothing can stop that, and its place must not be given away."""
+        ending, running = self._endings.get(run_id), self.running.get(run_id)
+        if ending is not None and running is not None and not ending.is_out:
+            running.task.cancel()
+
+    def _close_unstarted(self, run_id: int) -> None:
+        """Cancelled before its first step, a run could not say so itself, and would keep its place for ever."""
+        if self.running.pop(run_id, None) is not None:
+            self.recorder.add(FinishedRun(run_id, None, self._endings.pop(run_id).outcome))
+
+    def cancel_runs(self, schedule_id: int, why: str, *, force: bool = False) -> list[int]:
+        """The same for all runs of a schedule. Which those were."""
+        runs = [run_id for run_id, each in self.running.items() if each.claim.schedule_id == schedule_id]
+        return [run_id for run_id in runs if self.cancel(run_id, why, force=force)]
 
     async def run(self) -> None:
         """Until stop(), then until the last run has ended and is written down. Cancelled, the runs are too."""
@@ -138,6 +194,7 @@ class Loop:
                 # When cancelled: runs are cut off here and not by the group, which would end the recorder with them,
                 # and they would stay open in the ledger until the next start.
                 self._end_runs()
+                self.recorder.last_call()
                 await self._until_idle()
                 recording.cancel()
 
@@ -152,37 +209,59 @@ class Loop:
 
     async def turn(self, tasks: asyncio.TaskGroup) -> Claimed:
         """Claim what is due and start it."""
-        now = self._timer.now()
+        self.turns += 1
+        self.looked_at = now = self._timer.now()
         room = self._settings.max_concurrent - len(self.running)
         self._was_full = room <= 0
         if self._was_full:
             return Claimed()  # a full node leaves due work to others, and looks again when a run has ended
         lost, is_back = self._notice(now)
-        node = Node(self._settings.node_id, room, self._pacer, tuple(self._gaps), self._most)
+        node = Node(
+            self._settings.node_id,
+            room,
+            self._pacer,
+            tuple(self._gaps),
+            self._most,
+            self._crowd,
+            self._settings.labels,
+            self._settings.fleet_limit,
+        )
         try:
             claimed = await self._store.write(lambda tx: _turn(tx, now, node, lost, put_back=is_back))
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s next look in %s", error, self._settings.check_interval)
             return Claimed()
+        except ClaimLost:
+            self.is_lost.set()
+            return Claimed()
         except Exception as error:  # noqa: BLE001 - what cannot be written must not stop what can
             return await self._narrow_down(now, error)
-        self._most = BATCH
+        self._most, self._crowd = BATCH, claimed.crowd
+        self._was_full = claimed.is_full
         pass_by(CrashPoint.AFTER_CLAIM)
-        for schedule_id in claimed.cancel_schedules:
-            self._cancel_schedule(schedule_id)
-        if claimed.claims:
-            self._prepare(claimed.claims)
+        preparing = self._prepare(claimed.claims) if claimed.claims else None
+        if preparing is not None:
+            await preparing
         for each in claimed.claims:
-            self.running[each.run_id] = Running(each, tasks.create_task(self._run(each), name=f"run {each.label}"))
+            task = tasks.create_task(self._run(each), name=f"run {each.label}")
+            self.running[each.run_id] = Running(each, task, now)
+        # After the starts: a beat that had waited and is taken up in the very turn of its successor is in its way, too.
+        for schedule_id in claimed.cancel_schedules:
+            self.cancel_runs(schedule_id, "its next beat takes its place (overlap: cancel)")
         self._publish(now, claimed)
         return claimed
 
     async def _narrow_down(self, now: datetime, error: Exception) -> Claimed:
         """Half as much in the next turn, until the bad one is alone: then it is set aside, and all goes on."""
         log.error("turn cannot be written most=%s error=%r the next one takes less", self._most, error)
-        is_alone, self._most = self._most == 1, max(1, self._most // 2)
-        if is_alone:
+        is_alone, self._most, self._crowd = self._most == 1, max(1, self._most // 2), None
+        if not is_alone:
+            return Claimed(wake_at=now)
+        try:
             self._report(now, await self._store.write(lambda tx: set_aside(tx, now, error)))
+        except StoreUnavailable as away:
+            log.warning("nothing set aside error=%s next look in %s", away, self._settings.check_interval)
+            return Claimed()
         return Claimed(wake_at=now)
 
     def _notice(self, now: datetime) -> tuple[Gap | None, bool]:
@@ -191,6 +270,8 @@ class Loop:
         silence = max(self._settings.lease / 3, 3 * self._settings.check_interval)
         lost, is_back = lost_time(self._pulse, reading, silence), went_back(self._pulse, reading)
         self._pulse = reading
+        if not self._settings.is_alone:
+            return None, is_back
         if lost is not None:
             self._gaps.append(lost)
             self._tell(TimeLost(now, lost))
@@ -198,14 +279,27 @@ class Loop:
 
     async def _run(self, claim: Claim) -> None:
         try:
+            if not self._may_start():
+                raise asyncio.CancelledError  # its lease is over: it is not ours to start any more
             self.recorder.add(await self._perform(claim))
         except asyncio.CancelledError:
-            status = self._endings.pop(claim.run_id, RunStatus.INTERRUPTED)
-            self.recorder.add(FinishedRun(claim.run_id, None, Outcome(status=status)))
-            if status is RunStatus.INTERRUPTED:
+            if claim.run_id not in self._endings:
+                self.recorder.add(FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
                 raise
+            await self._close_cancelled(claim.run_id)
         finally:
+            self._endings.pop(claim.run_id, None)
             del self.running[claim.run_id]
+
+    async def _close_cancelled(self, run_id: int) -> None:
+        """A function in a thread cannot be stopped: its place stays taken until it really is over."""
+        ending = self._endings[run_id]
+        ending.is_out = True
+        try:
+            await self._ended(run_id)
+        finally:
+            # Also when the node is cut off meanwhile: it does not wait for what cannot be stopped.
+            self.recorder.add(FinishedRun(run_id, None, ending.outcome))
 
     async def _until_idle(self) -> None:
         while self.running:
@@ -219,6 +313,12 @@ class Loop:
     def _next_look(self, claimed: Claimed) -> datetime:
         poll = self._timer.now() + self._settings.check_interval
         return poll if claimed.wake_at is None else min(poll, claimed.wake_at)
+
+    def hear(self, finished: Finished) -> None:
+        """Runs of others were closed by a sweep: what they held is free, and what they were at may go on."""
+        if finished.closed:
+            self._on_finished(finished)
+            self.wake()
 
     def _on_finished(self, finished: Finished) -> None:
         """Look again if the finish has made something due before the loop would wake anyway."""
@@ -240,8 +340,10 @@ class Loop:
             return
         for each in claimed.claims:
             self._tell(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
+        holders = Holders.of(self.running.values() if claimed.settled else ())
         for label, beat in claimed.settled:
-            self._tell(BeatSettled(now, label, beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number))
+            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
+            self._tell(BeatSettled(now, label, *what, *holders.before(beat)))
 
 
 def _turn(tx: Transaction, now: datetime, node: Node, lost: Gap | None, *, put_back: bool) -> Claimed:

@@ -4,8 +4,9 @@ They read whole tables, so they have a connection of their own: it sees one mome
 """
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -13,8 +14,9 @@ from typing import TypeVar
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Suspects, Transaction
 from herdbeat.store.clean import decode
-from herdbeat.store.ledger import SqliteLedger
 from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.sqlite_ledger import SqliteLedger
+from herdbeat.store.sqlite_statements import SqliteStatements
 from herdbeat.store.statements import Statements
 
 T = TypeVar("T")
@@ -26,11 +28,12 @@ _MOST = 100
 """Damaged places that are named; whoever has more has seen enough."""
 
 
-class SqliteAudit:
-    """Opens the file for each question, so any thread may ask."""
+class SqlAudit(ABC):
+    """What is asked is the same of every ledger that speaks SQL."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    @abstractmethod
+    def _statements(self) -> AbstractContextManager[Statements]:
+        """A connection for one question, which sees one moment."""
 
     def suspects(self, now: datetime, after: int = 0, *, only_schedules: bool = False) -> Suspects:
         """A page of schedules, and everything else."""
@@ -44,24 +47,9 @@ class SqliteAudit:
             targets, beats = statements.ask("suspect_targets", limit=PAGE), statements.ask("suspect_beats", limit=PAGE)
             return Suspects(schedules, targets, deaf[:PAGE], beats, last)
 
-    def peek(self, look: Callable[[Transaction], T]) -> T:
-        """Let something look at the ledger that only reads. What it tries to write is refused."""
-        with self._open() as connection:
-            return look(SqliteLedger(connection))
-
     def quarantined(self) -> list[tuple[str, str]]:
         with self._statements() as statements:
             return [(label, reason) for label, reason in statements.ask("quarantined_schedules")]
-
-    def damage(self) -> list[str]:
-        """What SQLite itself says about the file, and rows that point at nothing. Empty is good; never raises."""
-        try:
-            with self._open() as connection:
-                said = [line for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST})") if line != "ok"]
-                lost = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST)
-        except StoreUnavailable as error:
-            return [error.message]
-        return said + [f"row {row} of {table} points at a missing row of {parent}" for table, row, parent, _ in lost]
 
     def old_beats(self, before: datetime, kept_since: datetime, limit: int) -> list[int]:
         with self._statements() as statements:
@@ -84,14 +72,44 @@ class SqliteAudit:
             claimed_at: int | None = statements.ask_one("oldest_open_run")[0]
             return from_micros(claimed_at)
 
+    def old_changes(self, before: datetime, most: int) -> int:
+        with self._statements() as statements:
+            return int(statements.ask_one("old_changes", before=to_micros(before), most=most)[0])
+
     def ended_hints(self, before: datetime) -> int:
         with self._statements() as statements:
             return int(statements.ask_one("ended_hints", before=to_micros(before))[0])
 
-    @contextmanager
-    def _statements(self) -> Iterator[Statements]:
+
+class SqliteAudit(SqlAudit):
+    """Opens the file for each question, so any thread may ask."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def place(self) -> Path:
+        return self.path
+
+    def peek(self, look: Callable[[Transaction], T]) -> T:
+        """Let something look at the ledger that only reads. What it tries to write is refused."""
         with self._open() as connection:
-            yield Statements(connection)
+            return look(SqliteLedger(connection))
+
+    def damage(self) -> list[str]:
+        """What SQLite itself says about the file, and rows that point at nothing. Empty is good; never raises."""
+        try:
+            with self._open() as connection:
+                said = [line for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST})") if line != "ok"]
+                lost = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST)
+        except StoreUnavailable as error:
+            return [error.message]
+        return said + [f"row {row} of {table} points at a missing row of {parent}" for table, row, parent, _ in lost]
+
+    @contextmanager
+    def _statements(self) -> Iterator[SqliteStatements]:
+        with self._open() as connection:
+            yield SqliteStatements(connection)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -103,7 +121,8 @@ class SqliteAudit:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
             yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # A damaged schema is quoted in SQLite's own message, whose bytes the driver cannot always read.
             hint = "Run: herdbeat db check. If it is damaged: herdbeat db restore FILE"
             raise StoreUnavailable(f"{self.path}: {error}", hint=hint) from error
         finally:

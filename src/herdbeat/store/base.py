@@ -4,13 +4,16 @@ All rules about time and capacity live above; a store keeps rows, changes them i
 them out as values. Times are aware UTC datetimes on this side of the wall.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from herdbeat.domain.change import Change
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.spend import Correction, Reservation, Spent
 from herdbeat.governor.state import Pause
+from herdbeat.store.asked import Requests
 from herdbeat.store.rows import (
     ChangedBeat,
     ChangedSchedule,
@@ -18,6 +21,7 @@ from herdbeat.store.rows import (
     Dropped,
     FinishedRun,
     GrownBeat,
+    LastAttempt,
     NewBeat,
     NewRun,
     OpenRun,
@@ -25,29 +29,37 @@ from herdbeat.store.rows import (
     ScheduleRow,
     Standing,
     Suspects,
+    Switch,
     Tally,
     TargetRow,
     TargetTally,
     Timed,
     WaitingBeat,
 )
+from herdbeat.store.shared import Shared
 
 __all__ = [
     "Catalogue",
     "ChangedBeat",
     "ChangedSchedule",
+    "Changes",
     "Counted",
     "Dropped",
     "FinishedRun",
     "GrownBeat",
+    "LastAttempt",
     "NewBeat",
     "NewRun",
     "OpenRun",
+    "Requests",
     "Room",
     "ScheduleRow",
+    "Shared",
+    "Spending",
     "Standing",
     "Store",
     "Suspects",
+    "Switch",
     "Tally",
     "TargetRow",
     "TargetTally",
@@ -62,6 +74,14 @@ T = TypeVar("T")
 
 class Catalogue(Protocol):
     """What a fleet consists of: the side of the ledger that `apply` and its like work on."""
+
+    def fleet_name(self) -> str | None:
+        """Whose ledger this is; None if nobody has said so yet."""
+        ...
+
+    def take_fleet_name(self, name: str) -> str:
+        """Say whose it is. Where nodes share it, the first one's word counts, and is the answer."""
+        ...
 
     def plans(self, texts: Iterable[str]) -> dict[str, int]:
         """The ids of these plans, written down where they are new."""
@@ -86,6 +106,10 @@ class Catalogue(Protocol):
     def add_schedules(self, rows: Sequence[tuple[ScheduleRow, Timed]], now: datetime) -> None: ...
 
     def edit_schedules(self, rows: Sequence[tuple[int, ScheduleRow, Timed]], now: datetime) -> None: ...
+
+    def move_schedules(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Another origin (schedule, place), and nothing else."""
+        ...
 
     def remove_schedules(self, ids: Sequence[int], now: datetime) -> None: ...
 
@@ -142,11 +166,75 @@ class Upkeep(Protocol):
     def drop_hints(self, ended_before: datetime, limit: int) -> int: ...
 
 
-class Transaction(Catalogue, Upkeep, Protocol):
+class Changes(Protocol):
+    """The record of who changed what, and what only a change by hand touches."""
+
+    def add_changes(self, changes: Sequence[Change]) -> None: ...
+
+    def drop_changes(self, before: datetime, most: int, limit: int) -> int:
+        """Remove those from before a moment, and those beyond the newest so many."""
+        ...
+
+    def switches(self, ids: Iterable[int]) -> dict[int, Switch]:
+        """What the files say of these schedules. One that was removed is not among them."""
+        ...
+
+    def arm_again(self, ids: Sequence[int]) -> None:
+        """One-shots that are done may fire once more, each under a new dedup id."""
+        ...
+
+    def forget_failures(self, schedule_id: int) -> None: ...
+
+    def extend_hint(self, schedule_id: int, hint: Hint, now: datetime) -> bool:
+        """Move the end of the very same wish of the same author. False if there is none."""
+        ...
+
+    def end_hints_of(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
+        """End the hints of some ranks, named as origins name them: human, agent, rule, planner."""
+        ...
+
+    def recent_hints(self, schedule_id: int, origin: str, since: datetime) -> int: ...
+
+    def trim_hints(self, schedule_id: int, rank: str, now: datetime, *, one_shots: int, ended: int) -> None:
+        """Keep so many one-shots of a rank, the earliest, and so many rows of ended hints, the newest."""
+        ...
+
+
+class Spending(Protocol):
+    """What schedules with a budget have used, by days of their zones. Nobody else is ever asked about here."""
+
+    def spent(self, days: Sequence[tuple[int, str]]) -> dict[int, Spent]:
+        """What these schedules have used on these days (schedule, day); those that used nothing are left out."""
+        ...
+
+    def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:
+        """What the newest so many runs of each said they used; those that said nothing are left out."""
+        ...
+
+    def reserve(self, reservations: Sequence[Reservation]) -> None:
+        """Count these runs and their estimates as used, until their finish knows better."""
+        ...
+
+    def reservations(self, run_ids: Iterable[int]) -> list[Reservation]: ...
+
+    def drop_reservations(self, run_ids: Sequence[int]) -> None: ...
+
+    def add_spend(self, corrections: Sequence[Correction]) -> None: ...
+
+    def drop_spend(self, before: str) -> int:
+        """Forget the days before that one; how many there were."""
+        ...
+
+
+class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
     """Everything a turn of the engine may do, inside one transaction. Batches in, batches out."""
 
     def due_schedules(self, now: datetime, limit: int) -> list[Standing]:
         """Schedules whose `wake_at` has come, oldest first."""
+        ...
+
+    def due_beside(self, now: datetime, limit: int, targets: Iterable[int], since: datetime) -> list[Standing]:
+        """The same, without those of some targets, and none that was due before a moment."""
         ...
 
     def schedules(self, ids: Iterable[int]) -> dict[int, Standing]: ...
@@ -156,6 +244,10 @@ class Transaction(Catalogue, Upkeep, Protocol):
         ...
 
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]: ...
+
+    def running_in_all(self) -> int:
+        """How many runs of all nodes are going. Nobody else starts one until the end of this transaction."""
+        ...
 
     def next_wake(self) -> datetime | None:
         """The first moment at which a schedule or a beat has to be looked at."""
@@ -219,8 +311,13 @@ class Transaction(Catalogue, Upkeep, Protocol):
 
     def add_gap(self, gap: Gap) -> None: ...
 
-    def join_node(self, host: str, pid: int, version: str, now: datetime) -> int:
-        """The number of the new node."""
+    def join_node(
+        self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
+    ) -> int:
+        """The number of the new node. Its labels are what `runs_on` of a schedule may ask for.
+
+        One that does not work keeps no beat from being missed.
+        """
         ...
 
     def last_sign_of_life(self) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Targets, schedules and plans of the SQLite store: what `apply` reads and writes."""
+"""Targets, schedules and plans: what `apply` reads and writes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -15,9 +15,18 @@ CHUNK = 2_000
 """Rows of one statement: a hundred thousand schedules as one JSON text would be held in memory twice."""
 
 
-class SqliteCatalogue:
+class SqlCatalogue:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
+
+    def fleet_name(self) -> str | None:
+        row = self._statements.ask_one("fleet_name")
+        return None if row is None else str(row[0])
+
+    def take_fleet_name(self, name: str) -> str:
+        """One process has the ledger, and its fleet may be given another name."""
+        self._statements.do("take_fleet_name", fleet=name)
+        return name
 
     def plans(self, texts: Iterable[str]) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -60,6 +69,10 @@ class SqliteCatalogue:
         for chunk in _chunks(rows):
             written = [(number, *row[:6], int(row.enabled), *_time(timed)) for number, row, timed in chunk]
             self._statements.tell("edit_schedules", written, now=to_micros(now))
+
+    def move_schedules(self, rows: Sequence[tuple[int, str]]) -> None:
+        for chunk in _chunks(rows):
+            self._statements.tell("move_schedules", chunk)
 
     def remove_schedules(self, ids: Sequence[int], now: datetime) -> None:
         self._statements.tell("remove_schedules", ids, now=to_micros(now))

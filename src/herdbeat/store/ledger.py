@@ -1,6 +1,9 @@
-"""The transaction of the SQLite store: each method is one named statement, with its rows as one JSON array."""
+"""The transaction of a store that speaks SQL: each method is a named statement with a whole batch of rows.
 
-import sqlite3
+Which SQL that is, and how a batch gets there, is the business of its statements.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -28,25 +31,36 @@ from herdbeat.store.base import (
 )
 from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.plans import read_plan
+from herdbeat.store.spending import SqlSpending
 from herdbeat.store.standing import read_contained, read_standing
 from herdbeat.store.statements import Statements, dump_clean
-from herdbeat.store.upkeep import SqliteUpkeep, read_waiting
+from herdbeat.store.upkeep import read_waiting
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class SqliteLedger(SqliteUpkeep):
+class SqlLedger(SqlSpending, ABC):
     """One connection's view of the ledger. Used by the writer thread alone."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(Statements(connection))
-        self._last_beat, self._last_run = self._statements.ask_one("last_ids")
+    def __init__(self, statements: Statements) -> None:
+        super().__init__(statements)
         self._plan = lru_cache(maxsize=4_096)(self._read_plan)
+
+    @abstractmethod
+    def _beat_numbers(self, number: int) -> list[int]:
+        """So many ids that no beat has had, in order."""
+
+    @abstractmethod
+    def _run_numbers(self, number: int) -> list[int]: ...
 
     # ── reading ──
 
     def due_schedules(self, now: datetime, limit: int) -> list[Standing]:
         rows = self._statements.ask("due_schedules", now=to_micros(now), limit=limit)
+        return self._standings(rows)
+
+    def due_beside(self, now: datetime, limit: int, targets: Iterable[int], since: datetime) -> list[Standing]:
+        rows = self._statements.ask("due_beside", targets, now=to_micros(now), since=to_micros(since), limit=limit)
         return self._standings(rows)
 
     def schedules(self, ids: Iterable[int]) -> dict[int, Standing]:
@@ -59,6 +73,9 @@ class SqliteLedger(SqliteUpkeep):
 
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
         return {row[0]: Room(*row) for row in self._statements.ask("rooms", target_ids)}
+
+    def running_in_all(self) -> int:
+        return int(self._statements.ask_one("running_in_all")[0])
 
     def next_wake(self) -> datetime | None:
         micros: int | None = self._statements.ask_one("next_wake")[0]
@@ -90,8 +107,12 @@ class SqliteLedger(SqliteUpkeep):
 
     # ── writing ──
 
-    def join_node(self, host: str, pid: int, version: str, now: datetime) -> int:
-        self._statements.do("join_node", host=host, pid=pid, version=version, now=to_micros(now))
+    def join_node(
+        self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
+    ) -> int:
+        assert works, "the only node of a ledger has to work"
+        known = {"host": host, "pid": pid, "version": version, "labels": dump_clean(list(labels))}
+        self._statements.do("join_node", **known, now=to_micros(now))
         number: int = self._statements.ask_one("node_number")[0]
         return number
 
@@ -148,10 +169,11 @@ class SqliteLedger(SqliteUpkeep):
         self._statements.do("pull_back", now=to_micros(now))
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
-        ids = [self._last_beat + number for number in range(1, len(beats) + 1)]
-        self._last_beat += len(beats)
+        if not beats:
+            return []
+        ids = self._beat_numbers(len(beats))
         starts, others = plain.part(zip(ids, beats, strict=True), plain.starts_plainly)
-        written = self._statements.tell("start_beats", [plain.start_row(each) for each in starts])
+        written = self._statements.put("start_beats", [plain.start_row(each) for each in starts])
         written += self._statements.tell("add_beats", [(number, *_beat_row(beat)) for number, beat in others])
         if written == len(beats):
             return list(ids)
@@ -168,7 +190,7 @@ class SqliteLedger(SqliteUpkeep):
     def change_beats(self, beats: Sequence[ChangedBeat], now: datetime) -> None:
         settled = to_micros(now)
         ran, others = plain.part(beats, plain.settles_plainly)
-        self._statements.tell("settle_beats", [beat.id for beat in ran], now=settled)
+        self._statements.put("settle_beats", [(beat.id,) for beat in ran], now=settled)
         rows = [
             (
                 beat.id,
@@ -186,32 +208,33 @@ class SqliteLedger(SqliteUpkeep):
         self._statements.do("wake_waiting", target=target_id, room=room, now=to_micros(now))
 
     def add_runs(self, runs: Sequence[NewRun], node_id: int, now: datetime) -> list[int]:
-        ids = [self._last_run + number for number in range(1, len(runs) + 1)]
-        self._last_run += len(runs)
+        if not runs:
+            return []
+        ids = self._run_numbers(len(runs))
         rows = [(number, *run) for number, run in zip(ids, runs, strict=True)]
-        self._statements.tell("add_runs", rows, node=node_id, now=to_micros(now))
+        self._statements.put("add_runs", rows, node=node_id, now=to_micros(now))
         return ids
 
     def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
         finished = to_micros(now)
         succeeded, others = plain.part(runs, plain.succeeds_plainly)
-        self._statements.tell("succeed_runs", [plain.success_row(run) for run in succeeded], now=finished)
+        self._statements.put("succeed_runs", [plain.success_row(run) for run in succeeded], now=finished)
         self._statements.tell("finish_runs", [_finished_row(run, finished) for run in others])
 
     def start_paced(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
         rows = [(schedule, to_micros(due)) for schedule, due in started]
-        self._statements.tell("start_paced", rows, now=to_micros(now))
+        self._statements.put("start_paced", rows, now=to_micros(now))
 
     def count_schedules(self, counted: Sequence[Counted], started_at: datetime | None) -> None:
         self._statements.tell("count_schedules", counted, started=to_micros(started_at))
 
     def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None:
         going_on, others = plain.part(schedules, plain.goes_on_plainly)
-        self._statements.tell("go_on", [plain.go_on_row(each) for each in going_on])
+        self._statements.put("go_on", [plain.go_on_row(each) for each in going_on])
         self._statements.tell("change_schedules", [_schedule_row(each) for each in others])
 
     def move_rooms(self, moves: dict[int, int]) -> None:
-        self._statements.tell("move_rooms", list(moves.items()))
+        self._statements.put("move_rooms", list(moves.items()))
 
     def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
         rows = [(schedule, to_micros(moment)) for schedule, moment in due]
@@ -254,6 +277,7 @@ def _finished_row(run: FinishedRun, finished: int) -> tuple[object, ...]:
         dump_clean(dict(outcome.usage)) if outcome.usage else None,
         outcome.session or None,
         run.log,
+        outcome.note or None,
     )
 
 

@@ -1,21 +1,70 @@
 """Where a fleet keeps its ledger. Apart from the engine, since who only asks must not load it."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import parse_qs, urlsplit
 
 from herdbeat.codes import Code
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Problem
 
 _SQLITE = "sqlite:"
+_POSTGRES = ("postgresql:", "postgres:")
+STATE = ".herdbeat"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresPlace:
+    """A ledger in a database that many nodes share. What belongs to one node alone is in its state directory.
+
+    The URL may hold a password, so it is never shown.
+    """
+
+    url: str = field(repr=False)
+    state_dir: Path
+
+    @property
+    def shown(self) -> str:
+        """For people: where it is, and as whom."""
+        parts = urlsplit(self.url)
+        host = parse_qs(parts.query).get("host", [parts.hostname or "localhost"])[0]
+        port = f":{parts.port}" if parts.port else ""
+        user = parts.username or parse_qs(parts.query).get("user", [""])[0]
+        return f"postgresql://{f'{user}@' if user else ''}{host}{port}{parts.path}"
+
+
+LedgerPlace: TypeAlias = Path | PostgresPlace
+"""A ledger: the file of an SQLite one, or a database."""
+
+
+def ledger_of(fleet: Fleet) -> LedgerPlace:
+    """Raises ConfigError if its `store` is neither."""
+    if fleet.store.startswith(_SQLITE):
+        return Path(fleet.home) / fleet.store.removeprefix(_SQLITE)
+    if fleet.store.startswith(_POSTGRES):
+        return PostgresPlace(url=fleet.store, state_dir=Path(fleet.home) / STATE)
+    problem = Problem(
+        code=Code.INVALID_VALUE,
+        message="The store is neither a file nor a database that herdbeat knows.",
+        hint="Write store: sqlite:.herdbeat/herdbeat.db or store: postgresql://USER@HOST/DATABASE",
+    )
+    raise ConfigError([problem])
+
+
+def state_dir_of(place: LedgerPlace) -> Path:
+    """Where the lock, the socket and the logs of this machine's node are."""
+    return place.parent if isinstance(place, Path) else place.state_dir
 
 
 def ledger_path(fleet: Fleet) -> Path:
-    """The file of an SQLite store, relative to the fleet's own file. Its folder is the state directory."""
-    if not fleet.store.startswith(_SQLITE):
-        problem = Problem(
-            code=Code.INVALID_VALUE,
-            message="This version keeps its ledger in SQLite only.",
-            hint="Write store: sqlite:.herdbeat/herdbeat.db",
-        )
-        raise ConfigError([problem])
-    return Path(fleet.home) / fleet.store.removeprefix(_SQLITE)
+    """The file of an SQLite store, for what only a file can do. Raises ConfigError for a database."""
+    place = ledger_of(fleet)
+    if isinstance(place, Path):
+        return place
+    problem = Problem(
+        code=Code.INVALID_VALUE,
+        message="This works on a ledger in a file, and this fleet keeps its own in PostgreSQL.",
+        hint="Use the tools of the database: pg_dump, pg_restore.",
+    )
+    raise ConfigError([problem])

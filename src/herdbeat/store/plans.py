@@ -1,6 +1,7 @@
 """Stored plans, read again; and what stands in for one that cannot be read any more."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -8,7 +9,7 @@ from herdbeat.domain.codec import from_json
 from herdbeat.domain.plan import Plan
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.errors import HerdbeatError
-from herdbeat.triggers import Manual, from_options
+from herdbeat.triggers import Delay, Manual, from_options
 
 STAND_IN = Plan(
     trigger=Manual(),
@@ -20,6 +21,13 @@ STAND_IN = Plan(
 def read_plan(text: str) -> Plan:
     """Raises whatever is wrong with the text: it may be damaged, or name a zone this machine does not have."""
     return from_json(Plan, json.loads(text), from_options)
+
+
+def armed(plan: Plan, arm: int) -> Plan:
+    """A one-shot that was armed again fires under another id. Plans are shared, so the arm is the schedule's own."""
+    if arm == 1 or not isinstance(plan.trigger, Delay):
+        return plan
+    return replace(plan, trigger=replace(plan.trigger, arm=arm))
 
 
 def why_unreadable(error: Exception) -> str:

@@ -1,9 +1,8 @@
 """Reading the ledger beside the writer: a connection that cannot change anything and never holds it up."""
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,81 +10,48 @@ from typing import Any
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.domain.brief import Brief
+from herdbeat.domain.change import Change
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.plan import Plan
-from herdbeat.domain.records import BeatRecord, NodeRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import label_of
+from herdbeat.domain.spend import Spent
 from herdbeat.domain.target import SPECS, Target, TargetSpec
-from herdbeat.errors import StoreUnavailable
-from herdbeat.store.clean import decode
+from herdbeat.store.asking import Asking
+from herdbeat.store.finding import Filter, find_beats, find_runs
 from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.plans import STAND_IN, read_plan, why_unreadable
-from herdbeat.store.queries import queries
+from herdbeat.store.sqlite_asking import SqliteAsking
 from herdbeat.triggers import from_options
 
+__all__ = ["SHEETS", "Filter", "Reader", "SqliteReader"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which rows are wanted. `before` is the id where the page before this one ended."""
-
-    target: str | None = None
-    name: str | None = None
-    outcome: BeatOutcome | None = None
-    status: RunStatus | None = None
-    run: int | None = None
-    beat: int | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    before: int | None = None
-    limit: int = 50
+SHEETS = ("questions", "finding")
 
 
-class SqliteReader:
+class Reader:
     """Answers from what is durable. Use it from one thread."""
 
-    def __init__(self, path: Path) -> None:
-        try:
-            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-            self._connection.text_factory = decode
-            self._connection.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
-            raise StoreUnavailable(f"{path}: {error}", hint="Has anything run here yet?") from error
-        self._sql = queries("questions")
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
 
     def close(self) -> None:
-        self._connection.close()
+        self._asking.close()
 
     def beats(self, wanted: Filter) -> list[BeatRecord]:
         """Newest first."""
-        rows = self._rows(
-            "list_beats",
-            target=wanted.target,
-            name=wanted.name,
-            outcome=wanted.outcome,
-            since=to_micros(wanted.since),
-            until=to_micros(wanted.until),
-            before=wanted.before,
-            limit=wanted.limit,
-        )
-        return [_beat(row) for row in rows]
+        with self._one_moment():
+            ids = find_beats(self._ids, wanted)
+            return [_beat(row) for row in self._rows("list_beats", ids=ids)]
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
         """Newest first."""
-        rows = self._rows(
-            "list_runs",
-            target=wanted.target,
-            name=wanted.name,
-            status=wanted.status,
-            run=wanted.run,
-            beat=wanted.beat,
-            since=to_micros(wanted.since),
-            before=wanted.before,
-            limit=wanted.limit,
-        )
-        return [_run(row) for row in rows]
+        with self._one_moment():
+            ids = find_runs(self._ids, wanted)
+            return [_run(row) for row in self._rows("list_runs", ids=ids)]
 
     def schedules(self, wanted: Filter) -> list[ScheduleRecord]:
         """In the order they were written down."""
@@ -93,6 +59,10 @@ class SqliteReader:
             "list_schedules", target=wanted.target, name=wanted.name, after=wanted.before, limit=wanted.limit
         )
         return [_schedule(row) for row in rows]
+
+    def schedules_of(self, ids: Iterable[int]) -> list[ScheduleRecord]:
+        """These, in the order they were written down."""
+        return [_schedule(row) for row in self._rows("schedules_of_ids", ids=list(ids))]
 
     def beat(self, beat_id: int) -> BeatRecord | None:
         """One beat. Asked for as the first up to its id, which the index finds at once."""
@@ -115,12 +85,20 @@ class SqliteReader:
     def failing_schedules(self, limit: int) -> list[int]:
         return self._ids("failing_ids", limit=limit)
 
+    def held_schedules(self, limit: int) -> list[int]:
+        """Those that somebody has paused or switched off. A pause that is over may be among them."""
+        return self._ids("held_ids", limit=limit)
+
     def overdue_schedules(self, now: datetime, limit: int) -> list[int]:
         """Schedules whose time has come and that nobody has looked at, the oldest first."""
         return self._ids("overdue_ids", now=to_micros(now), limit=limit)
 
     def soonest_schedules(self, now: datetime, limit: int) -> list[int]:
         return self._ids("soonest_ids", now=to_micros(now), limit=limit)
+
+    def wishes(self) -> dict[str, int]:
+        """How many of their next beats schedules are to let pass, by label; only those of which any is."""
+        return {label_of(target, name): skips for target, name, skips in self._rows("wishes")}
 
     def number_of_schedules(self) -> int:
         return int(self._one("number_of_schedules")[0])
@@ -142,11 +120,27 @@ class SqliteReader:
         row = self._row("last_node")
         if row is None:
             return None
-        number, host, pid, version, *times = row
+        number, host, pid, version, *times, labels = row
         started, seen, stopped = (from_micros(micros) for micros in times)
         return NodeRecord(
-            id=number, host=host, pid=pid, version=version, started_at=started, seen_at=seen, stopped_at=stopped
+            id=number,
+            host=host,
+            pid=pid,
+            version=version,
+            started_at=started,
+            seen_at=seen,
+            stopped_at=stopped,
+            labels=tuple(json.loads(labels)),
         )
+
+    def spent(self, schedule_id: int, day: str) -> Spent:
+        """What a schedule has used on a day, the estimates of its open runs included."""
+        row = self._row("spent_on", schedule=schedule_id, day=day)
+        return Spent() if row is None else Spent(*row)
+
+    def last_usage(self, schedule_id: int, limit: int) -> list[Mapping[str, object]]:
+        """What its newest so many runs said they used, as far as they did."""
+        return [json.loads(usage) for (usage,) in self._rows("last_usage_of", schedule=schedule_id, limit=limit)]
 
     def gaps(self, since: datetime) -> list[Gap]:
         return [
@@ -155,29 +149,60 @@ class SqliteReader:
         ]
 
     def briefs(self, schedule_ids: Iterable[int]) -> dict[int, Brief]:
-        (found,) = self._one("briefs_of", ids=json.dumps(list(schedule_ids)))
-        return {schedule_id: _brief(text) for schedule_id, text in json.loads(found)}
+        found = self._asking.whole("briefs_of", {"ids": list(schedule_ids)})
+        return {schedule_id: _brief(text) for schedule_id, text in found}
 
     def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
-        (found,) = self._one("targets_of", ids=json.dumps(list(target_ids)))
+        found = self._asking.whole("targets_of", {"ids": list(target_ids)})
         return {
             number: Target(name=name, spec=_spec(kind, text), max_concurrent=room)
-            for number, name, kind, text, room in json.loads(found)
+            for number, name, kind, text, room in found
         }
 
-    def _ids(self, question: str, **values: object) -> list[int]:
+    def changes(self, wanted: Filter) -> list[Change]:
+        """Who changed what, newest first: of everything, of a target with its schedules, or of one schedule."""
+        from herdbeat.store.changes import read_change  # noqa: PLC0415 -- it brings the writer's side along
+
+        subject = wanted.target if wanted.name is None else f"{wanted.target}/{wanted.name}"
+        rows = self._rows(
+            "list_changes", subject=subject, since=to_micros(wanted.since), before=wanted.before, limit=wanted.limit
+        )
+        return [read_change(row) for row in rows]
+
+    def hints(
+        self, schedule_ids: Iterable[int] | None, *, ended_since: datetime | None = None, limit: int = 1_000
+    ) -> list[HintRecord]:
+        """The hints of these schedules (None: of all), newest first; ended ones only since a moment, if given."""
+        from herdbeat.store.changes import read_hint  # noqa: PLC0415 -- it brings the writer's side along
+
+        ids = None if schedule_ids is None else list(schedule_ids)
+        rows = self._rows("list_hints", ids=ids, ended_since=to_micros(ended_since), limit=limit)
+        return [read_hint(row) for row in rows]
+
+    def _one_moment(self) -> AbstractContextManager[None]:
+        """What is asked inside sees the ledger as it is at one moment: a row that was found is still what it was."""
+        return self._asking.one_moment()
+
+    def _ids(self, question: str, /, **values: object) -> list[int]:
         return [number for (number,) in self._rows(question, **values)]
 
-    def _rows(self, question: str, **values: object) -> Iterator[Any]:
-        return self._connection.execute(self._sql[question], values)
+    def _rows(self, question: str, **values: object) -> Iterable[Any]:
+        return self._asking.rows(question, values)
 
     def _row(self, question: str, **values: object) -> Any:
-        return self._connection.execute(self._sql[question], values).fetchone()
+        return self._asking.row(question, values)
 
     def _one(self, question: str, **values: object) -> Any:
         row = self._row(question, **values)
         assert row is not None, f"{question} {values}: the ledger names a row that it does not have"
         return row
+
+
+class SqliteReader(Reader):
+    """The reader of a ledger in a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(SqliteAsking(path, *SHEETS))
 
 
 # Thousands of schedules say the same: each text is read once.
@@ -227,6 +252,7 @@ def _run(row: Any) -> RunRecord:
         origin=row[14],
         due_at=from_micros(row[15]),
         dedup_id=row[16],
+        note=row[17] or "",
     )
 
 
@@ -261,6 +287,10 @@ def _schedule(row: Any) -> ScheduleRecord:
         last_error=row[25],
         target_room=row[26],
         target_running=row[27],
+        skips=row[28],
+        skips_by=row[29],
+        skips_reason=row[30],
+        runs=row[31],
     )
 
 

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from herdbeat.domain.brief import Brief
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.target import Target
-from herdbeat.store.reader import SqliteReader
+from herdbeat.store.reader import Reader
 
 KEPT = 10_000
 """So many of each are remembered; then the memory begins anew."""
 
 
-class SqliteShelf:
+class LedgerShelf:
     """Looks things up beside the writer. Used by the event loop's thread alone."""
 
-    def __init__(self, reader: SqliteReader) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._targets: dict[int, Target] = {}
         self._briefs: dict[tuple[int, int], Brief] = {}

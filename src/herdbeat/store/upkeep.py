@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from herdbeat.domain.decision import Source
-from herdbeat.store.catalogue import SqliteCatalogue
+from herdbeat.store.changes import SqlChanges
 from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.rows import Dropped, Tally, TargetTally, WaitingBeat
 
 
-class SqliteUpkeep(SqliteCatalogue):
+class SqlUpkeep(SqlChanges):
     def tallies(self, ids: Iterable[int]) -> dict[int, Tally]:
         return {row[0]: Tally(*row) for row in self._statements.ask("tallies", ids)}
 
@@ -67,8 +67,8 @@ class SqliteUpkeep(SqliteCatalogue):
 
 def read_waiting(rows: list[Any]) -> list[WaitingBeat]:
     return [
-        WaitingBeat(beat, schedule, target, dedup, from_micros(due), reason, _source(source), origin, attempt)
-        for beat, schedule, target, dedup, due, reason, source, origin, attempt in rows
+        WaitingBeat(beat, schedule, target, dedup, from_micros(due), reason, _source(source), origin, *last)
+        for beat, schedule, target, dedup, due, reason, source, origin, *last in rows
     ]
 
 

@@ -8,39 +8,31 @@ SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.
   FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id
   JOIN target ON target.id = schedule.target_id
- WHERE (:target IS NULL OR target.name = :target)
-   AND (:name IS NULL OR schedule.name = :name)
-   AND (:outcome IS NULL OR beat.outcome = :outcome)
-   AND (:since IS NULL OR beat.last_due_at >= :since)
-   AND (:until IS NULL OR beat.due_at < :until)
-   AND (:before IS NULL OR beat.id < :before)
- ORDER BY beat.id DESC
- LIMIT :limit;
+ WHERE beat.id IN (SELECT value FROM json_each(:ids))
+ ORDER BY beat.id DESC;
 
 -- name: list_runs
 SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run.claimed_at, run.started_at,
-       run.finished_at, run.code, run.error, run.summary, run.log, beat.source, beat.origin, beat.due_at, beat.dedup_id
+       run.finished_at, run.code, run.error, run.summary, run.log,
+       coalesce(run.source, beat.source), coalesce(run.origin, beat.origin), beat.due_at, beat.dedup_id,
+       run.note
   FROM run
   JOIN beat ON beat.id = run.beat_id
   JOIN schedule ON schedule.id = run.schedule_id
   JOIN target ON target.id = schedule.target_id
- WHERE (:target IS NULL OR target.name = :target)
-   AND (:name IS NULL OR schedule.name = :name)
-   AND (:status IS NULL OR run.status = :status)
-   AND (:run IS NULL OR run.id = :run)
-   AND (:beat IS NULL OR run.beat_id = :beat)
-   AND (:since IS NULL OR run.claimed_at >= :since)
-   AND (:before IS NULL OR run.id < :before)
- ORDER BY run.id DESC
- LIMIT :limit;
+ WHERE run.id IN (SELECT value FROM json_each(:ids))
+ ORDER BY run.id DESC;
 
--- name: list_schedules
-SELECT schedule.id, target.name, schedule.name, plan.text, schedule.origin, schedule.enabled,
+-- name: schedule_columns
+schedule.id, target.name, schedule.name, plan.text, schedule.origin, schedule.enabled,
        schedule.disabled_by, schedule.quarantine, schedule.next_run_at, schedule.next_due_at, schedule.next_source,
        schedule.next_origin, schedule.next_trace, schedule.anchor_at, schedule.is_new, schedule.failures, schedule.running,
        schedule.waiting, schedule.paused, schedule.paused_until, schedule.paused_by, schedule.paused_reason,
        schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent,
-       target.running
+       target.running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs;
+
+-- name: list_schedules
+SELECT {schedule_columns}
   FROM schedule
   JOIN target ON target.id = schedule.target_id
   JOIN plan ON plan.id = schedule.plan_id
@@ -51,6 +43,14 @@ SELECT schedule.id, target.name, schedule.name, plan.text, schedule.origin, sche
  ORDER BY schedule.id
  LIMIT :limit;
 
+-- name: schedules_of_ids
+SELECT {schedule_columns}
+  FROM schedule
+  JOIN target ON target.id = schedule.target_id
+  JOIN plan ON plan.id = schedule.plan_id
+ WHERE schedule.id IN (SELECT value FROM json_each(:ids))
+ ORDER BY schedule.id;
+
 -- name: trace_of_beat
 SELECT trace FROM beat WHERE id = :id;
 
@@ -59,10 +59,17 @@ SELECT trace FROM beat WHERE id = :id;
 SELECT beat.id FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = schedule.target_id
  WHERE target.name = :target AND schedule.name = :name AND beat.due_at <= :at AND beat.last_due_at >= :at
- ORDER BY beat.due_at DESC LIMIT 1;
+ ORDER BY beat.source = 'backfill', beat.due_at DESC LIMIT 1;
 
 -- name: last_node
-SELECT id, host, pid, version, started_at, seen_at, stopped_at FROM node ORDER BY id DESC LIMIT 1;
+SELECT id, host, pid, version, started_at, seen_at, stopped_at, labels FROM node ORDER BY id DESC LIMIT 1;
+
+-- name: spent_on
+SELECT runs, tokens, usd FROM spend WHERE schedule_id = :schedule AND day = :day;
+
+-- name: last_usage_of
+SELECT usage FROM (SELECT usage FROM run WHERE schedule_id = :schedule ORDER BY id DESC LIMIT :limit)
+ WHERE usage IS NOT NULL;
 
 -- name: list_gaps
 SELECT from_at, until, reason FROM gap WHERE until >= :since ORDER BY from_at;
@@ -78,21 +85,32 @@ SELECT json_group_array(json_array(id, name, kind, spec, max_concurrent))
 SELECT count(*) FROM run WHERE status = 'running';
 
 -- name: open_run_ids
-SELECT id FROM run WHERE status = 'running' ORDER BY id LIMIT :limit;
+SELECT id FROM run WHERE status = 'running' ORDER BY +id LIMIT :limit;
 
 -- name: waiting_beat_ids
--- Beats that are due and have not started. A retry waits by choice, so it is not among them.
-SELECT id FROM beat WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' ORDER BY due_at LIMIT :limit;
+-- Beats that are due and have not started. A retry waits by choice, and the past of a backfill is not late: neither is
+-- among them.
+SELECT id FROM beat
+ WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' AND source <> 'backfill' ORDER BY +due_at LIMIT :limit;
+
+-- name: wishes
+SELECT target.name, schedule.name, schedule.skips FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE schedule.skips > 0 AND schedule.removed_at IS NULL;
 
 -- name: failing_ids
 SELECT id FROM schedule WHERE (failures > 0 OR quarantine IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
+
+-- name: held_ids
+SELECT id FROM schedule WHERE (paused = 1 OR disabled_by IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
 
 -- name: overdue_ids
 SELECT id FROM schedule
  WHERE wake_at <= :now AND next_run_at <= :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
 
 -- name: soonest_ids
-SELECT id FROM schedule WHERE wake_at IS NOT NULL AND next_run_at > :now ORDER BY wake_at LIMIT :limit;
+-- The end of a pause is no run.
+SELECT id FROM schedule
+ WHERE wake_at IS NOT NULL AND next_run_at > :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
 
 -- name: number_of_schedules
 SELECT count(*) FROM schedule WHERE removed_at IS NULL;
@@ -101,3 +119,24 @@ SELECT count(*) FROM schedule WHERE removed_at IS NULL;
 -- The newest beat that was due before a moment, and the oldest after it.
 SELECT (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at <= :at ORDER BY due_at DESC LIMIT 1),
        (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at > :at ORDER BY due_at LIMIT 1);
+
+-- name: list_changes
+-- The newest first. A target's name also means what was changed about its schedules.
+SELECT id, at, who, what, subject, before, after
+  FROM change
+ WHERE (:subject IS NULL OR subject = :subject OR (subject >= :subject || '/' AND subject < :subject || '0'))
+   AND (:since IS NULL OR at >= :since)
+   AND (:before IS NULL OR id < :before)
+ ORDER BY id DESC
+ LIMIT :limit;
+
+-- name: list_hints
+SELECT hint.id, target.name, schedule.name, hint.origin, hint.every, hint.at, hint.reason, hint.expires_at,
+       hint.created_at, hint.ended_at, hint.ended_by
+  FROM hint
+  JOIN schedule ON schedule.id = hint.schedule_id
+  JOIN target ON target.id = schedule.target_id
+ WHERE (:ids IS NULL OR hint.schedule_id IN (SELECT value FROM json_each(:ids)))
+   AND (:ended_since IS NULL OR hint.ended_at IS NULL OR hint.ended_at >= :ended_since)
+ ORDER BY hint.id DESC
+ LIMIT :limit;

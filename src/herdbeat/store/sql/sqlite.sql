@@ -1,28 +1,41 @@
--- Each hot statement takes its whole batch as one JSON array and answers with one JSON array: one step in,
--- one step out. The driver lets go of Python's lock at every step, and would wait for it as often.
+-- Each statement takes a whole batch and answers with one JSON array: one step in, one step out. The driver lets go
+-- of Python's lock at every step, and would wait for it as often. A batch comes as one JSON array, or where it is hot
+-- and has no foreign text in it, as bound values (store/batch.py).
+
+-- name: standing
+-- A part of other statements: a schedule as it stands, in the order of store/standing.py. What few schedules have (a
+-- hint, a pause, a row of skips to grow …) comes in an array of its own, or not at all.
+json_array(
+           id, target_id, target || '/' || name, plan_id, revision, enabled, next_run_at, next_due_at, next_source,
+           next_origin, wake_at, anchor_at, settled_until, is_new, failures, runs, running, waiting,
+           CASE WHEN hinted OR paused OR skips OR arm <> 1 OR tail_id IS NOT NULL OR disabled_by IS NOT NULL
+                     OR quarantine IS NOT NULL
+                THEN json_array(
+                    disabled_by, arm, paused, paused_until, paused_by, paused_reason, tail_id, tail, quarantine, skips,
+                    json((SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
+                            FROM hint WHERE schedule_id = found.id AND ended_at IS NULL))) END);
 
 -- name: due_schedules
-SELECT json_group_array(json_array(
-           id, target_id, target, name, plan_id, revision, enabled, disabled_by, next_run_at, next_due_at, next_source,
-           next_origin, anchor_at, settled_until, is_new, failures, runs, running, waiting, arm, paused, paused_until,
-           paused_by, paused_reason, tail_id, tail, wake_at,
-           CASE WHEN hinted > 0 THEN json((
-               SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                 FROM hint WHERE schedule_id = due.id AND ended_at IS NULL)) END, quarantine))
+SELECT json_group_array({standing})
   FROM (SELECT schedule.*, target.name AS target
           FROM schedule JOIN target ON target.id = schedule.target_id
          WHERE schedule.wake_at <= :now
          ORDER BY schedule.wake_at, schedule.id
-         LIMIT :limit) AS due;
+         LIMIT :limit) AS found;
+
+-- name: due_beside
+-- The same while a crowd of some targets is in the way. It stands in the index and has to be passed each time, so the
+-- caller says from when on there is anything else.
+SELECT json_group_array({standing})
+  FROM (SELECT schedule.*, target.name AS target
+          FROM schedule JOIN target ON target.id = schedule.target_id
+         WHERE schedule.wake_at BETWEEN :since AND :now
+           AND schedule.target_id NOT IN (SELECT value FROM json_each(:rows))
+         ORDER BY schedule.wake_at, schedule.id
+         LIMIT :limit) AS found;
 
 -- name: some_schedules
-SELECT json_group_array(json_array(
-           id, target_id, target, name, plan_id, revision, enabled, disabled_by, next_run_at, next_due_at, next_source,
-           next_origin, anchor_at, settled_until, is_new, failures, runs, running, waiting, arm, paused, paused_until,
-           paused_by, paused_reason, tail_id, tail, wake_at,
-           CASE WHEN hinted > 0 THEN json((
-               SELECT json_group_array(json_array(origin, every, at, reason, expires_at, created_at))
-                 FROM hint WHERE schedule_id = found.id AND ended_at IS NULL)) END, quarantine))
+SELECT json_group_array({standing})
   FROM (SELECT schedule.*, target.name AS target
           FROM json_each(:rows) AS wanted
           JOIN schedule ON schedule.id = wanted.value
@@ -31,7 +44,7 @@ SELECT json_group_array(json_array(
 -- name: due_beats
 -- Waiting beats that somebody has to look at: room came, a retry or a paced catch-up is due, an event arrived.
 SELECT json_group_array(json_array(
-           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt))
+           id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
   FROM (SELECT * FROM beat WHERE wake_at <= :now ORDER BY wake_at, id LIMIT :limit);
 
 -- name: plan_text
@@ -41,6 +54,9 @@ SELECT text FROM plan WHERE id = :id;
 SELECT json_group_array(json_array(id, max_concurrent, running,
            EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending')))
   FROM target WHERE id IN (SELECT value FROM json_each(:rows));
+
+-- name: running_in_all
+SELECT count(*) FROM run WHERE status = 'running';
 
 -- name: next_wake
 SELECT min(at) FROM (SELECT (SELECT wake_at FROM schedule WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1) AS at
@@ -58,11 +74,12 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
 
 -- name: start_beats
 -- The same for one instant that starts at once, the way of nearly every beat (store/plain.py).
-INSERT OR IGNORE INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, outcome, source, origin, priority,
+WITH given (id, schedule_id, target_id, dedup_id, due_at, source, priority, created_at) AS (VALUES :rows)
+INSERT OR IGNORE INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, outcome, source, priority,
                             created_at, trace)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 4, 'running', value ->> 5,
-       value ->> 6, value ->> 7, value ->> 8, (SELECT next_trace FROM schedule WHERE id = value ->> 1)
-  FROM json_each(:rows);
+SELECT id, schedule_id, target_id, dedup_id, due_at, due_at, 'running', source, priority, created_at,
+       (SELECT next_trace FROM schedule WHERE schedule.id = given.schedule_id)
+  FROM given;
 
 -- name: known_beats
 SELECT json_group_array(json_array(beat.schedule_id, beat.dedup_id, beat.id))
@@ -79,8 +96,7 @@ UPDATE beat SET outcome = value ->> 1, reason = value ->> 2, wake_at = value ->>
 
 -- name: settle_beats
 -- They ran.
-UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now
- WHERE id IN (SELECT value FROM json_each(:rows));
+UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now WHERE id IN (VALUES :rows);
 
 -- name: wake_waiting
 -- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
@@ -94,26 +110,27 @@ UPDATE beat SET wake_at = :now
                ORDER BY priority DESC, due_at, id LIMIT :room);
 
 -- name: add_runs
+WITH given (id, beat_id, schedule_id, attempt) AS (VALUES :rows)
 INSERT INTO run (id, beat_id, schedule_id, attempt, status, node_id, claimed_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'running', :node, :now FROM json_each(:rows);
+SELECT id, beat_id, schedule_id, attempt, 'running', :node, :now FROM given;
 
 -- name: finish_runs
 -- A run that is closed stays closed.
 UPDATE run SET status = value ->> 1, started_at = value ->> 2, finished_at = value ->> 3, code = value ->> 4,
                error = value ->> 5, response = value ->> 6, summary = value ->> 7, usage = value ->> 8,
-               session = value ->> 9, log = value ->> 10
+               session = value ->> 9, log = value ->> 10, note = value ->> 11
   FROM json_each(:rows)
  WHERE run.id = value ->> 0 AND run.status = 'running';
 
 -- name: succeed_runs
 -- The same for a success that has nothing to tell.
-UPDATE run SET status = 'succeeded', started_at = value ->> 1, finished_at = :now
-  FROM json_each(:rows)
- WHERE run.id = value ->> 0 AND run.status = 'running';
+WITH given (id, started_at) AS (VALUES :rows)
+UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at = :now
+  FROM given WHERE run.id = given.id AND run.status = 'running';
 
 -- name: open_runs
-SELECT json_group_array(json_array(run.id, run.beat_id, run.schedule_id, run.attempt, beat.target_id, beat.source,
-                                   beat.due_at, beat.dedup_id))
+SELECT json_group_array(json_array(run.id, run.beat_id, run.schedule_id, run.attempt, beat.target_id,
+                                   coalesce(run.source, beat.source), beat.due_at, beat.dedup_id))
   FROM run JOIN beat ON beat.id = run.beat_id WHERE run.status = 'running' AND run.id IN (SELECT value FROM json_each(:rows));
 
 -- name: orphaned_runs
@@ -121,9 +138,10 @@ SELECT json_group_array(id) FROM run WHERE status = 'running' AND node_id <> :no
 
 -- name: start_paced
 -- An interval stands still while it runs: its next time is decided by the finish.
+WITH given (id, due_at) AS (VALUES :rows)
 UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = running + 1, tail_id = NULL,
-                    last_started_at = :now, settled_until = max(settled_until, value ->> 1)
-  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+                    last_started_at = :now, settled_until = max(settled_until, given.due_at)
+  FROM given WHERE schedule.id = given.id;
 
 -- name: count_schedules
 UPDATE schedule SET running = running + (value ->> 1), waiting = waiting + (value ->> 2),
@@ -143,15 +161,17 @@ UPDATE schedule
 
 -- name: go_on
 -- The same for a schedule that its success has decided again, and nothing else.
+WITH given (id, at, source, trace, runs, running, now) AS (VALUES :rows)
 UPDATE schedule
-   SET next_run_at = value ->> 1, next_due_at = value ->> 1, wake_at = value ->> 1, next_source = value ->> 2,
-       next_origin = '', next_trace = value ->> 3, runs = value ->> 4, running = value ->> 5, anchor_at = value ->> 6,
-       last_run_at = value ->> 6, is_new = 0, failures = 0, last_status = 'succeeded', last_error = NULL,
+   SET next_run_at = given.at, next_due_at = given.at, wake_at = given.at, next_source = given.source,
+       next_origin = '', next_trace = given.trace, runs = given.runs, running = given.running, anchor_at = given.now,
+       last_run_at = given.now, is_new = 0, failures = 0, last_status = 'succeeded', last_error = NULL,
        quarantine = NULL
-  FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+  FROM given WHERE schedule.id = given.id;
 
 -- name: move_rooms
-UPDATE target SET running = running + (value ->> 1) FROM json_each(:rows) WHERE target.id = value ->> 0;
+WITH given (id, more) AS (VALUES :rows)
+UPDATE target SET running = running + given.more FROM given WHERE target.id = given.id;
 
 -- name: end_one_shots
 UPDATE hint SET ended_at = :now, ended_by = 'consumed'
@@ -164,6 +184,13 @@ SELECT json_group_array(json_array(from_at, until, reason))
 
 -- name: last_ids
 SELECT (SELECT coalesce(max(id), 0) FROM beat), (SELECT coalesce(max(id), 0) FROM run);
+
+-- name: fleet_name
+SELECT value FROM meta WHERE key = 'fleet';
+
+-- name: take_fleet_name
+INSERT INTO meta (key, value) VALUES ('fleet', :fleet)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value;
 
 -- name: add_plans
 INSERT OR IGNORE INTO plan (text) SELECT value FROM json_each(:rows);
@@ -209,7 +236,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        enabled = excluded.enabled, next_run_at = excluded.next_run_at, next_due_at = excluded.next_due_at,
        next_source = excluded.next_source, next_origin = excluded.next_origin, next_trace = excluded.next_trace,
        wake_at = excluded.wake_at, anchor_at = :now, settled_until = :now, is_new = 1, failures = 0, runs = 0,
-       arm = arm + 1, revision = revision + 1, quarantine = NULL, removed_at = NULL;
+       arm = arm + 1, revision = revision + 1, quarantine = NULL, removed_at = NULL, skips = 0;
 
 -- name: edit_schedules
 UPDATE schedule
@@ -219,13 +246,16 @@ UPDATE schedule
        quarantine = NULL
   FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
+-- name: move_schedules
+UPDATE schedule SET origin = value ->> 1 FROM json_each(:rows) WHERE schedule.id = value ->> 0;
+
 -- name: remove_schedules
 UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, wake_at = NULL, waiting = 0
   FROM json_each(:rows) WHERE schedule.id = value;
 
 -- name: join_node
-INSERT INTO node (host, pid, version, started_at, seen_at)
-VALUES (:host, :pid, :version, :now, :now);
+INSERT INTO node (host, pid, version, started_at, seen_at, labels)
+VALUES (:host, :pid, :version, :now, :now, :labels);
 
 -- name: node_number
 SELECT max(id) FROM node;
@@ -275,7 +305,7 @@ SELECT count(*) FROM beat
 -- A beat that has a run already is `ran`, also when its next attempt is called off.
 UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
                 reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
- WHERE schedule_id = :id AND outcome = 'pending'
+ WHERE schedule_id = :id AND outcome = 'pending' AND retried_by IS NULL
    AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
 
 -- name: end_older_hints

@@ -61,7 +61,8 @@ SELECT json_group_array(json_array(
   FROM target WHERE id IN (SELECT value FROM json_each(:rows));
 
 -- name: deaf_targets
--- A beat that waits for its own schedule is right to sleep while that schedule runs.
+-- A beat that waits for its own schedule is right to sleep while that schedule runs, or is going to: what is caught up
+-- before it has its own time.
 SELECT json_group_array(json_array(id, name, running, running, max_concurrent))
   FROM target
  WHERE id IN (SELECT value FROM json_each(:rows)) AND running < max_concurrent
@@ -69,7 +70,10 @@ SELECT json_group_array(json_array(id, name, running, running, max_concurrent))
                 WHERE target_id = target.id AND outcome = 'pending' AND coalesce(wake_at > :now, 1)
                   AND (reason = 'at_capacity'
                        OR (reason = 'already_running'
-                           AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0)))
+                           AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0
+                           AND NOT EXISTS (SELECT 1 FROM beat AS ahead
+                                            WHERE ahead.schedule_id = beat.schedule_id
+                                              AND ahead.outcome = 'pending' AND ahead.wake_at IS NOT NULL))))
    AND NOT EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending' AND wake_at <= :now);
 
 -- name: sleeping_beats
@@ -123,7 +127,7 @@ SELECT json_group_array(id)
                         OR dedup_id LIKE 'delay:%'))
            AND id <> (SELECT max(id) FROM beat)
            AND id <> coalesce((SELECT beat_id FROM run ORDER BY id DESC LIMIT 1), 0)
-         ORDER BY due_at LIMIT :limit);
+         ORDER BY last_due_at LIMIT :limit);
 
 -- name: crowded_schedules
 SELECT json_group_array(schedule_id)

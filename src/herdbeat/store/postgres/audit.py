@@ -1,0 +1,56 @@
+"""Questions about the whole ledger in a database, each on a connection of its own, so any thread may ask."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.audit import SqlAudit
+from herdbeat.store.base import Transaction
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.postgres.connecting import connect
+from herdbeat.store.postgres.faults import place_of, unavailable
+from herdbeat.store.postgres.ledger import PostgresLedger
+from herdbeat.store.postgres.statements import PostgresStatements
+
+T = TypeVar("T")
+
+PATIENCE = timedelta(minutes=5)
+_MOST = 100
+
+
+class PostgresAudit(SqlAudit):
+    def __init__(self, place: PostgresPlace) -> None:
+        self.place = place
+
+    def peek(self, look: Callable[[Transaction], T]) -> T:
+        """What it writes is undone. It takes the locks of what it reads, and lets go of them when it is done."""
+        with self._connected() as connection:
+            return look(PostgresLedger(PostgresStatements(connection, place_of(self.place.url)), timedelta(0)))
+
+    def damage(self) -> list[str]:
+        """Rows that point at nothing. What lies below the tables is the server's own business; never raises."""
+        try:
+            with self._statements() as statements:
+                return list(statements.ask("lost_rows", limit=_MOST))
+        except StoreUnavailable as error:
+            return [error.message]
+
+    @contextmanager
+    def _statements(self) -> Iterator[PostgresStatements]:
+        with self._connected() as connection:
+            yield PostgresStatements(connection, place_of(self.place.url))
+
+    @contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+        connection = connect(self.place.url, patience=PATIENCE)
+        try:
+            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            yield connection
+        except psycopg.Error as error:
+            raise unavailable(place_of(self.place.url), error) from error
+        finally:
+            connection.close()

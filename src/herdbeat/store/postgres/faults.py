@@ -1,0 +1,80 @@
+"""What PostgreSQL says when something is wrong, as our errors: one calm sentence, and what to do.
+
+Nothing here ever repeats a URL: it may hold a password.
+"""
+
+import psycopg
+from psycopg import conninfo, errors
+
+from herdbeat.errors import HerdbeatError, StoreUnavailable
+
+_AWAY = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
+"""Classes of SQLSTATE that are about the server, the connection or somebody else's lock, and not about the work."""
+
+_MENDS = {
+    "28P01": "Look at the user and the password in store:, or give the password in PGPASSWORD.",
+    "28000": "Look at the user in store:, and at what the server lets in (pg_hba.conf).",
+    "3D000": "Make the database first (createdb), or name another one in store:.",
+    "53300": "The server has no connection left: raise its max_connections, or use a pooler.",
+    "53100": "Make room on the server's disk. herdbeat tries again.",
+    "25006": "The server is read-only (a replica, or being moved). herdbeat tries again.",
+    "57P03": "The server is starting or stopping. herdbeat tries again.",
+    "42501": "Give the user the right to make tables in this database.",
+}
+
+
+def place_of(url: str) -> str:
+    """A store's URL for people: without its password."""
+    try:
+        known = conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        return "postgresql://…"
+    user, host = known.get("user"), known.get("host") or "localhost"
+    port, name = known.get("port"), known.get("dbname") or ""
+    return f"postgresql://{f'{user}@' if user else ''}{host}{f':{port}' if port else ''}/{name}"
+
+
+def is_about_the_work(error: psycopg.Error) -> bool:
+    """Whether only what was to be written is at fault. All else is about where: nobody's work can stand then."""
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return error.sqlstate is not None and not error.sqlstate.startswith(_AWAY)
+
+
+def is_worth_repeating(error: psycopg.Error) -> bool:
+    """Two that waited for each other: the one that was sent away has only to come again."""
+    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
+
+
+def unavailable(place: str, error: psycopg.Error) -> StoreUnavailable:
+    return StoreUnavailable(f"{place}: {said(error)}", hint=mend(error))
+
+
+def said(error: psycopg.Error) -> str:
+    """The first line of it that says something, without the driver's preface and without a full stop."""
+    words = error.diag.message_primary or str(error).strip() or type(error).__name__
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    last = lines[0] if error.diag.message_primary else lines[-1] if "FATAL" in lines[-1] else lines[0]
+    return last.rpartition("FATAL:")[2].strip().rstrip(".")
+
+
+def mend(error: psycopg.Error) -> str:
+    if error.sqlstate in _MENDS:
+        return _MENDS[error.sqlstate]
+    words = str(error)
+    for code, pattern in (("28P01", "password"), ("3D000", "does not exist"), ("53300", "too many")):
+        if pattern in words:
+            return _MENDS[code]
+    return "Look whether the server runs, and can be reached from here. herdbeat tries again."
+
+
+def malformed(url: str) -> HerdbeatError | None:
+    """What is wrong with a URL that the driver cannot even read."""
+    try:
+        conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return StoreUnavailable(
+            "The store's URL cannot be read.",
+            hint="Write it as postgresql://USER@HOST/DATABASE, with special characters percent-encoded.",
+        )
+    return None

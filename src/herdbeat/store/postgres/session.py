@@ -1,0 +1,159 @@
+"""The writer's side of a PostgreSQL database: one transaction for each order, fenced, and repeated where that is safe."""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import ClientCursor, errors
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.base import Transaction
+from herdbeat.store.postgres.connecting import FIRST_WAIT, Connecting
+from herdbeat.store.postgres.faults import is_worth_repeating, unavailable
+from herdbeat.store.postgres.ledger import PostgresLedger, lost
+from herdbeat.store.postgres.migrate import migrate
+from herdbeat.store.postgres.statements import SHEETS, PostgresStatements
+from herdbeat.store.postgres.translate import statements
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TIMES = 5
+"""How often a transaction is begun again that had only bad luck."""
+
+_STRANGER = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+"""Prepared on another connection: there is a pooler between us and the server."""
+
+
+class PostgresSession:
+    """Opened, used and closed in the writer's own thread."""
+
+    def __init__(self, url: str, *, lease: timedelta) -> None:
+        # A question may take no longer than a third of the lease: so long may the next renewal wait behind it.
+        self._patience = min(max(lease / 3, timedelta(milliseconds=500)), timedelta(seconds=10))
+        self._lease = lease
+        self._connecting = Connecting(url, patience=self._patience)
+        self._begin = statements(*SHEETS)["begin"].text
+        self._tell_others = statements(*SHEETS)["tell_others"].text
+        self._is_undone = False
+        self._node_before: int | None = None
+        self._ledger: PostgresLedger | None = None
+        self._talked_over: psycopg.Connection[Any] | None = None
+
+    @property
+    def ledger(self) -> PostgresLedger:
+        assert self._ledger is not None, "the session is not open"
+        return self._ledger
+
+    def open(self) -> None:
+        connection = self._connecting.get()
+        try:
+            migrate(connection)
+        except psycopg.Error as error:
+            raise unavailable(self._connecting.place, error) from error
+        self._ledger = PostgresLedger(PostgresStatements(connection, self._connecting.place), self._lease)
+        self._talked_over = connection
+
+    def begin(self) -> None:
+        self._is_undone = False
+        self._node_before = self.ledger.node_id
+        self.ledger.is_news = False
+        connection = self._connect()
+        limit = f"{self._patience // timedelta(milliseconds=1)}ms"
+        times = {"statement": limit, "lock": limit, "idle": f"{2 * self._patience // timedelta(milliseconds=1)}ms"}
+        try:
+            ClientCursor(connection).execute(self._begin, times)
+        except psycopg.Error as error:
+            raise unavailable(self._connecting.place, error) from error
+        self.ledger.hold_node()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = self._connecting.get()
+        if connection is not self._talked_over:
+            self.ledger.talk_over(PostgresStatements(connection, self._connecting.place))
+            self._talked_over = connection
+            log.info("connected again store=%s", self._connecting.place)
+        return connection
+
+    def attempt(self, work: Callable[[Transaction], T]) -> T:
+        """Work that only had bad luck (a deadlock, a pooler) is done again from the start."""
+        for _ in range(TIMES):
+            try:
+                return work(self.ledger)
+            except (StoreUnavailable, *_STRANGER) as error:
+                if not self._is_bad_luck(error):
+                    raise
+                log.info("transaction begun again error=%s", error)
+                self.rollback()
+                self.begin()
+            except BaseException:
+                self.rollback()
+                self._is_undone = True
+                raise
+        return work(self.ledger)
+
+    def _is_bad_luck(self, error: BaseException) -> bool:
+        if isinstance(error, _STRANGER):
+            self._connecting.prepare_no_more()
+            return True
+        return isinstance(error.__cause__, psycopg.Error) and is_worth_repeating(error.__cause__)
+
+    def commit(self) -> None:
+        if self._is_undone:
+            return
+        try:
+            connection = self._connecting.get()
+            if self.ledger.is_news:
+                connection.execute(self._tell_others)
+            connection.execute("COMMIT", prepare=False)
+        except psycopg.Error as error:
+            if self._connecting.is_there:
+                raise unavailable(self._connecting.place, error) from error
+            self._find_out(error)
+
+    def _find_out(self, error: psycopg.Error) -> None:
+        """The answer to a commit was lost: ask whether it was done, for as long as the node has its lease.
+
+        Without this, claims whose commit was done would belong to a node that knows nothing of them.
+        """
+        node_id = self._node_before
+        if node_id is None:
+            raise StoreUnavailable(
+                f"{self._connecting.place}: the connection broke in the middle of a commit.",
+                hint="Look whether the change is there before you make it again: herdbeat changes",
+            ) from error
+        log.warning("answer to a commit lost node=%s asking what became of it", node_id)
+        until = time.monotonic() + self._lease.total_seconds()
+        while time.monotonic() < until:
+            try:
+                self._connect()
+                if self.ledger.is_written():
+                    return
+            except StoreUnavailable:
+                time.sleep(FIRST_WAIT)
+            else:
+                raise unavailable(self._connecting.place, error) from error
+        raise lost(node_id) from error
+
+    def rollback(self) -> None:
+        self.ledger.node_id = self._node_before
+        if not self._connecting.is_there:
+            return
+        try:
+            self._connecting.get().execute("ROLLBACK", prepare=False)
+        except psycopg.Error:
+            self._connecting.drop()
+
+    def give_up(self) -> None:
+        """No node any more: what is written from now on is not fenced, until somebody joins."""
+        self.ledger.node_id = self._node_before = None
+
+    def tidy(self) -> None:
+        """PostgreSQL tidies up by itself."""
+
+    def close(self) -> None:
+        self._connecting.drop()

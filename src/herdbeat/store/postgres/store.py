@@ -1,0 +1,44 @@
+"""The store of many nodes: one writing connection in one thread, as under SQLite, to a server they share."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from herdbeat.store.base import Transaction
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.postgres.session import PostgresSession
+from herdbeat.store.writer import Writer
+
+T = TypeVar("T")
+
+LEASE = timedelta(seconds=30)
+
+
+class PostgresStore:
+    """A store in a database. Writes are durable when they return; reads go their own way.
+
+    Each order is a transaction of its own: two in one would take the locks of their targets in any order, and nodes
+    would wait for each other.
+    """
+
+    def __init__(self, place: PostgresPlace, *, lease: timedelta = LEASE) -> None:
+        self.place = place
+        self.lease = lease
+        self._session = PostgresSession(place.url, lease=lease)
+        self._writer = Writer[Transaction](self._session, name="herdbeat-writer", most=1)
+
+    def open(self) -> None:
+        """Raises StoreUnavailable if the server is away or refuses us, or the ledger is newer than this program."""
+        self._writer.start()
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return await self._writer.write(work)
+
+    def write_now(self, work: Callable[[Transaction], T]) -> T:
+        return self._writer.write_now(work)
+
+    def give_up(self) -> None:
+        self._session.give_up()
+
+    def close(self) -> None:
+        self._writer.stop()

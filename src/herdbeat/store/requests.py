@@ -1,0 +1,37 @@
+"""What people ask of single beats and runs: the side of the ledger that skip, cancel, retry and backfill work on."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.run import RunStatus
+from herdbeat.store.micros import to_micros
+from herdbeat.store.rows import LastAttempt, WaitingBeat
+from herdbeat.store.upkeep import SqlUpkeep, read_waiting
+
+
+class SqlRequests(SqlUpkeep):
+    def set_skips(self, schedule_id: int, skips: int, by: str, reason: str) -> None:
+        self._statements.do("set_skips", id=schedule_id, skips=skips, by=by, reason=reason)
+
+    def use_skips(self, used: Sequence[tuple[int, int]]) -> None:
+        self._statements.tell("use_skips", used)
+
+    def waiting_of(self, schedule_ids: Iterable[int]) -> list[WaitingBeat]:
+        return read_waiting(self._statements.ask("waiting_of", schedule_ids))
+
+    def last_attempt(self, run_id: int) -> LastAttempt | None:
+        row = self._statements.ask_one("last_attempt", run=run_id)
+        if row is None:
+            return None
+        run, beat, schedule, attempt, status, outcome = row
+        return LastAttempt(run, beat, schedule, attempt, RunStatus(status), BeatOutcome(outcome))
+
+    def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
+        self._statements.do("retry_beat", id=beat_id, attempt=attempt, by=by, reason=reason, now=to_micros(now))
+
+    def mark_retries(self, runs: Sequence[tuple[int, str]]) -> None:
+        self._statements.tell("mark_retries", runs)
+
+    def last_backfill(self, schedule_id: int) -> int:
+        return int(self._statements.ask_one("last_backfill", id=schedule_id)[0])

@@ -1,0 +1,14 @@
+-- For completion, which has a tenth of a second for everything: no plan is read, only what a state needs of it.
+
+-- name: names_beginning
+SELECT target.name, schedule.name, schedule.running, schedule.enabled, schedule.disabled_by, schedule.paused,
+       schedule.paused_until, schedule.waiting, schedule.quarantine, schedule.failures, schedule.next_run_at,
+       schedule.last_run_at, schedule.kind IN ('webhook', 'chat', 'manual'),
+       CASE WHEN json_valid(plan.text) THEN json_extract(plan.text, '$.policies.late_after') END
+  FROM target
+  JOIN schedule ON schedule.target_id = target.id
+  JOIN plan ON plan.id = schedule.plan_id
+ WHERE target.name >= :target AND target.name < :target_end
+   AND schedule.name >= :name AND schedule.name < :name_end AND schedule.removed_at IS NULL
+ ORDER BY target.name, schedule.id
+ LIMIT :limit;

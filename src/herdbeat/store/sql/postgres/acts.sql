@@ -1,0 +1,127 @@
+-- What people and machines ask for and change, the record of it, and what it costs: requests.sql, changes.sql and
+-- spending.sql for PostgreSQL.
+
+-- name: set_skips
+UPDATE schedule SET skips = :skips, skips_by = :by, skips_reason = :reason WHERE id = :id;
+
+-- name: use_skips
+UPDATE schedule SET skips = greatest(skips - given.used, 0)
+  FROM :rows AS given (id bigint, used integer) WHERE schedule.id = given.id;
+
+-- name: waiting_of
+SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by FROM beat
+ WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
+
+-- name: last_attempt
+-- The newest run of the beat that a run belongs to.
+SELECT run.id, run.beat_id, run.schedule_id, run.attempt, run.status, beat.outcome
+  FROM run JOIN beat ON beat.id = run.beat_id
+ WHERE run.beat_id = (SELECT beat_id FROM run WHERE id = :run)
+ ORDER BY run.id DESC LIMIT 1;
+
+-- name: retry_beat
+UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt = :attempt, settled_at = NULL,
+                retried_by = :by
+ WHERE id = :id;
+
+-- name: mark_retries
+UPDATE run SET source = 'retry', origin = given.origin
+  FROM :rows AS given (id bigint, origin text) WHERE run.id = given.id;
+
+-- name: last_backfill
+SELECT coalesce(max(split_part(dedup_id, '#', 2)::bigint), 0)
+  FROM beat WHERE schedule_id = :id AND dedup_id >= 'backfill:' AND dedup_id < 'backfill;' AND dedup_id LIKE '%#%';
+
+-- name: add_changes
+INSERT INTO change (at, who, what, subject, before, after)
+SELECT at, who, what, subject, before, after
+  FROM :rows AS given (at bigint, who text, what text, subject text, before text, after text);
+
+-- name: drop_changes
+-- Too old, or beyond the newest so many.
+DELETE FROM change
+ WHERE id IN (SELECT id FROM change
+               WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most)
+                 AND id <> (SELECT max(id) FROM change)
+               ORDER BY id LIMIT :limit);
+
+-- name: old_changes
+SELECT count(*) FROM change
+ WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most) AND id <> (SELECT max(id) FROM change);
+
+-- name: switches
+SELECT schedule.id, target.name, schedule.name, schedule.enabled, schedule.origin
+  FROM :rows AS given (id bigint) JOIN schedule ON schedule.id = given.id JOIN target ON target.id = schedule.target_id
+ WHERE schedule.removed_at IS NULL;
+
+-- name: arm_again
+-- A one-shot that is done may fire once more, under a new dedup id.
+UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
+  FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
+
+-- name: forget_failures
+UPDATE schedule SET failures = 0 WHERE id = :id;
+
+-- name: extend_hint
+-- The wish that stands already, from the same author: only its end moves.
+UPDATE hint SET expires_at = :expires_at
+ WHERE schedule_id = :id AND ended_at IS NULL AND expires_at > :now AND origin = :origin AND reason = :reason
+   AND every IS NOT DISTINCT FROM :every AND at IS NOT DISTINCT FROM :at;
+
+-- name: end_hints_of
+UPDATE hint SET ended_at = :now, ended_by = CASE WHEN expires_at <= :now THEN 'expired' ELSE :by END
+ WHERE schedule_id = :id AND ended_at IS NULL
+   AND (expires_at <= :now
+        OR EXISTS (SELECT 1 FROM :rows AS given (rank text)
+                    WHERE origin = given.rank OR starts_with(origin, given.rank || ':')));
+
+-- name: recent_hints
+SELECT count(*) FROM hint WHERE schedule_id = :id AND origin = :origin AND created_at > :since;
+
+-- name: end_surplus_one_shots
+-- The earliest of a rank are kept.
+UPDATE hint SET ended_at = :now, ended_by = 'surplus'
+ WHERE id IN (SELECT id FROM hint
+               WHERE schedule_id = :id AND ended_at IS NULL AND at IS NOT NULL
+                 AND (origin = :rank OR starts_with(origin, :rank || ':'))
+               ORDER BY at, id OFFSET :most);
+
+-- name: forget_ended_hints
+DELETE FROM hint
+ WHERE id IN (SELECT id FROM hint WHERE schedule_id = :id AND ended_at IS NOT NULL ORDER BY id DESC OFFSET :most);
+
+-- name: spent
+SELECT spend.schedule_id, spend.runs, spend.tokens, spend.usd
+  FROM :rows AS given (schedule_id bigint, day text) JOIN spend USING (schedule_id, day);
+
+-- name: last_usage
+-- Of the newest runs, however many of them said what they used: no more than so many are looked at.
+SELECT given.id,
+       (SELECT coalesce(json_agg(usage::json), '[]')
+          FROM (SELECT usage FROM run WHERE run.schedule_id = given.id ORDER BY id DESC LIMIT :limit) AS newest
+         WHERE usage IS NOT NULL)
+  FROM :rows AS given (id bigint);
+
+-- name: add_spend
+INSERT INTO spend (schedule_id, day, runs, tokens, usd)
+SELECT schedule_id, day, sum(runs), sum(tokens), sum(usd)
+  FROM :rows AS given (schedule_id bigint, day text, runs bigint, tokens numeric, usd double precision)
+ GROUP BY schedule_id, day
+    ON CONFLICT (schedule_id, day) DO UPDATE
+   SET runs = greatest(spend.runs + excluded.runs, 0), tokens = greatest(spend.tokens + excluded.tokens, 0),
+       usd = greatest(spend.usd + excluded.usd, 0);
+
+-- name: reserve
+INSERT INTO reservation (run_id, schedule_id, day, tokens, usd)
+SELECT run_id, schedule_id, day, tokens, usd
+  FROM :rows AS given (run_id bigint, schedule_id bigint, day text, tokens numeric, usd double precision);
+
+-- name: reservations
+SELECT run_id, schedule_id, day, tokens, usd
+  FROM reservation WHERE run_id IN (SELECT id FROM :rows AS given (id bigint));
+
+-- name: drop_reservations
+DELETE FROM reservation WHERE run_id IN (SELECT id FROM :rows AS given (id bigint));
+
+-- name: drop_spend
+DELETE FROM spend WHERE day < :before;

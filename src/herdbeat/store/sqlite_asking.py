@@ -1,0 +1,54 @@
+"""Questions to a ledger in a file, beside the writer: they never hold it up."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.clean import decode
+from herdbeat.store.queries import queries
+
+
+class SqliteAsking:
+    """Raises StoreUnavailable if the file cannot be opened."""
+
+    def __init__(self, path: Path, *sheets: str) -> None:
+        try:
+            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            self._connection.text_factory = decode
+            self._connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{path}: {error}", hint="Has anything run here yet?") from error
+        self._sql = queries(*sheets)
+
+    def rows(self, question: str, values: dict[str, object]) -> Iterable[Any]:
+        return self._connection.execute(self._sql[question], _dumped(values))
+
+    def row(self, question: str, values: dict[str, object]) -> Any:
+        return self._connection.execute(self._sql[question], _dumped(values)).fetchone()
+
+    def whole(self, question: str, values: dict[str, object]) -> list[Any]:
+        (found,) = self.row(question, values)
+        rows: list[Any] = json.loads(found)
+        return rows
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def pattern(self, name: str) -> str:
+        return "".join(f"[{letter}]" if letter in "[?" else letter for letter in name)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _dumped(values: dict[str, object]) -> dict[str, object]:
+    return {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
