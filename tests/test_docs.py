@@ -12,8 +12,11 @@ from scripts.pages import PAGES
 
 import herdbeat
 from herdbeat.codes import Code
-from herdbeat.config import keys
+from herdbeat.config.keys.policies import POLICIES
+from herdbeat.config.schema import keys
+from herdbeat.config.tables import Key
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.change import What
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
@@ -21,6 +24,7 @@ from herdbeat.domain.trigger import TriggerKind
 from herdbeat.faces.cli.commands import COMMANDS
 from herdbeat.faces.cli.options import BARE, SHARED, Command
 from herdbeat.prompts import NAMES
+from herdbeat.service.hints import HintState
 from herdbeat.service.states import State
 
 ROOT = Path(__file__).parent.parent
@@ -108,6 +112,8 @@ def test_every_problem_code_has_its_own_heading(code: Code) -> None:
         ("Run states", RunStatus),
         ("Skip reasons", SkipReason),
         ("Missed reasons", MissedReason),
+        ("Hint states", HintState),
+        ("Changes", What),
     ],
 )
 def test_the_reference_has_every_word_of_a_closed_set(title: str, words: type[StrEnum]) -> None:
@@ -119,6 +125,14 @@ def test_the_reference_has_every_word_of_a_closed_set(title: str, words: type[St
 @pytest.mark.parametrize("kind", TriggerKind)
 def test_every_kind_of_trigger_has_its_own_heading(kind: TriggerKind) -> None:
     assert kind in sections("triggers.md")
+
+
+@pytest.mark.parametrize("key", POLICIES, ids=lambda key: key.name)
+def test_every_policy_has_its_own_entry(key: Key[object]) -> None:
+    entry = sections("policies.md")[key.name]
+
+    assert len(entry.split()) > 3
+    assert [alias for alias in key.aliases if f"`{alias}`" not in entry] == []
 
 
 def test_the_reference_has_every_name_a_prompt_may_say() -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from herdbeat.config import KeyRow, keys
 from herdbeat.config.keys.agentd import AGENT as AGENTD_AGENT
 from herdbeat.config.keys.agentd import NOT_SERVED, SOURCES, WORKFLOW
 from herdbeat.config.keys.fleet import FLEET, REFERENCE
-from herdbeat.config.schema import key_row
+from herdbeat.config.schema import KeyRow, key_row, keys
 from herdbeat.config.shapes import Shape
 from herdbeat.config.tables import Table
 from scripts import markdown

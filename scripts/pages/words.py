@@ -8,10 +8,12 @@ from enum import StrEnum
 from typing import TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.change import What
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
+from herdbeat.service.hints import HintState
 from herdbeat.service.states import State
 from scripts import markdown
 
@@ -110,7 +112,7 @@ _SKIPS = {
     SkipReason.CONFIG_ERROR: "the schedule cannot work as it is configured",
     SkipReason.EXPIRED: "past `ends_at` or `max_runs`, or its schedule was removed",
     SkipReason.TARGET_OFFLINE: "no live node has the label of `runs_on`",
-    SkipReason.BY_REQUEST: "a person skipped it",
+    SkipReason.BY_REQUEST: "somebody asked to let it pass, or called it off while it waited",
 }
 _MISSES = {
     MissedReason.SCHEDULER_DOWN: "no node was running",
@@ -118,6 +120,31 @@ _MISSES = {
     MissedReason.CLOCK_JUMPED: "the clock was set past it",
     MissedReason.TOO_LATE: "older than `max_late`",
     MissedReason.RESTORED: "open in a backup, or due between the backup and its restore",
+}
+_HINTS = {
+    HintState.ACTIVE: "it counts",
+    HintState.SHADOWED: "a hint of a higher rank keeps it out: human before agent before rule before planner",
+    HintState.EXPIRED: "its time was over",
+    HintState.CONSUMED: "one for a moment, whose beat has come",
+    HintState.REPLACED: "a newer pace of the same rank has taken its place",
+    HintState.SURPLUS: "one for a moment too many: the earliest 20 of a rank are kept",
+    HintState.CLEARED: "somebody has ended it",
+}
+_CHANGES = {
+    What.ADD: "a target or schedule is new in the files",
+    What.EDIT: "the files say something else of it",
+    What.REMOVE: "it is gone from the files; its history stays",
+    What.PAUSE: "held, for a while or until somebody resumes",
+    What.RESUME: "a pause was lifted",
+    What.DISABLE: "switched off by hand",
+    What.ENABLE: "switched on again, or a one-shot armed again",
+    What.HINT: "another pace or moment for a while. A machine that repeats its wish leaves one row",
+    What.CLEAR_HINTS: "hints were ended",
+    What.RESET: "failures were forgotten, a quarantine was left",
+    What.SKIP: "the next beats are let pass",
+    What.CANCEL: "a run was stopped, or a waiting beat called off",
+    What.RETRY: "a beat is run again",
+    What.BACKFILL: "past instants are run",
 }
 
 
@@ -134,6 +161,8 @@ def page() -> str:
         _set("Run states", "How one attempt stands or ended.", RunStatus, _RUNS),
         _set("Skip reasons", "Why a due beat did not run although a node was there.", SkipReason, _SKIPS),
         _set("Missed reasons", "Why nobody was there when it was due.", MissedReason, _MISSES),
+        _set("Hint states", "How a hint stands or ended; see `herdbeat hint --list`.", HintState, _HINTS),
+        _set("Changes", "What is in the record; see `herdbeat changes`.", What, _CHANGES),
     )
 
 
