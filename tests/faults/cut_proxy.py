@@ -1,0 +1,76 @@
+"""A small proxy in front of PostgreSQL that cuts connections where it hurts: around a COMMIT."""
+
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+
+class CutProxy:
+    """Listens on a port of its own, and passes on what it hears until it is told to cut.
+
+    `before` cuts instead of passing a COMMIT on; `after` passes it on and never lets the answer through.
+    """
+
+    def __init__(self, server: Path, chance: random.Random) -> None:
+        self._server = server
+        self._chance = chance
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.rate = 0.0
+        self.how = "before"
+        self.cuts = 0
+        self.is_open = True
+
+    @property
+    def port(self) -> int:
+        port: int = self._door.getsockname()[1]
+        return port
+
+    def serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._door.accept()
+                if not self.is_open:
+                    near.close()
+                    continue
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(str(self._server))
+                for source, sink, listen in ((near, far, True), (far, near, False)):
+                    threading.Thread(target=self._pump, args=(source, sink, listen), daemon=True).start()
+
+    def close(self) -> None:
+        self._door.close()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, is_to_the_server: bool) -> None:  # noqa: FBT001
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                is_commit = is_to_the_server and b"COMMIT\x00" in data
+                is_cut = is_commit and self._chance.random() < self.rate
+                if is_cut and self.how == "after":
+                    with suppress(OSError):
+                        source.shutdown(socket.SHUT_RDWR)  # the answer finds nobody
+                if not is_cut or self.how == "after":
+                    sink.sendall(data)
+                if is_cut:
+                    self.cuts += 1
+                    break
+        for end in (source, sink):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+@contextmanager
+def cutting(url: str, seed: int = 1) -> Iterator[tuple[CutProxy, str]]:
+    """A proxy for the server of a URL, and the URL through it."""
+    parts = urlsplit(url)
+    folder = Path(parse_qs(parts.query)["host"][0])
+    proxy = CutProxy(folder / ".s.PGSQL.5432", random.Random(seed))
+    threading.Thread(target=proxy.serve, daemon=True).start()
+    try:
+        yield proxy, f"postgresql://postgres@127.0.0.1:{proxy.port}{parts.path}"
+    finally:
+        proxy.close()
