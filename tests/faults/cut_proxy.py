@@ -44,7 +44,7 @@ class CutProxy:
     def close(self) -> None:
         self._door.close()
 
-    def _pump(self, source: socket.socket, sink: socket.socket, is_to_the_server: bool) -> None:  # noqa: FBT001
+    def _pump(self, source: socket.socket, sink: socket.socket, is_to_the_server: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
                 is_commit = is_to_the_server and b"COMMIT\x00" in data

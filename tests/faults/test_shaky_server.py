@@ -12,7 +12,7 @@ from tests.faults.shared_fleet import SharedFleet
 from herdbeat.store.places import PostgresPlace
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[servers.Server]:
     with servers.own_server() as server:
         yield server
@@ -37,11 +37,11 @@ def test_a_server_that_is_restarted_again_and_again_costs_time_and_no_beat(
 ) -> None:
     fleet.start(1)
     fleet.start(2)
-    for _ in range(3):
-        fleet.wait_for_starts(2)
+    for _ in range(2):
+        fleet.wait_for_starts(1)
         server.restart(how)
 
-    fleet.wait_for_starts(4)
+    fleet.wait_for_starts(3)
 
     fleet.stop(1)
     fleet.stop(2)
@@ -53,9 +53,9 @@ def test_a_server_that_is_away_for_longer_than_a_lease_is_a_gap_of_all_nodes(
 ) -> None:
     fleet.start(1)
     fleet.start(2)
-    fleet.wait_for_starts(3)
+    fleet.wait_for_starts(2)
     server.stop("fast")
-    time.sleep(4)  # what is tested is that time passes and nobody is there
+    time.sleep(3)  # what is tested is that time passes and nobody is there
 
     server.start()
     fleet.wait_for_starts(4)
@@ -73,7 +73,7 @@ def test_a_connection_cut_around_a_commit_neither_loses_nor_doubles_a_beat(fleet
         fleet.start(2)
         proxy.how, proxy.rate = how, 0.3
 
-        fleet.wait_for_starts(16)
+        fleet.wait_for_starts(8)
 
         proxy.rate = 0.0
         fleet.wait_for_starts(2)

@@ -4,16 +4,16 @@ All rules about time and capacity live above; a store keeps rows, changes them i
 them out as values. Times are aware UTC datetimes on this side of the wall.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
 from herdbeat.domain.change import Change
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.spend import Correction, Reservation, Spent
 from herdbeat.governor.state import Pause
 from herdbeat.store.asked import Requests
+from herdbeat.store.budgets import Spending
 from herdbeat.store.rows import (
     ChangedBeat,
     ChangedSchedule,
@@ -200,32 +200,6 @@ class Changes(Protocol):
         ...
 
 
-class Spending(Protocol):
-    """What schedules with a budget have used, by days of their zones. Nobody else is ever asked about here."""
-
-    def spent(self, days: Sequence[tuple[int, str]]) -> dict[int, Spent]:
-        """What these schedules have used on these days (schedule, day); those that used nothing are left out."""
-        ...
-
-    def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:
-        """What the newest so many runs of each said they used; those that said nothing are left out."""
-        ...
-
-    def reserve(self, reservations: Sequence[Reservation]) -> None:
-        """Count these runs and their estimates as used, until their finish knows better."""
-        ...
-
-    def reservations(self, run_ids: Iterable[int]) -> list[Reservation]: ...
-
-    def drop_reservations(self, run_ids: Sequence[int]) -> None: ...
-
-    def add_spend(self, corrections: Sequence[Correction]) -> None: ...
-
-    def drop_spend(self, before: str) -> int:
-        """Forget the days before that one; how many there were."""
-        ...
-
-
 class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
     """Everything a turn of the engine may do, inside one transaction. Batches in, batches out."""
 
@@ -241,6 +215,10 @@ class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
 
     def due_beats(self, now: datetime, limit: int) -> list[WaitingBeat]:
         """Pending beats whose `wake_at` has come, oldest first."""
+        ...
+
+    def paced_beats(self, schedule_ids: Iterable[int]) -> dict[int, int]:
+        """How many beats of these schedules wait for their pace (`catchup_rate`), and for nothing else."""
         ...
 
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]: ...

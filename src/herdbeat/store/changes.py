@@ -1,16 +1,13 @@
 """What people and machines change: the record of it, and what only a change by hand touches."""
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from herdbeat.domain.change import Change, Facts, What
+from herdbeat.domain.change import Change, Facts
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.records import HintRecord
 from herdbeat.domain.schedule import label_of
 from herdbeat.store.catalogue import CHUNK, SqlCatalogue
-from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.micros import to_micros
 from herdbeat.store.rows import Switch
 from herdbeat.store.statements import dump_clean
 
@@ -66,35 +63,6 @@ class SqlChanges(SqlCatalogue):
         self._statements.do("count_hints", id=schedule_id)
 
 
-def read_change(row: Sequence[Any]) -> Change:
-    number, at, who, what, subject, before, after = row
-    return Change(
-        id=number,
-        at=from_micros(at),
-        who=who,
-        what=What(what),
-        subject=subject,
-        before=_facts(before),
-        after=_facts(after),
-    )
-
-
-def read_hint(row: Sequence[Any]) -> HintRecord:
-    number, target, name, origin, every, at, reason, expires_at, created_at, ended_at, ended_by = row
-    return HintRecord(
-        id=number,
-        schedule=label_of(target, name),
-        origin=origin,
-        every=None if every is None else timedelta(microseconds=every),
-        at=from_micros(at),
-        reason=reason,
-        expires_at=from_micros(expires_at),
-        created_at=from_micros(created_at),
-        ended_at=from_micros(ended_at),
-        ended_by=ended_by or "",
-    )
-
-
 class _Texts:
     """Facts as JSON. The first start of a large fleet says the same of thousands: that is written once."""
 
@@ -112,8 +80,3 @@ class _Texts:
 def _row(change: Change, texts: _Texts) -> tuple[object, ...]:
     before, after = texts.of(change.before), texts.of(change.after)
     return to_micros(change.at), change.who, change.what, change.subject, before, after
-
-
-def _facts(text: str | None) -> Facts | None:
-    found: Facts | None = None if text is None else json.loads(text)
-    return found

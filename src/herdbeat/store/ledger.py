@@ -71,6 +71,9 @@ class SqlLedger(SqlSpending, ABC):
         rows = self._statements.ask("due_beats", now=to_micros(now), limit=limit)
         return read_waiting(rows)
 
+    def paced_beats(self, schedule_ids: Iterable[int]) -> dict[int, int]:
+        return dict(self._statements.ask("paced_beats", schedule_ids))
+
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
         return {row[0]: Room(*row) for row in self._statements.ask("rooms", target_ids)}
 

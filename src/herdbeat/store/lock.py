@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from herdbeat.errors import Conflict
+from herdbeat.errors import Conflict, StoreUnavailable
 
 
 class StateLock:
@@ -17,9 +17,8 @@ class StateLock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Raises Conflict, naming the process that holds it."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """Raises Conflict, naming the process that holds it; StoreUnavailable for a folder that cannot be one."""
+        file = self._opened()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -32,6 +31,14 @@ class StateLock:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file
+
+    def _opened(self) -> int:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            said = f"{self._path.parent} cannot be the state directory: {error.strerror}."
+            raise StoreUnavailable(said, hint="Make it a folder that may be written, or use another one.") from error
 
     def release(self) -> None:
         if self._file is not None:

@@ -10,7 +10,6 @@ from typing import Any
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.records import RunDetails, ScheduleRecord, Span, StripMark
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import label_of
 from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.reader import SHEETS as ASKED_BY_ALL
 from herdbeat.store.reader import Reader
@@ -55,11 +54,6 @@ class LookReader(Reader):
     def known_marks(self) -> set[str]:
         """Every tag and every group."""
         return {mark for (mark,) in self._rows("known_marks")}
-
-    def near_names(self, word: str, limit: int = 5_000) -> set[str]:
-        """Labels and targets that a mistyped name may have meant."""
-        found = list(self._rows("near_names", word=word, limit=limit))
-        return {label_of(target, name) for target, name in found} | {target for target, _ in found}
 
     def strips(self, schedule_ids: Iterable[int], length: int) -> dict[int, list[StripMark]]:
         """What became of the last beats of each schedule, the oldest first."""

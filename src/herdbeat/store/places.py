@@ -52,6 +52,11 @@ def ledger_of(fleet: Fleet) -> LedgerPlace:
     raise ConfigError([problem])
 
 
+def shown_place(place: LedgerPlace) -> str:
+    """For people."""
+    return str(place) if isinstance(place, Path) else place.shown
+
+
 def state_dir_of(place: LedgerPlace) -> Path:
     """Where the lock, the socket and the logs of this machine's node are."""
     return place.parent if isinstance(place, Path) else place.state_dir

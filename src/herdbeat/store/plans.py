@@ -1,13 +1,16 @@
-"""Stored plans, read again; and what stands in for one that cannot be read any more."""
+"""Stored plans and shared budgets, read again; and what stands in for a plan that cannot be read any more."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.plan import Plan
-from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.policies import Budget, Catchup, Policies
+from herdbeat.domain.spend import Holder, Scope
 from herdbeat.errors import HerdbeatError
 from herdbeat.triggers import Delay, Manual, from_options
 
@@ -21,6 +24,16 @@ STAND_IN = Plan(
 def read_plan(text: str) -> Plan:
     """Raises whatever is wrong with the text: it may be damaged, or name a zone this machine does not have."""
     return from_json(Plan, json.loads(text), from_options)
+
+
+def read_budgets(rows: Iterable[tuple[str, int, str]]) -> dict[Holder, Budget]:
+    return {Holder(Scope(scope), number): _read_budget(text) for scope, number, text in rows}
+
+
+@lru_cache(maxsize=10_000)
+def _read_budget(text: str) -> Budget:
+    """Asked at every claim, and mostly the same."""
+    return from_json(Budget, json.loads(text), from_options)
 
 
 def armed(plan: Plan, arm: int) -> Plan:

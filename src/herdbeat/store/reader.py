@@ -15,15 +15,17 @@ from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.plan import Plan
+from herdbeat.domain.policies import Budget
 from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import label_of
-from herdbeat.domain.spend import Spent
+from herdbeat.domain.spend import Account, Holder, Spent
 from herdbeat.domain.target import SPECS, Target, TargetSpec
 from herdbeat.store.asking import Asking
+from herdbeat.store.change_rows import read_change, read_hint
 from herdbeat.store.finding import Filter, find_beats, find_runs
 from herdbeat.store.micros import from_micros, to_micros
-from herdbeat.store.plans import STAND_IN, read_plan, why_unreadable
+from herdbeat.store.plans import STAND_IN, read_budgets, read_plan, why_unreadable
 from herdbeat.store.sqlite_asking import SqliteAsking
 from herdbeat.triggers import from_options
 
@@ -96,9 +98,10 @@ class Reader:
     def soonest_schedules(self, now: datetime, limit: int) -> list[int]:
         return self._ids("soonest_ids", now=to_micros(now), limit=limit)
 
-    def wishes(self) -> dict[str, int]:
-        """How many of their next beats schedules are to let pass, by label; only those of which any is."""
-        return {label_of(target, name): skips for target, name, skips in self._rows("wishes")}
+    def near_names(self, word: str, limit: int = 5_000) -> set[str]:
+        """Labels and targets that a mistyped name may have meant."""
+        found = list(self._rows("near_names", word=word, limit=limit))
+        return {label_of(target, name) for target, name in found} | {target for target, _ in found}
 
     def number_of_schedules(self) -> int:
         return int(self._one("number_of_schedules")[0])
@@ -117,25 +120,19 @@ class Reader:
         return None if row is None else row[0]
 
     def last_node(self) -> NodeRecord | None:
-        row = self._row("last_node")
-        if row is None:
-            return None
-        number, host, pid, version, *times, labels = row
-        started, seen, stopped = (from_micros(micros) for micros in times)
-        return NodeRecord(
-            id=number,
-            host=host,
-            pid=pid,
-            version=version,
-            started_at=started,
-            seen_at=seen,
-            stopped_at=stopped,
-            labels=tuple(json.loads(labels)),
-        )
+        return next(iter(self.nodes(1)), None)
 
-    def spent(self, schedule_id: int, day: str) -> Spent:
-        """What a schedule has used on a day, the estimates of its open runs included."""
-        row = self._row("spent_on", schedule=schedule_id, day=day)
+    def nodes(self, limit: int, alive_at: datetime | None = None) -> list[NodeRecord]:
+        """The newest first; all there ever were, or those that are alive at a moment."""
+        return [_node(row) for row in self._rows("list_nodes", limit=limit, now=to_micros(alive_at))]
+
+    def budgets(self, schedule_id: int) -> dict[Holder, Budget]:
+        """Those that a schedule shares with others: of its target, and of the fleet."""
+        return read_budgets(self._rows("budgets_around", schedule=schedule_id))
+
+    def spent(self, account: Account) -> Spent:
+        """What is used of it, the estimates of open runs included."""
+        row = self._row("spent_on", scope=account.holder.scope, holder=account.holder.id, day=account.day)
         return Spent() if row is None else Spent(*row)
 
     def last_usage(self, schedule_id: int, limit: int) -> list[Mapping[str, object]]:
@@ -152,6 +149,16 @@ class Reader:
         found = self._asking.whole("briefs_of", {"ids": list(schedule_ids)})
         return {schedule_id: _brief(text) for schedule_id, text in found}
 
+    def output_of(self, run_id: int) -> str | None:
+        """The end of what a run has printed, as its log has it; None where that is only beside the node that ran it."""
+        row = self._row("output_of", id=run_id)
+        return None if row is None else str(row[0])
+
+    def catalogue_version(self) -> str:
+        """Another text as soon as a target was changed. Only where several nodes share a ledger."""
+        row = self._row("catalogue_version")
+        return "" if row is None else str(row[0])
+
     def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
         found = self._asking.whole("targets_of", {"ids": list(target_ids)})
         return {
@@ -161,8 +168,6 @@ class Reader:
 
     def changes(self, wanted: Filter) -> list[Change]:
         """Who changed what, newest first: of everything, of a target with its schedules, or of one schedule."""
-        from herdbeat.store.changes import read_change  # noqa: PLC0415 -- it brings the writer's side along
-
         subject = wanted.target if wanted.name is None else f"{wanted.target}/{wanted.name}"
         rows = self._rows(
             "list_changes", subject=subject, since=to_micros(wanted.since), before=wanted.before, limit=wanted.limit
@@ -173,8 +178,6 @@ class Reader:
         self, schedule_ids: Iterable[int] | None, *, ended_since: datetime | None = None, limit: int = 1_000
     ) -> list[HintRecord]:
         """The hints of these schedules (None: of all), newest first; ended ones only since a moment, if given."""
-        from herdbeat.store.changes import read_hint  # noqa: PLC0415 -- it brings the writer's side along
-
         ids = None if schedule_ids is None else list(schedule_ids)
         rows = self._rows("list_hints", ids=ids, ended_since=to_micros(ended_since), limit=limit)
         return [read_hint(row) for row in rows]
@@ -203,6 +206,24 @@ class SqliteReader(Reader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(SqliteAsking(path, *SHEETS))
+
+
+def _node(row: Any) -> NodeRecord:
+    number, host, pid, version, *times, labels, works, running = row
+    started, seen, stopped, lease_until = (from_micros(micros) for micros in times)
+    return NodeRecord(
+        id=number,
+        host=host,
+        pid=pid,
+        version=version,
+        started_at=started,
+        seen_at=seen,
+        stopped_at=stopped,
+        labels=tuple(json.loads(labels)),
+        lease_until=lease_until,
+        works=bool(works),
+        running=running,
+    )
 
 
 # Thousands of schedules say the same: each text is read once.

@@ -119,12 +119,13 @@ class NewRun(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A run that is over, as the node that held it tells it."""
+    """A run that is over, as the node that held it tells it. `output` is what it printed, for other nodes to show."""
 
     run_id: int
     started_at: datetime | None
     outcome: Outcome
     log: str | None = None
+    output: str | None = None
 
 
 class OpenRun(NamedTuple):

@@ -49,5 +49,21 @@ class LedgerShelf:
         self._briefs.clear()
 
 
+class SharedShelf(LedgerShelf):
+    """The same beside other nodes, any of which may change the fleet."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self._version = ""
+
+    def fetch(self, claims: Sequence[Claim]) -> None:
+        """Looked at after the claim, so that no run has older words than its claim has seen."""
+        version = self._reader.catalogue_version()
+        if version != self._version:
+            self.forget()
+            self._version = version
+        super().fetch(claims)
+
+
 def _key(claim: Claim) -> tuple[int, int]:
     return claim.schedule_id, claim.revision

@@ -11,9 +11,11 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.clean import decode
 from herdbeat.store.queries import queries
 
+_OUR_MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
+
 
 class SqliteAsking:
-    """Raises StoreUnavailable if the file cannot be opened."""
+    """Raises StoreUnavailable if the file cannot be opened, or is found to be damaged by a question."""
 
     def __init__(self, path: Path, *sheets: str) -> None:
         try:
@@ -22,13 +24,16 @@ class SqliteAsking:
             self._connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{path}: {error}", hint="Has anything run here yet?") from error
+        self._path = path
         self._sql = queries(*sheets)
 
     def rows(self, question: str, values: dict[str, object]) -> Iterable[Any]:
-        return self._connection.execute(self._sql[question], _dumped(values))
+        with self._readable():
+            yield from self._connection.execute(self._sql[question], _dumped(values))
 
     def row(self, question: str, values: dict[str, object]) -> Any:
-        return self._connection.execute(self._sql[question], _dumped(values)).fetchone()
+        with self._readable():
+            return self._connection.execute(self._sql[question], _dumped(values)).fetchone()
 
     def whole(self, question: str, values: dict[str, object]) -> list[Any]:
         (found,) = self.row(question, values)
@@ -42,6 +47,17 @@ class SqliteAsking:
             yield
         finally:
             self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """A damaged file is noticed by the first question, not by opening it."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if isinstance(error, _OUR_MISTAKES):
+                raise
+            hint = "Run: herdbeat db check. If it is damaged: herdbeat db restore FILE"
+            raise StoreUnavailable(f"{self._path}: {error}", hint=hint) from error
 
     def pattern(self, name: str) -> str:
         return "".join(f"[{letter}]" if letter in "[?" else letter for letter in name)

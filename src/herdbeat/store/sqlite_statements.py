@@ -9,13 +9,15 @@ from herdbeat.store.batch import Row, batches
 from herdbeat.store.queries import queries
 from herdbeat.store.statements import dump, dump_clean
 
+SHEETS = ("sqlite", "upkeep", "requests", "changes", "spending")
+
 
 class SqliteStatements:
     """One connection and the statements it knows."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._sql: Mapping[str, str] = queries("sqlite", "upkeep", "requests", "changes", "spending")
+        self._sql: Mapping[str, str] = queries(*SHEETS)
 
     def ask(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
         """The answer to a question; `rows` are what it asks about."""

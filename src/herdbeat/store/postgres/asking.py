@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import RLock
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import ClientCursor
 
+from herdbeat.errors import StoreUnavailable
 from herdbeat.store.places import PostgresPlace
 from herdbeat.store.postgres.connecting import Connecting
 from herdbeat.store.postgres.faults import is_about_the_work, unavailable
@@ -30,7 +32,12 @@ class PostgresAsking:
         self._connecting = Connecting(place.url, patience=PATIENCE)
         self._known = statements(*sheets)
         self._is_in_one_moment = False
-        self._ask(refuse_foreign)
+        self._lock = RLock()
+        try:
+            self._ask(refuse_foreign)
+        except StoreUnavailable:
+            self.close()
+            raise
 
     def rows(self, question: str, values: dict[str, object]) -> list[Any]:
         return self._ask(lambda connection: self._put(connection, question, values).fetchall())
@@ -66,6 +73,10 @@ class PostgresAsking:
         return ClientCursor(connection).execute(self._known[question].text, values)
 
     def _ask(self, put: Callable[[psycopg.Connection[Any]], T]) -> T:
+        with self._lock:  # a node prepares its runs in a thread, and looks things up itself
+            return self._ask_alone(put)
+
+    def _ask_alone(self, put: Callable[[psycopg.Connection[Any]], T]) -> T:
         try:
             return self._once(put)
         except psycopg.Error as error:

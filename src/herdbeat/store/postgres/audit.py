@@ -27,9 +27,9 @@ class PostgresAudit(SqlAudit):
         self.place = place
 
     def peek(self, look: Callable[[Transaction], T]) -> T:
-        """What it writes is undone. It takes the locks of what it reads, and lets go of them when it is done."""
-        with self._connected() as connection:
-            return look(PostgresLedger(PostgresStatements(connection, place_of(self.place.url)), timedelta(0)))
+        """Without any locks, so what it sees may be half of what a node is writing: look again before you mend."""
+        with self._statements() as statements:
+            return look(PostgresLedger(statements, timedelta(0), locks=False))
 
     def damage(self) -> list[str]:
         """Rows that point at nothing. What lies below the tables is the server's own business; never raises."""
@@ -48,7 +48,7 @@ class PostgresAudit(SqlAudit):
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         connection = connect(self.place.url, patience=PATIENCE)
         try:
-            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
         except psycopg.Error as error:
             raise unavailable(place_of(self.place.url), error) from error

@@ -16,9 +16,9 @@ _MENDS = {
     "28000": "Look at the user in store:, and at what the server lets in (pg_hba.conf).",
     "3D000": "Make the database first (createdb), or name another one in store:.",
     "53300": "The server has no connection left: raise its max_connections, or use a pooler.",
-    "53100": "Make room on the server's disk. herdbeat tries again.",
-    "25006": "The server is read-only (a replica, or being moved). herdbeat tries again.",
-    "57P03": "The server is starting or stopping. herdbeat tries again.",
+    "53100": "Make room on the server's disk.",
+    "25006": "The server is read-only (a replica, or being moved).",
+    "57P03": "The server is starting or stopping.",
     "42501": "Give the user the right to make tables in this database.",
 }
 
@@ -55,7 +55,7 @@ def said(error: psycopg.Error) -> str:
     words = error.diag.message_primary or str(error).strip() or type(error).__name__
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     last = lines[0] if error.diag.message_primary else lines[-1] if "FATAL" in lines[-1] else lines[0]
-    return last.rpartition("FATAL:")[2].strip().rstrip(".")
+    return last.rpartition("FATAL:")[2].rpartition(" failed: ")[2].strip().rstrip(".")
 
 
 def mend(error: psycopg.Error) -> str:
@@ -65,7 +65,7 @@ def mend(error: psycopg.Error) -> str:
     for code, pattern in (("28P01", "password"), ("3D000", "does not exist"), ("53300", "too many")):
         if pattern in words:
             return _MENDS[code]
-    return "Look whether the server runs, and can be reached from here. herdbeat tries again."
+    return "Look whether the server runs, and can be reached from here."
 
 
 def malformed(url: str) -> HerdbeatError | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from herdbeat.errors import ClaimLost
-from herdbeat.store.base import OpenRun, Standing, TargetTally, WaitingBeat
+from herdbeat.store.base import FinishedRun, NewBeat, OpenRun, Standing, TargetRow, TargetTally, WaitingBeat
 from herdbeat.store.ledger import SqlLedger
 from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.postgres.statements import PostgresStatements
@@ -23,24 +23,51 @@ class PostgresLedger(SqlLedger):
     Locks are taken in one order: targets by id, then schedules by id. A claim passes by what others are at.
     """
 
-    def __init__(self, statements: PostgresStatements, lease: timedelta) -> None:
+    def __init__(self, statements: PostgresStatements, lease: timedelta, *, locks: bool = True) -> None:
         super().__init__(statements)
+        self._locks = locks
         self._lease = lease // _MICROSECOND
         self._labels: tuple[str, ...] = ()
         self._is_at_something = False
-        self.is_news = False
+        self._held: set[int] = set()
+        self._own = statements
+        self._is_event = False
         self.node_id: int | None = None
         self.writes = 0
 
     def talk_over(self, statements: PostgresStatements) -> None:
         """Another connection. What is known of plans stays known."""
-        self._statements = statements
+        self._statements = self._own = statements
+
+    @property
+    def has_news(self) -> bool:
+        """Whether other nodes should look at once."""
+        return self._is_event or self._own.has_news
 
     def _beat_numbers(self, number: int) -> list[int]:
         return list(self._statements.ask("beat_numbers", number=number))
 
     def _run_numbers(self, number: int) -> list[int]:
         return list(self._statements.ask("run_numbers", number=number))
+
+    def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
+        """What an event brings is news: the node that hears of it may have no room, and another may."""
+        self._is_event |= any(beat.wake_at is not None and not beat.source.is_clock for beat in beats)
+        return super().add_beats(beats)
+
+    def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
+        super().finish_runs(runs, now)
+        self._statements.tell("keep_output", [(run.run_id, run.output) for run in runs if run.output])
+
+    def change_targets(self, rows: Sequence[tuple[int, TargetRow]]) -> None:
+        """Other nodes remember targets, until they see that this number has changed."""
+        super().change_targets(rows)
+        self._statements.do("change_catalogue")
+
+    def add_targets(self, rows: Sequence[TargetRow]) -> list[int]:
+        """One that was removed may come back with another spec."""
+        self._statements.do("change_catalogue")
+        return super().add_targets(rows)
 
     # ── what is due, and not somebody else's already ──
 
@@ -57,11 +84,13 @@ class PostgresLedger(SqlLedger):
 
     def due_beats(self, now: datetime, limit: int) -> list[WaitingBeat]:
         _, targets = self._look("targets_of_due_beats", now, limit)
-        ids = self._statements.ask("take_due_beats", targets, limit=limit, **self._here(now))
-        return read_waiting(self._statements.ask("some_beats", ids))
+        found = self._statements.ask("take_due_beats", targets, limit=limit, **self._here(now))
+        self._held.update(schedule for _, schedule in found)
+        return read_waiting(self._statements.ask("some_beats", [beat for beat, _ in found]))
 
     def _take_due(self, targets: list[int], now: datetime, limit: int, *, since: int) -> list[Standing]:
         ids = self._statements.ask("take_due", targets, limit=limit, since=since, **self._here(now))
+        self._held.update(ids)
         return self._standings(self._statements.ask("some_schedules", ids))
 
     def _look(self, question: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
@@ -96,26 +125,36 @@ class PostgresLedger(SqlLedger):
     def schedules(self, ids: Iterable[int]) -> dict[int, Standing]:
         """Locked, with their targets: whoever reads them here is about to change them."""
         wanted = list(ids)
-        self._statements.ask("lock_targets_of_schedules", wanted)
-        self._statements.ask("lock_schedules", wanted)
+        self._lock("lock_targets_of_schedules", [each for each in wanted if each not in self._held])
+        self._hold(wanted)
         return super().schedules(wanted)
 
     def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
         """Under the locks of their targets and schedules: a sweep may be at them, too."""
-        wanted = list(ids)
-        self._statements.ask("lock_targets_of_runs", wanted)
-        self._statements.ask("lock_schedules_of_runs", wanted)
-        return super().open_runs(wanted)
+        found = super().open_runs(ids)
+        self._lock("lock_targets", {run.target_id for run in found.values()})
+        self._hold({run.schedule_id for run in found.values()})
+        still_open = set(self._statements.ask("still_open", found))
+        return {number: run for number, run in found.items() if number in still_open}
+
+    def _hold(self, schedule_ids: Iterable[int]) -> None:
+        """Lock those that are not locked yet."""
+        missing = [each for each in schedule_ids if each not in self._held]
+        self._held.update(self._lock("lock_schedules", missing))
+
+    def _lock(self, question: str, ids: Iterable[int]) -> list[int]:
+        """Wait for these rows. Who only looks takes no locks, and is in nobody's way."""
+        return list(self._statements.ask(question, ids)) if self._locks else []
 
     def target_tallies(self, ids: Iterable[int]) -> list[TargetTally]:
-        """Locked first, and counted by a question of its own: one that waits for a lock still counts what was before."""
+        """Locked first, and counted by a question of its own: one that waits for a lock counts what was before."""
         wanted = list(ids)
-        self._statements.ask("lock_targets", wanted)
+        self._lock("lock_targets", wanted)
         return super().target_tallies(wanted)
 
     def deaf_targets(self, ids: Iterable[int], now: datetime) -> list[TargetTally]:
         wanted = list(ids)
-        self._statements.ask("lock_targets", wanted)
+        self._lock("lock_targets", wanted)
         return super().deaf_targets(wanted, now)
 
     def take_fleet_name(self, name: str) -> str:
@@ -157,7 +196,8 @@ class PostgresLedger(SqlLedger):
 
     def hold_node(self) -> None:
         """What every write of a node begins with. Raises ClaimLost if it was given up meanwhile."""
-        self._is_at_something = False
+        self._is_at_something = self._is_event = self._own.has_news = False
+        self._held.clear()
         if self.node_id is None:
             return
         self.writes += 1

@@ -11,6 +11,8 @@ FOLDER = "postgres_migrations"
 _LOCK = 7_243_215
 """Any number would do, as long as all nodes use the same."""
 
+_IS_THERE = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'meta')"
+
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
     """In one transaction, under a lock: nodes that start together wait for the first of them."""
@@ -55,7 +57,9 @@ def _newest() -> int:
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:
-    row = connection.execute("SELECT to_regclass('meta') IS NOT NULL").fetchone()
+    # Looked up as a row. By to_regclass, whoever had waited for the lock still remembered that there was no such table,
+    # and nodes that started together on an empty database made everything twice.
+    row = connection.execute(_IS_THERE).fetchone()
     assert row is not None
     if not row[0]:
         return 0

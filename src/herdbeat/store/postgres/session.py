@@ -1,8 +1,9 @@
-"""The writer's side of a PostgreSQL database: one transaction for each order, fenced, and repeated where that is safe."""
+"""The writer's side of a PostgreSQL database: a transaction for each order, fenced, and repeated where that is safe."""
 
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -25,6 +26,9 @@ T = TypeVar("T")
 TIMES = 5
 """How often a transaction is begun again that had only bad luck."""
 
+LONGEST_PLANS = 60.0
+"""Seconds that a plan is kept."""
+
 _STRANGER = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 """Prepared on another connection: there is a pooler between us and the server."""
 
@@ -39,6 +43,8 @@ class PostgresSession:
         self._connecting = Connecting(url, patience=self._patience)
         self._begin = statements(*SHEETS)["begin"].text
         self._tell_others = statements(*SHEETS)["tell_others"].text
+        self._plan_wait = 0.5
+        self._plan_again_at = 0.0
         self._is_undone = False
         self._node_before: int | None = None
         self._ledger: PostgresLedger | None = None
@@ -54,14 +60,17 @@ class PostgresSession:
         try:
             migrate(connection)
         except psycopg.Error as error:
+            self._connecting.drop()
             raise unavailable(self._connecting.place, error) from error
+        except StoreUnavailable:
+            self._connecting.drop()
+            raise
         self._ledger = PostgresLedger(PostgresStatements(connection, self._connecting.place), self._lease)
         self._talked_over = connection
 
     def begin(self) -> None:
         self._is_undone = False
         self._node_before = self.ledger.node_id
-        self.ledger.is_news = False
         connection = self._connect()
         limit = f"{self._patience // timedelta(milliseconds=1)}ms"
         times = {"statement": limit, "lock": limit, "idle": f"{2 * self._patience // timedelta(milliseconds=1)}ms"}
@@ -107,7 +116,7 @@ class PostgresSession:
             return
         try:
             connection = self._connecting.get()
-            if self.ledger.is_news:
+            if self.ledger.has_news:
                 connection.execute(self._tell_others)
             connection.execute("COMMIT", prepare=False)
         except psycopg.Error as error:
@@ -153,7 +162,13 @@ class PostgresSession:
         self.ledger.node_id = self._node_before = None
 
     def tidy(self) -> None:
-        """PostgreSQL tidies up by itself."""
+        """Let statements be planned anew now and then, soon after the start and then rarely: tables grow."""
+        if time.monotonic() < self._plan_again_at or not self._connecting.is_there:
+            return
+        self._plan_wait = min(2 * self._plan_wait, LONGEST_PLANS)
+        self._plan_again_at = time.monotonic() + self._plan_wait
+        with suppress(psycopg.Error, StoreUnavailable):  # who writes next hears of it
+            self._connecting.get().execute("DISCARD PLANS", prepare=False)
 
     def close(self) -> None:
         self._connecting.drop()

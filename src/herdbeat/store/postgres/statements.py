@@ -10,6 +10,28 @@ from herdbeat.store.postgres.faults import is_about_the_work, unavailable
 from herdbeat.store.postgres.translate import Statement, statements
 from herdbeat.store.statements import Row
 
+NEWS = frozenset(
+    [
+        "add_schedules",
+        "edit_schedules",
+        "remove_schedules",
+        "change_targets",
+        "arm_again",
+        "set_pause",
+        "set_disabled",
+        "set_skips",
+        "add_hint",
+        "extend_hint",
+        "end_hints",
+        "end_hints_of",
+        "retry_beat",
+        "wake_beats",
+        "wake_schedules",
+        "forget_failures",
+    ]
+)
+"""What other nodes should hear of at once. Claims and finishes are no news: whoever writes them looks again itself."""
+
 SHEETS = ("postgres/ledger", "postgres/fleet", "postgres/upkeep", "postgres/acts")
 
 Bound = dict[str, object]
@@ -22,6 +44,7 @@ class PostgresStatements:
         self._connection = connection
         self._place = place
         self._known = statements(*SHEETS)
+        self.has_news = False
 
     def ask(self, name: str, rows: Iterable[object] | None = None, **values: object) -> Any:
         """Rows of one value come as those values. Asked about nothing, it answers nothing."""
@@ -40,6 +63,7 @@ class PostgresStatements:
         if not rows:
             return 0
         statement = self._known[name]
+        self.has_news |= name in NEWS
         return self._run(statement, bound(statement, rows, values)).rowcount
 
     def put(self, name: str, rows: Sequence[Row], **values: object) -> int:
@@ -47,6 +71,7 @@ class PostgresStatements:
 
     def do(self, name: str, **values: object) -> int:
         statement = self._known[name]
+        self.has_news |= name in NEWS
         return self._run(statement, bound(statement, [], values)).rowcount
 
     def _run(self, statement: Statement, values: Bound) -> psycopg.Cursor[Any]:

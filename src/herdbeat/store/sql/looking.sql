@@ -39,15 +39,6 @@ SELECT DISTINCT tag.value FROM plan, json_each(plan.text, '$.policies.tags') AS 
  UNION SELECT json_extract(text, '$.policies.group') FROM plan
         WHERE json_valid(text) AND json_extract(text, '$.policies.group') IS NOT NULL;
 
--- name: near_names
--- Names worth comparing with a mistyped one: those of all of a large fleet would take seconds.
-SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = schedule.target_id
- WHERE schedule.removed_at IS NULL
-   AND (substr(target.name, 1, 2) = substr(:word, 1, 2) OR substr(schedule.name, -3) = substr(:word, -3)
-        OR (substr(target.name, 1, 1) = substr(:word, 1, 1)
-            AND length(target.name || schedule.name) BETWEEN length(:word) - 3 AND length(:word) + 10))
- LIMIT :limit;
-
 -- name: oldest_waiting
 SELECT schedule_id, min(due_at) FROM beat
  WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:ids)) GROUP BY schedule_id;

@@ -61,11 +61,21 @@ SELECT beat.id FROM beat
  WHERE target.name = :target AND schedule.name = :name AND beat.due_at <= :at AND beat.last_due_at >= :at
  ORDER BY beat.source = 'backfill', beat.due_at DESC LIMIT 1;
 
--- name: last_node
-SELECT id, host, pid, version, started_at, seen_at, stopped_at, labels FROM node ORDER BY id DESC LIMIT 1;
+-- name: list_nodes
+-- A file has one node, which holds it by a lock: the newest is the only one that may be alive.
+SELECT id, host, pid, version, started_at, seen_at, stopped_at, NULL, labels, 1,
+       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id)
+  FROM node
+ WHERE :now IS NULL OR (stopped_at IS NULL AND id = (SELECT max(id) FROM node))
+ ORDER BY id DESC LIMIT :limit;
 
 -- name: spent_on
-SELECT runs, tokens, usd FROM spend WHERE schedule_id = :schedule AND day = :day;
+SELECT runs, tokens, usd FROM spend WHERE scope = :scope AND holder_id = :holder AND day = :day;
+
+-- name: budgets_around
+-- Those that a schedule shares: of its target, and of the fleet.
+SELECT scope, holder_id, text FROM budget
+ WHERE scope = 'fleet' OR holder_id = (SELECT target_id FROM schedule WHERE id = :schedule);
 
 -- name: last_usage_of
 SELECT usage FROM (SELECT usage FROM run WHERE schedule_id = :schedule ORDER BY id DESC LIMIT :limit)
@@ -74,15 +84,16 @@ SELECT usage FROM (SELECT usage FROM run WHERE schedule_id = :schedule ORDER BY 
 -- name: list_gaps
 SELECT from_at, until, reason FROM gap WHERE until >= :since ORDER BY from_at;
 
+-- name: output_of
+-- A file has one node, and what its runs have printed lies beside it.
+SELECT NULL WHERE :id IS NULL;
+
 -- name: briefs_of
 SELECT json_group_array(json_array(id, brief)) FROM schedule WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: targets_of
 SELECT json_group_array(json_array(id, name, kind, spec, max_concurrent))
   FROM target WHERE id IN (SELECT value FROM json_each(:ids));
-
--- name: count_running
-SELECT count(*) FROM run WHERE status = 'running';
 
 -- name: open_run_ids
 SELECT id FROM run WHERE status = 'running' ORDER BY +id LIMIT :limit;
@@ -93,9 +104,15 @@ SELECT id FROM run WHERE status = 'running' ORDER BY +id LIMIT :limit;
 SELECT id FROM beat
  WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' AND source <> 'backfill' ORDER BY +due_at LIMIT :limit;
 
--- name: wishes
-SELECT target.name, schedule.name, schedule.skips FROM schedule JOIN target ON target.id = schedule.target_id
- WHERE schedule.skips > 0 AND schedule.removed_at IS NULL;
+-- name: near_names
+-- Names worth comparing with a mistyped one: all of a small fleet; those of a large one would take seconds.
+SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE schedule.removed_at IS NULL
+   AND (:limit >= (SELECT count(*) FROM schedule)
+        OR substr(target.name, 1, 2) = substr(:word, 1, 2) OR substr(schedule.name, -3) = substr(:word, -3)
+        OR (substr(target.name, 1, 1) = substr(:word, 1, 1)
+            AND length(target.name || schedule.name) BETWEEN length(:word) - 3 AND length(:word) + 10))
+ LIMIT :limit;
 
 -- name: failing_ids
 SELECT id FROM schedule WHERE (failures > 0 OR quarantine IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;

@@ -1,8 +1,27 @@
 -- Budgets: what a day has used, what is set aside for open runs, and what runs cost of late.
 
+-- name: budgets
+-- Those that are shared, of some targets; the fleet is asked for by its number, 0.
+SELECT json_group_array(json_array(scope, holder_id, text))
+  FROM budget WHERE holder_id IN (SELECT value FROM json_each(:rows));
+
+-- name: set_budgets
+INSERT INTO budget (scope, holder_id, text)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows) WHERE true
+    ON CONFLICT (scope, holder_id) DO UPDATE SET text = excluded.text;
+
+-- name: drop_budgets
+DELETE FROM budget WHERE (scope, holder_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows));
+
+-- name: open_spend
+-- So that there is a row to hold on to: whoever shares it waits until we have counted.
+INSERT OR IGNORE INTO spend (scope, holder_id, day)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
+
 -- name: spent
-SELECT json_group_array(json_array(spend.schedule_id, spend.runs, spend.tokens, spend.usd))
-  FROM json_each(:rows) JOIN spend ON spend.schedule_id = value ->> 0 AND spend.day = value ->> 1;
+SELECT json_group_array(json_array(spend.scope, spend.holder_id, spend.day, spend.runs, spend.tokens, spend.usd))
+  FROM json_each(:rows)
+  JOIN spend ON spend.scope = value ->> 0 AND spend.holder_id = value ->> 1 AND spend.day = value ->> 2;
 
 -- name: last_usage
 -- Of the newest runs that are over, however many of them said what they used: no more than so many are looked at.
@@ -13,18 +32,18 @@ SELECT json_group_array(json_array(wanted.value,
   FROM json_each(:rows) AS wanted;
 
 -- name: add_spend
-INSERT INTO spend (schedule_id, day, runs, tokens, usd)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:rows) WHERE true
-    ON CONFLICT (schedule_id, day) DO UPDATE
+INSERT INTO spend (scope, holder_id, day, runs, tokens, usd)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows) WHERE true
+    ON CONFLICT (scope, holder_id, day) DO UPDATE
    SET runs = max(runs + excluded.runs, 0), tokens = max(tokens + excluded.tokens, 0),
        usd = max(usd + excluded.usd, 0);
 
 -- name: reserve
-INSERT INTO reservation (run_id, schedule_id, day, tokens, usd)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:rows);
+INSERT INTO reservation (run_id, scope, holder_id, day, tokens, usd)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows);
 
 -- name: reservations
-SELECT json_group_array(json_array(run_id, schedule_id, day, tokens, usd))
+SELECT json_group_array(json_array(run_id, scope, holder_id, day, tokens, usd))
   FROM reservation WHERE run_id IN (SELECT value FROM json_each(:rows));
 
 -- name: drop_reservations

@@ -47,6 +47,13 @@ SELECT json_group_array(json_array(
            id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
   FROM (SELECT * FROM beat WHERE wake_at <= :now ORDER BY wake_at, id LIMIT :limit);
 
+-- name: paced_beats
+-- How many of these schedules' beats wait for their pace, and for nothing else.
+SELECT json_group_array(json_array(schedule_id, number))
+  FROM (SELECT schedule_id, count(*) AS number FROM beat
+         WHERE outcome = 'pending' AND reason = 'catch-up' AND schedule_id IN (SELECT value FROM json_each(:rows))
+         GROUP BY schedule_id);
+
 -- name: plan_text
 SELECT text FROM plan WHERE id = :id;
 
@@ -261,8 +268,11 @@ VALUES (:host, :pid, :version, :now, :now, :labels);
 SELECT max(id) FROM node;
 
 -- name: last_sign
--- When anything was last known to live: what came after it and before now is the gap.
-SELECT max(coalesce(stopped_at, seen_at)) FROM node;
+-- When anything was last known to live: what came after it and before now is the gap. A node says so every few seconds,
+-- but it also lived when it claimed its last run: a node killed after six seconds was said to be down since its start.
+SELECT max(at) FROM (SELECT max(coalesce(stopped_at, seen_at)) AS at FROM node
+                     UNION ALL
+                     SELECT claimed_at FROM run WHERE id = (SELECT max(id) FROM run));
 
 -- name: renew_node
 UPDATE node SET seen_at = :now WHERE id = :node;

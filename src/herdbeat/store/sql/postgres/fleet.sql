@@ -18,6 +18,10 @@ SELECT name, kind, spec, origin, max_concurrent
    SET kind = excluded.kind, spec = excluded.spec, origin = excluded.origin, max_concurrent = excluded.max_concurrent,
        revision = target.revision + 1, removed_at = NULL;
 
+-- name: change_catalogue
+INSERT INTO meta (key, value) VALUES ('catalogue', '1')
+    ON CONFLICT (key) DO UPDATE SET value = meta.value::bigint + 1;
+
 -- name: ids_of_targets
 SELECT target.name, target.id FROM :rows AS given (name text) JOIN target USING (name);
 
@@ -145,11 +149,12 @@ SELECT value FROM meta WHERE key = 'fleet';
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet) ON CONFLICT (key) DO NOTHING;
 
 -- name: begin
--- Told to every transaction, for a pooler may hand out another connection each time.
+-- Told to every transaction, for a pooler may hand out another connection each time. Plans are made once, by way of
+-- the indexes: one that was made while the tables were empty would go on reading them through when they are full.
 BEGIN;
-SET LOCAL statement_timeout = :statement;
-SET LOCAL lock_timeout = :lock;
-SET LOCAL idle_in_transaction_session_timeout = :idle;
+SELECT set_config('statement_timeout', :statement, true), set_config('lock_timeout', :lock, true),
+       set_config('idle_in_transaction_session_timeout', :idle, true),
+       set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true);
 
 -- name: tell_others
 SELECT pg_notify('herdbeat', '');

@@ -70,28 +70,22 @@ SELECT id FROM target
 -- name: lock_schedules
 SELECT id FROM schedule WHERE id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id FOR NO KEY UPDATE;
 
--- name: lock_targets_of_runs
-SELECT id FROM target
- WHERE id IN (SELECT beat.target_id FROM :rows AS given (id bigint)
-                JOIN run ON run.id = given.id JOIN beat ON beat.id = run.beat_id)
- ORDER BY id FOR NO KEY UPDATE;
-
--- name: lock_schedules_of_runs
-SELECT id FROM schedule
- WHERE id IN (SELECT schedule_id FROM run JOIN :rows AS given (id bigint) USING (id))
- ORDER BY id FOR NO KEY UPDATE;
+-- name: still_open
+SELECT run.id FROM run JOIN :rows AS given (id bigint) USING (id) WHERE status = 'running';
 
 -- name: take_due
+-- In the order of the index, and no further than the limit: `IS TRUE` keeps PostgreSQL from beginning with the targets,
+-- one of which may have a hundred thousand schedules.
 SELECT schedule.id FROM schedule
   JOIN plan ON plan.id = schedule.plan_id
  WHERE wake_at >= :since AND wake_at <= {due_time} AND {may_be_here}
-   AND schedule.target_id IN (SELECT id FROM :rows AS given (id bigint))
+   AND (schedule.target_id IN (SELECT id FROM :rows AS given (id bigint))) IS TRUE
  ORDER BY wake_at, schedule.id LIMIT :limit
    FOR NO KEY UPDATE OF schedule SKIP LOCKED;
 
 -- name: take_due_beats
 -- Under the locks of their targets. A schedule that somebody else is at keeps its beats for the next turn.
-SELECT beat.id FROM beat
+SELECT beat.id, beat.schedule_id FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
  WHERE beat.wake_at <= {due_time} AND beat.target_id IN (SELECT id FROM :rows AS given (id bigint)) AND {may_be_here}
  ORDER BY beat.wake_at, beat.id LIMIT :limit
@@ -110,6 +104,11 @@ SELECT beat.id, schedule_id, target_id, dedup_id, due_at, reason, source, origin
 
 -- name: plan_text
 SELECT text FROM plan WHERE id = :id;
+
+-- name: paced_beats
+SELECT schedule_id, count(*) FROM beat
+ WHERE outcome = 'pending' AND reason = 'catch-up' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint))
+ GROUP BY schedule_id;
 
 -- name: rooms
 SELECT id, max_concurrent, running,
@@ -131,10 +130,10 @@ SELECT least((SELECT wake_at FROM schedule JOIN plan ON plan.id = schedule.plan_
                WHERE beat.wake_at IS NOT NULL AND {may_be_here} ORDER BY beat.wake_at LIMIT 1));
 
 -- name: beat_numbers
-SELECT nextval(pg_get_serial_sequence('beat', 'id')) FROM generate_series(1, :number::integer);
+SELECT nextval('beat_id_seq') FROM generate_series(1, :number::integer);
 
 -- name: run_numbers
-SELECT nextval(pg_get_serial_sequence('run', 'id')) FROM generate_series(1, :number::integer);
+SELECT nextval('run_id_seq') FROM generate_series(1, :number::integer);
 
 -- name: add_beats
 -- Nothing where the dedup id exists already: the caller compares the count and looks which.
@@ -202,6 +201,10 @@ UPDATE run SET status = given.status, started_at = given.started_at,
   FROM :rows AS given (id bigint, status text, started_at bigint, finished_at bigint, code bigint, error text,
                        response text, summary text, usage text, session text, log text, note text)
  WHERE run.id = given.id AND run.status = 'running';
+
+-- name: keep_output
+INSERT INTO run_log (run_id, text) SELECT run_id, text FROM :rows AS given (run_id bigint, text text)
+    ON CONFLICT (run_id) DO NOTHING;
 
 -- name: succeed_runs
 UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at = :now

@@ -24,6 +24,13 @@ SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run
  WHERE run.id = ANY(:ids)
  ORDER BY run.id DESC;
 
+-- name: list_nodes
+SELECT id, host, pid, version, started_at, seen_at, stopped_at, lease_until, labels, works,
+       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id)
+  FROM node
+ WHERE :now IS NULL OR (stopped_at IS NULL AND lease_until > herdbeat_now())
+ ORDER BY id DESC LIMIT :limit;
+
 -- name: schedules_of_ids
 SELECT {schedule_columns}
   FROM schedule
@@ -37,6 +44,12 @@ SELECT id, brief FROM schedule WHERE id = ANY(:ids);
 
 -- name: targets_of
 SELECT id, name, kind, spec, max_concurrent FROM target WHERE id = ANY(:ids);
+
+-- name: output_of
+SELECT text FROM run_log WHERE run_id = :id;
+
+-- name: catalogue_version
+SELECT value FROM meta WHERE key = 'catalogue';
 
 -- name: list_hints
 SELECT hint.id, target.name, schedule.name, hint.origin, hint.every, hint.at, hint.reason, hint.expires_at,

