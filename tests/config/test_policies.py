@@ -88,6 +88,54 @@ def test_an_empty_key_undoes_the_default(folder: Folder) -> None:
     assert policies.budget is None
 
 
+def test_where_a_budget_is_written_says_who_shares_it(folder: Folder) -> None:
+    fleet = folder.fleet("""
+        budget: { usd_per_day: 20 }
+        defaults: { budget: { runs_per_day: 100 } }
+        commands:
+          - name: shared
+            command: [ls]
+            budget: { usd_per_day: 5 }
+            schedules:
+              plain: { every: 1h }
+              own: { every: 1h, budget: { runs_per_day: 8 } }
+          - { name: single, command: [ls], every: 1h, budget: { tokens_per_day: 7 } }
+          - { name: silent, command: [ls], every: 1h }
+    """)
+
+    assert fleet.budget == Budget(usd_per_day=20)
+    assert [target.budget for target in fleet.targets] == [Budget(usd_per_day=5), Budget(tokens_per_day=7), None]
+    assert {each.label: each.policies.budget for each in fleet.schedules} == {
+        "shared/plain": None,  # its target has said it
+        "shared/own": Budget(runs_per_day=8),
+        "single": None,
+        "silent": Budget(runs_per_day=100),
+    }
+
+
+@pytest.mark.parametrize("text", ["budget: { usd_per_day: many }", "budget: 5", "budget: { usd: 5 }"])
+@pytest.mark.parametrize("place", ["top", "target"])
+def test_a_bad_shared_budget_is_refused(text: str, place: str, folder: Folder) -> None:
+    command = "{ name: x, command: [ls], every: 5m }"
+    beside = command.replace(" }", f", {text} }}")
+
+    reading = folder.read(f"{text}\ncommands: [{command}]" if place == "top" else f"commands: [{beside}]")
+
+    assert ["budget" in (error.where.path if error.where else "") for error in reading.errors] == [True]
+
+
+@pytest.mark.parametrize(
+    ("top", "beside", "is_noted"),
+    [("", "", True), ("budget: { usd_per_day: 5 }", "", False), ("", ", budget: { usd_per_day: 5 }", False)],
+)
+def test_an_agent_that_shares_a_budget_does_not_spend_without_end(
+    top: str, beside: str, is_noted: bool, folder: Folder
+) -> None:
+    reading = folder.read(f"{top}\nagents: [{{ name: x, every: 1h, prompt: Go.{beside} }}]")
+
+    assert [problem.code for problem in reading.problems] == ([Code.NO_BUDGET] if is_noted else [])
+
+
 def test_rules_that_are_used_are_put_in_where_they_are_named(folder: Folder) -> None:
     top = "rules: { calm: [{ name: b, when: 'true', every: 1h }, { name: c, when: 'true', clear: true }] }"
 

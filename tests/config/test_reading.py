@@ -28,6 +28,14 @@ def test_a_problem_refuses_no_more_than_what_it_is_in(folder: Folder) -> None:
     assert [target.name for target in reading.fleet.targets] == ["right", "wrong-schedule", "half"]
     assert [schedule.label for schedule in reading.fleet.schedules] == ["right", "half/right"]
     assert len(reading.errors) == 3
+    assert not reading.fleet.is_sound
+
+
+def test_a_fleet_is_sound_when_nothing_was_left_out_of_it(folder: Folder) -> None:
+    reading = folder.read("version: 1\ncommands:\n  - { name: right, command: [echo], every: 5m }\n")
+
+    assert reading.fleet is not None
+    assert reading.fleet.is_sound
 
 
 def test_a_problem_of_the_file_refuses_the_fleet_and_the_rest_is_still_told(folder: Folder) -> None:

@@ -112,6 +112,29 @@ def test_the_newest_that_is_just_late_runs_although_older_ones_are_caught_up(tmp
     assert seen == [(CRON, "ran", "", "catch-up"), (2 * CRON, "ran", "", "baseline-cron")]
 
 
+@pytest.mark.parametrize("catchup", [Catchup.ONCE, Catchup.ALL])
+async def test_a_beat_of_the_clock_runs_although_older_ones_still_wait_for_their_pace(
+    tmp_path: Path, catchup: Catchup
+) -> None:
+    """Once, it was merged into them as `at_capacity`, in a target with all its room free."""
+    async with open_herd(tmp_path, TEN) as herd:
+        for name in ("first", "second"):
+            herd.schedule(name, cron="* * * * *", catchup=catchup)
+        await herd.tick()
+
+    async with open_herd(tmp_path, TEN + 645 * SECOND, catchup_rate=0.005) as herd:
+        for name in ("first", "second"):
+            herd.schedule(name, cron="* * * * *", catchup=catchup)
+        await herd.advance(100 * SECOND)
+
+        waiting = [beat.reason for beat in herd.beats("second") if beat.outcome == "pending"]
+        assert set(waiting) == {"catch-up"}
+        assert [(beat.due_at, beat.outcome) for beat in herd.beats("second")][-2:] == [
+            (TEN + 660 * SECOND, "ran"),
+            (TEN + 720 * SECOND, "ran"),
+        ]
+
+
 async def _engine(folder: Path, case: Case) -> list[Row]:
     async with open_herd(folder, TEN) as herd:
         _schedule(herd, case)

@@ -21,7 +21,7 @@ def skip_next(herd: Herd, label: str, count: int = 1) -> Skipping:
 
 def call_off_waiting(herd: Herd, label: str) -> int:
     number = herd.standing(label).id
-    return herd.store.write_now(lambda tx: call_off(tx, herd.now, [number])).get(number, 0)
+    return len(herd.store.write_now(lambda tx: call_off(tx, herd.now, [number])).get(number, ()))
 
 
 def run_again(herd: Herd, run_id: int, *, force: bool = False) -> Retried:

@@ -1,6 +1,7 @@
 """Whose schedule it is: what the files may remove, what they may not, and what is no change at all."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,3 +88,13 @@ def test_lines_that_only_moved_change_no_schedule_but_its_place(store: SqliteSto
     assert done == Arranged()
     assert store.write_now(lambda tx: list(tx.schedules([1]).values())) == before
     assert origins(store) == {"a/default": "herdbeat.yaml:4:3"}
+
+
+def test_what_is_broken_in_the_files_keeps_its_last_good_version(store: SqliteStore) -> None:
+    """Once `up` took a schedule with a typing error for one that was deleted, and removed it."""
+    applied(store, a_fleet(a_schedule("a"), a_schedule("b")))
+
+    done = applied(store, replace(a_fleet(a_schedule("a", "10m"), a_schedule("c")), is_sound=False))
+
+    assert done == Arranged(added=["c"], changed=["a"], removed=[])
+    assert set(origins(store)) == {"a/default", "b/default", "c/default"}

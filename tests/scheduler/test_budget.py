@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from herdbeat.domain.policies import Budget, Overlap, Retry
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.spend import Correction, Cost, Reservation, Spent
+from herdbeat.domain.spend import Account, Correction, Cost, Holder, Reservation, Scope, Spent
 from herdbeat.scheduler.budget import correction, day_of, estimate, limits, next_day_at, used_up
 from herdbeat.scheduler.fire import fire
 from herdbeat.scheduler.life import Identity, join
@@ -20,11 +20,12 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
+ACCOUNT = Account(Holder(Scope.SCHEDULE, 1), "2026-03-02")
 
 
 def spent(herd: Herd, label: str, day: str = "2026-03-02") -> Spent:
-    number = herd.standing(label).id
-    return herd.store.write_now(lambda tx: tx.spent([(number, day)])).get(number, Spent())
+    account = Account(Holder(Scope.SCHEDULE, herd.standing(label).id), day)
+    return herd.store.write_now(lambda tx: tx.spent([account]))[account]
 
 
 async def test_over_its_runs_a_day_every_beat_is_skipped_in_one_row(tmp_path: Path) -> None:
@@ -256,16 +257,16 @@ def test_what_a_run_says_it_used_is_not_trusted(usage: dict[str, object], cost: 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (Outcome(status=RunStatus.SUCCEEDED, usage={"tokens": 70}), Correction(1, "d", 0, 20, 0.0)),
-        (Outcome(status=RunStatus.FAILED), Correction(1, "d", 0, -50, 0.0)),
-        (Outcome(status=RunStatus.INTERRUPTED), Correction(1, "d")),
-        (Outcome(status=RunStatus.TIMED_OUT), Correction(1, "d")),
-        (Outcome(status=RunStatus.CANCELLED, usage={"tokens": 30}), Correction(1, "d", 0, -20, 0.0)),
-        (Outcome(status=RunStatus.SKIPPED), Correction(1, "d", -1, -50, 0.0)),
+        (Outcome(status=RunStatus.SUCCEEDED, usage={"tokens": 70}), Correction(ACCOUNT, 0, 20, 0.0)),
+        (Outcome(status=RunStatus.FAILED), Correction(ACCOUNT, 0, -50, 0.0)),
+        (Outcome(status=RunStatus.INTERRUPTED), Correction(ACCOUNT)),
+        (Outcome(status=RunStatus.TIMED_OUT), Correction(ACCOUNT)),
+        (Outcome(status=RunStatus.CANCELLED, usage={"tokens": 30}), Correction(ACCOUNT, 0, -20, 0.0)),
+        (Outcome(status=RunStatus.SKIPPED), Correction(ACCOUNT, -1, -50, 0.0)),
     ],
 )
 def test_the_finish_corrects_the_estimate(outcome: Outcome, expected: Correction) -> None:
-    assert correction(Reservation(7, 1, "d", 50, 0.0), outcome) == expected
+    assert correction(Reservation(7, ACCOUNT, 50, 0.0), outcome) == expected
 
 
 @given(st.datetimes(datetime(2025, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC)))

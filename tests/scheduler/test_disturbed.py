@@ -56,11 +56,6 @@ def disturb(herd: Herd, label: str, act: str, number: int, edit: Edit) -> Callab
             return lambda: None
 
 
-def instants_of(herd: Herd, label: str) -> list[tuple[datetime, str]]:
-    with reading(herd) as reader:
-        return [(beat.due_at, beat.dedup_id) for beat in all_beats(reader, label)]
-
-
 async def disturb_calendar(folder: Path, act: str, order: str, many: int) -> None:
     async with open_herd(folder, START) as herd:
         runner = ScriptedRunner()
@@ -101,33 +96,37 @@ async def test_a_calendar_disturbed_at_every_instant(tmp_path: Path, act: str, o
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("act", ACTS)
 async def test_an_interval_disturbed_at_every_instant(tmp_path: Path, act: str, order: str) -> None:
+    """Ten side by side, so that a thousand disturbances share their turns."""
+    labels = [f"queue-{number}" for number in range(10)]
+    rounds = MANY // len(labels)
     async with open_herd(tmp_path, START) as herd:
-        runner = ScriptedRunner()
 
         def edit(priority: int) -> None:
-            herd.schedule("queue", every="1m", runner=runner, priority=priority)
+            for label in labels:
+                herd.schedule(label, every="1m", priority=priority)
 
         edit(0)
         await herd.tick()
 
-        for number in range(MANY // 4):
-            next_run = herd.next_run("queue")
+        for number in range(rounds):
+            next_run = herd.next_run(labels[0])
             assert next_run is not None
             herd.clock.advance(next_run - herd.now)
             if order == "beat first":
                 await herd.tick()
-            undo = disturb(herd, "queue", act, number, edit)
+            undone = [disturb(herd, label, act, number, edit) for label in labels]
             await herd.tick()
-            undo()
+            for undo in undone:
+                undo()
             await herd.tick()
 
-        found = instants_of(herd, "queue")
-        assert [due for due, _ in found] == [START + number * MINUTE for number in range(len(found))]
-        assert len({dedup for _, dedup in found}) == len(found)
         with reading(herd) as reader:
             check_runs(reader)
-            counted = sum(beat.count for beat in all_beats(reader, "queue"))
-        assert counted == MANY // 4 + 1
+            for label in labels:
+                found = all_beats(reader, label)
+                assert [beat.due_at for beat in found] == [START + number * MINUTE for number in range(len(found))]
+                assert len({beat.dedup_id for beat in found}) == len(found)
+                assert sum(beat.count for beat in found) == rounds + 1
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -195,3 +194,20 @@ async def test_a_long_run_is_disturbed_and_its_finish_decides_with_what_was_chan
 
         assert len(runner.runs) == 1
         assert herd.next_run("queue") == herd.now + MINUTE
+
+
+async def test_a_hint_that_ends_between_an_instant_and_its_jittered_start_loses_nothing(tmp_path: Path) -> None:
+    """Once the schedule was decided anew at the end of the hint, from the instant after: that one was in no row."""
+    async with open_herd(tmp_path, START) as herd:
+        herd.schedule("report", cron=CRON, jitter=Jitter(span=timedelta(seconds=50)))
+        await herd.tick()
+        due_at, run_at = herd.standing("report").next_due_at, herd.next_run("report")
+        assert due_at is not None
+        assert run_at is not None
+        assert due_at < run_at
+        ends = due_at + (run_at - due_at) / 2
+        herd.hint("report", Hint(origin="human:you", at=run_at + timedelta(hours=1), expires_at=ends))
+
+        await herd.advance(run_at - herd.now)
+
+        assert [(beat.due_at, beat.outcome) for beat in herd.beats("report")] == [(due_at, "ran")]

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Jitter, Overlap, Retry
 from herdbeat.store.reader import Filter, SqliteReader
@@ -160,3 +162,16 @@ async def test_a_finish_between_an_instant_and_its_jitter_does_not_lose_that_ins
         await herd.advance(HOUR)
 
         assert [claim.due_at.hour for claim in runner.runs] == [9, 10]
+
+
+@pytest.mark.parametrize(("wait", "fate"), [(10, ("ran", "", 1)), (9, ("pending", "retry", 1))])
+async def test_a_retry_at_the_very_next_instant_is_dropped_and_one_before_it_waits(
+    tmp_path: Path, wait: int, fate: tuple[str, str, int]
+) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        retry = Retry(attempts=2, wait=timedelta(minutes=wait))
+        herd.schedule("report", cron="*/10 * * * *", retry=retry, runner=ScriptedRunner(fails=1))
+
+        await herd.advance(timedelta(minutes=15))
+
+        assert herd.fates("report") == [fate]

@@ -10,9 +10,9 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.plan import Plan
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget, Catchup, Policies
-from herdbeat.domain.spend import Cost, Spent
+from herdbeat.domain.spend import Account, Cost, Holder, Scope
 from herdbeat.domain.trigger import Trigger
-from herdbeat.scheduler.budget import Purse
+from herdbeat.scheduler.budget import Purse, Wallet
 from herdbeat.scheduler.fire import fire
 from herdbeat.scheduler.gates import Arrival, Gate, Held, held_by, over_at
 from herdbeat.scheduler.room import Rooms
@@ -68,7 +68,8 @@ def arrival(
     who: Standing, *, late: timedelta = HOUR, source: Source = Source.BASELINE_CRON, is_free: bool = True
 ) -> Arrival:
     budget = who.plan.policies.budget
-    purses = {} if budget is None else {who.id: Purse(budget, "2026-03-02", Spent(), Cost())}
+    account = Account(Holder(Scope.SCHEDULE, who.id), "2026-03-02")
+    wallets = {} if budget is None else {who.id: Wallet(Cost(), (Purse(account, budget),))}
     return Arrival(
         now=NOON,
         due_at=NOON - late,
@@ -77,7 +78,7 @@ def arrival(
         standing=who,
         begun=0,
         is_free=is_free,
-        rooms=Rooms(1, purses=purses, labels=frozenset({"large"})),
+        rooms=Rooms(1, wallets=wallets, labels=frozenset({"large"})),
     )
 
 

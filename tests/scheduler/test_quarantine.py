@@ -22,6 +22,7 @@ from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.fire import fire
 from herdbeat.scheduler.loop import Loop, Settings
 from herdbeat.scheduler.quarantine import put_away, set_aside
+from herdbeat.scheduler.turn import Claimed
 from herdbeat.scheduler.verdict import Verdict, changed
 from herdbeat.store.base import ChangedSchedule, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
@@ -255,7 +256,7 @@ async def test_where_nothing_is_due_nothing_is_set_aside(tmp_path: Path) -> None
         herd.schedule("report", cron="0 11 * * *")
         herd.standing("report")
 
-        assert herd.store.write_now(lambda tx: set_aside(tx, herd.now, ValueError("no such column"))) == []
+        assert herd.store.write_now(lambda tx: set_aside(tx, herd.now, ValueError("no such column"))) is None
 
 
 async def test_a_trigger_that_cannot_count_any_more_loses_the_instant_it_was_due(tmp_path: Path) -> None:
@@ -281,6 +282,24 @@ async def test_what_was_not_due_yet_is_put_away_without_a_beat(tmp_path: Path) -
         verdict = put_away(TEN, herd.standing("report"), ValueError("no such zone"))
 
         assert (verdict.beats, verdict.quarantine) == ([], "ValueError: no such zone")
+
+
+async def test_a_node_that_fails_although_nothing_is_due_does_not_spin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Claimed:
+        raise ZeroDivisionError("no shadow at noon")
+
+    monkeypatch.setattr("herdbeat.scheduler.loop.claim", broken)
+    async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
+        herd.schedule("report", cron="0 11 * * *")
+        herd.standing("report")
+
+        looks = [await herd._loop.turn(tasks) for _ in range(12)]  # 500, 250, … 1, and on
+
+        assert [each.wake_at for each in looks[:8]] == [TEN] * 8
+        assert [each.wake_at for each in looks[9:]] == [None] * 3  # it looks again at its next poll
+        assert record(herd, "report").quarantine is None
 
 
 class Stumbling:

@@ -3,14 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from herdbeat.scheduler.remember import Fate, Memory, remember
+from herdbeat.scheduler.remember import Memory, Taking, remember
 from herdbeat.testing.herd import Herd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def take(herd: Herd, label: str, memory: Memory) -> Fate:
+def take(herd: Herd, label: str, memory: Memory) -> Taking:
     number = herd.standing(label).id
     return herd.store.write_now(lambda tx: remember(tx, herd.now, number, memory, "human:you"))
 
@@ -21,7 +21,7 @@ async def test_an_interval_goes_on_from_the_last_run_elsewhere(tmp_path: Path) -
 
         fate = take(herd, "pace", Memory(last_run_at=TEN - HOUR / 4))
 
-        assert fate is Fate.TAKEN
+        assert fate is Taking.TAKEN
         assert herd.next_run("pace") == TEN + HOUR * 3 / 4
 
 
@@ -75,7 +75,7 @@ async def test_a_schedule_with_a_past_of_its_own_keeps_it(tmp_path: Path) -> Non
 
         fate = take(herd, "pace", Memory(last_run_at=TEN - 5 * HOUR))
 
-        assert fate is Fate.KEPT
+        assert fate is Taking.KEPT
         assert herd.next_run("pace") == TEN + HOUR
 
 
@@ -83,7 +83,7 @@ async def test_a_memory_that_says_nothing_changes_nothing(tmp_path: Path) -> Non
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("pace", every="1h")
 
-        assert take(herd, "pace", Memory()) is Fate.EMPTY
+        assert take(herd, "pace", Memory()) is Taking.EMPTY
         assert herd.next_run("pace") == TEN
 
 

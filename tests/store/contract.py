@@ -13,10 +13,10 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet, Server
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.spend import Correction, Reservation, Spent
+from herdbeat.domain.spend import THE_FLEET, Account, Correction, Holder, Reservation, Scope, Spent
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
@@ -32,7 +32,7 @@ from herdbeat.store.base import (
     Switch,
     Transaction,
 )
-from herdbeat.store.sqlite import SqliteStore
+from herdbeat.store.opening import OpenStore
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import Interval
@@ -82,7 +82,7 @@ def a_beat(standing: Standing, dedup_id: str = "interval:1", outcome: BeatOutcom
 class Opened:
     """A store with a fleet in it, and its schedules by name."""
 
-    store: SqliteStore
+    store: OpenStore
 
     def schedule(self, name: str = "pace") -> Standing:
         def find(tx: Transaction) -> Standing:
@@ -97,7 +97,7 @@ class StoreContract:
     """Inherit it, and give it a fixture `store` that is open and empty."""
 
     @pytest.fixture
-    def opened(self, store: SqliteStore) -> Opened:
+    def opened(self, store: OpenStore) -> Opened:
         store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES, hour=HOURLY), NOW))
         return Opened(store)
 
@@ -159,6 +159,16 @@ class StoreContract:
         (found,) = opened.store.write_now(lambda tx: tx.due_beats(NOW, 10))
 
         assert (found.dedup_id, found.due_at, found.reason) == ("2", NOW, "at_capacity")
+
+    def test_what_waits_for_its_pace_is_counted_and_what_waits_for_room_is_not(self, opened: Opened) -> None:
+        pace, hour = opened.schedule(), opened.schedule("hour")
+        paced = a_beat(pace, outcome=BeatOutcome.PENDING)._replace(reason="catch-up")
+        beats = [paced, paced._replace(dedup_id="2"), a_beat(hour, outcome=BeatOutcome.PENDING)]
+        opened.store.write_now(lambda tx: tx.add_beats(beats))
+
+        found = opened.store.write_now(lambda tx: tx.paced_beats([pace.id, hour.id]))
+
+        assert found == {pace.id: 2}
 
     def test_room_goes_to_the_highest_priority_and_then_to_the_oldest(self, opened: Opened) -> None:
         standing = opened.schedule()
@@ -290,27 +300,40 @@ class StoreContract:
         assert beat_id is not None
 
     def test_what_is_set_aside_counts_as_used_until_it_is_corrected(self, opened: Opened) -> None:
-        number = opened.schedule().id
-        reserved = [Reservation(7, number, "2026-03-02", 50, 0.5), Reservation(8, number, "2026-03-02", 50, 0.5)]
+        own = Account(Holder(Scope.SCHEDULE, opened.schedule().id), "2026-03-02")
+        fleet, other = Account(THE_FLEET, own.day), own._replace(day="2026-03-03")
+        reserved = [Reservation(run, account, 50, 0.5) for run in (7, 8) for account in (own, fleet)]
 
         opened.store.write_now(lambda tx: tx.reserve(reserved))
-        before = opened.store.write_now(lambda tx: tx.spent([(number, "2026-03-02"), (number, "2026-03-03")]))
-        opened.store.write_now(lambda tx: tx.add_spend([Correction(number, "2026-03-02", -1, -50, -0.5)]))
+        before = opened.store.write_now(lambda tx: tx.spent([own, fleet, other]))
+        opened.store.write_now(lambda tx: tx.add_spend([Correction(own, -1, -50, -0.5)]))
         opened.store.write_now(lambda tx: tx.drop_reservations([7]))
 
-        assert before == {number: Spent(2, 100, 1.0)}
-        assert opened.store.write_now(lambda tx: tx.spent([(number, "2026-03-02")])) == {number: Spent(1, 50, 0.5)}
-        assert opened.store.write_now(lambda tx: tx.reservations([7, 8])) == reserved[1:]
+        assert before == {own: Spent(2, 100, 1.0), fleet: Spent(2, 100, 1.0), other: Spent()}
+        assert opened.store.write_now(lambda tx: tx.spent([own])) == {own: Spent(1, 50, 0.5)}
+        assert sorted(opened.store.write_now(lambda tx: tx.reservations([7, 8]))) == sorted(reserved[2:])
 
     def test_the_days_before_a_day_are_forgotten(self, opened: Opened) -> None:
-        number = opened.schedule().id
-        days = ["2026-03-01", "2026-03-02"]
-        opened.store.write_now(lambda tx: tx.add_spend([Correction(number, day, 1) for day in days]))
+        holder = Holder(Scope.SCHEDULE, opened.schedule().id)
+        days = [Account(holder, day) for day in ("2026-03-01", "2026-03-02")]
+        opened.store.write_now(lambda tx: tx.add_spend([Correction(day, 1) for day in days]))
 
         assert opened.store.write_now(lambda tx: tx.drop_spend("2026-03-02")) == 1
 
-        assert opened.store.write_now(lambda tx: tx.spent([(number, days[0])])) == {}
-        assert opened.store.write_now(lambda tx: tx.spent([(number, days[1])])) == {number: Spent(runs=1)}
+        assert opened.store.write_now(lambda tx: tx.spent(days)) == {days[0]: Spent(), days[1]: Spent(runs=1)}
+
+    def test_shared_budgets_are_kept_until_they_are_taken_away(self, opened: Opened) -> None:
+        target = Holder(Scope.TARGET, opened.schedule().target_id)
+        first = {target: Budget(usd_per_day=2.5), THE_FLEET: Budget(runs_per_day=9, tokens_per_day=10**12)}
+        opened.store.write_now(lambda tx: tx.set_budgets(first))
+
+        found = opened.store.write_now(lambda tx: tx.budgets([target.id]))
+        of_others = opened.store.write_now(lambda tx: tx.budgets([target.id + 1]))
+        opened.store.write_now(lambda tx: tx.set_budgets({target: Budget(usd_per_day=5), THE_FLEET: None}))
+
+        assert found == first
+        assert of_others == {THE_FLEET: first[THE_FLEET]}
+        assert opened.store.write_now(lambda tx: tx.budgets([target.id])) == {target: Budget(usd_per_day=5)}
 
     def test_only_the_newest_runs_are_asked_what_they_used(self, opened: Opened) -> None:
         standing = opened.schedule()

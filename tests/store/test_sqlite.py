@@ -1,10 +1,15 @@
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.store.contract import StoreContract
+from tests.store.contract import NOW, Opened, StoreContract, a_beat
 
-from herdbeat.store.base import TargetRow
+from herdbeat.domain.spend import Account, Holder, Reservation, Scope, Spent
+from herdbeat.store.base import NewRun, TargetRow
+from herdbeat.store.queries import migrations
 from herdbeat.store.sqlite import CHANGES, SqliteStore
 
 
@@ -15,6 +20,17 @@ class TestSqliteStore(StoreContract):
         store.open()
         yield store
         store.close()
+
+    def test_a_node_that_was_killed_lived_at_least_until_its_last_claim(self, opened: Opened) -> None:
+        standing = opened.schedule()
+        node = opened.store.write_now(lambda tx: tx.join_node("here", 1, "test", NOW))
+        (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([a_beat(standing)]))
+        assert beat_id is not None
+        later = NOW + timedelta(seconds=6)
+
+        opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], node, later))
+
+        assert opened.store.write_now(lambda tx: tx.last_sign_of_life()) == later
 
 
 def test_the_log_is_moved_into_the_main_file_in_a_quiet_moment(tmp_path: Path) -> None:
@@ -36,4 +52,22 @@ def test_a_ledger_is_for_its_owner_alone(tmp_path: Path) -> None:
 
     files = [store.path.parent, *store.path.parent.iterdir()]
     assert [file.name for file in files if file.stat().st_mode & 0o077] == []
+    store.close()
+
+
+def test_what_was_spent_before_budgets_could_be_shared_is_still_known(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path)) as old:
+        for number, text in migrations()[:6]:
+            old.executescript(f"{text} PRAGMA user_version = {number};")
+        old.execute("INSERT INTO spend VALUES (3, '2026-03-02', 2, 10, 0.5)")
+        old.execute("INSERT INTO reservation VALUES (9, 3, '2026-03-02', 5, 0.25)")
+        old.commit()
+    store = SqliteStore(path)
+
+    store.open()
+
+    account = Account(Holder(Scope.SCHEDULE, 3), "2026-03-02")
+    assert store.write_now(lambda tx: tx.spent([account])) == {account: Spent(2, 10, 0.5)}
+    assert store.write_now(lambda tx: tx.reservations([9])) == [Reservation(9, account, 5, 0.25)]
     store.close()

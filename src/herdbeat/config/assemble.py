@@ -1,7 +1,7 @@
 """Drafts and settings -> the Fleet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from herdbeat.codes import Code
@@ -12,6 +12,7 @@ from herdbeat.config.keys import fleet as keys
 from herdbeat.config.keys.targets import BESIDE, TABLES
 from herdbeat.config.links import check_siblings
 from herdbeat.config.merge import without
+from herdbeat.config.policies import read_budget
 from herdbeat.config.report import Report
 from herdbeat.config.schedules import ReadSchedule, read_schedule
 from herdbeat.config.settings import Settings
@@ -20,18 +21,24 @@ from herdbeat.config.values import Value, default_values, written_values
 from herdbeat.domain.fleet import Fleet, Retention, Server, Webhooks
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import AgentSpec, Target, TargetKind
-from herdbeat.located import Plain
+from herdbeat.located import Located, Plain
 
 DEFAULT_STORE = "sqlite:.herdbeat/herdbeat.db"
 _NOT_OWN = frozenset({"name", "schedules", *(name for key in BESIDE for name in (key.name, *key.aliases))})
+_OF_SCHEDULES = _NOT_OWN - {keys.BUDGET.name}
+"""What stands beside a name for the schedules alone. A budget there is the target's own: they share it."""
 
 
 @dataclass(slots=True)
 class Assembly:
-    """What can be used so far. Add drafts in file order, then make the fleet. `names` are those of all targets."""
+    """What can be used so far. Add drafts in file order, then make the fleet. `names` are those of all targets.
+
+    `has_budget` says that the fleet has one as a whole, so nobody in it spends without end.
+    """
 
     report: Report
     names: frozenset[str]
+    has_budget: bool = False
     targets: list[Target] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -48,7 +55,8 @@ class Assembly:
         self.values.extend(_target_values(draft))
         self.schedules.extend(each.schedule for each in usable)
         self.values.extend(value for each in usable for value in each.values)
-        _note_missing_budget(target, draft, [each.schedule for each in usable], self.report)
+        if not self.has_budget:
+            _note_missing_budget(target, draft, [each.schedule for each in usable], self.report)
 
     def _read(self, draft: Draft, entry: Entry) -> ReadSchedule | None:
         mark = self.report.errors
@@ -64,7 +72,13 @@ class Assembly:
         settings = Settings(file.tree, "")
         fleet = _fleet(file, settings, self.targets, self.schedules, tuple(self.report.sources))
         self.values[:0] = settings.values
-        return fleet
+        return replace(fleet, is_sound=not self.report.errors)
+
+
+def has_budget(tree: Located) -> bool:
+    """Whether a fleet file has one for all its schedules together."""
+    block = tree.child(keys.BUDGET.name)
+    return block is not None and bool(block.value)
 
 
 def _fleet(
@@ -83,6 +97,7 @@ def _fleet(
         store=settings.take(keys.STORE_URL, DEFAULT_STORE),
         server=_server(settings),
         max_concurrent=settings.maybe(keys.MAX_CONCURRENT),
+        budget=read_budget(settings),
         lease=settings.take(keys.LEASE, timedelta(seconds=30)),
         check_interval=settings.take(keys.CHECK_INTERVAL, timedelta(seconds=1)),
         catchup_rate=settings.take(keys.CATCHUP_RATE, 10),
@@ -131,7 +146,7 @@ def _notify(settings: Settings) -> dict[str, dict[str, object]]:
 def _target_values(draft: Draft) -> list[Value]:
     """What is written about the target itself, then the defaults of what is not."""
     path = f"{draft.kind.section}.{draft.name}"
-    written = written_values(without(draft.node, *_NOT_OWN), path)
+    written = written_values(without(draft.node, *_OF_SCHEDULES), path)
     return [*written, *default_values(TABLES[draft.kind], draft.node, path, leave_out=_NOT_OWN)]
 
 
@@ -150,7 +165,7 @@ def _is_idle(draft: Draft, report: Report) -> bool:
 
 def _note_missing_budget(target: Target, draft: Draft, schedules: Sequence[Schedule], report: Report) -> None:
     """Once per agent, and only where a herdbeat.yaml lists it: elsewhere nobody could have set one."""
-    if not isinstance(target.spec, AgentSpec) or target.spec.runtime == "command":
+    if target.budget is not None or not isinstance(target.spec, AgentSpec) or target.spec.runtime == "command":
         return
     if report.is_mild or all(each.policies.budget is not None or not each.enabled for each in schedules):
         return
@@ -158,5 +173,5 @@ def _note_missing_budget(target: Target, draft: Draft, schedules: Sequence[Sched
         Code.NO_BUDGET,
         f'The agent "{target.name}" has no budget.',
         draft.node.find(("name",)).place,
-        "Set budget: { usd_per_day: 5 } on its schedules, or in defaults.",
+        "Set budget: { usd_per_day: 5 } on it, or for the whole fleet.",
     )

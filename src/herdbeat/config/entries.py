@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from herdbeat.codes import Code
 from herdbeat.config.drafts import Draft, FleetZone
 from herdbeat.config.keys.agent import AGENT_KEYS
+from herdbeat.config.keys.policies import BUDGET
 from herdbeat.config.keys.schedule import SCHEDULE, TRIGGER_KEYS
 from herdbeat.config.merge import merge, only, without
 from herdbeat.config.report import Report
@@ -35,7 +36,8 @@ def entries(draft: Draft, report: Report) -> Iterator[Entry]:
     """Those under `schedules:`, or else the one beside the target's name; then those that imports add."""
     beside = _beside(draft)
     trigger = next((child for name, child in beside.items() if name in _TRIGGER_NAMES), None)
-    inherited = merge(draft.defaults, without(beside, *_TRIGGER_NAMES))
+    defaults = _defaults(draft)
+    inherited = merge(defaults, without(beside, *_TRIGGER_NAMES))
     listed = _listed(draft, report)
     for name, written in listed.items():
         yield Entry(name=name, node=_laid(inherited, written), written=written, zone=draft.zone)
@@ -43,13 +45,20 @@ def entries(draft: Draft, report: Report) -> Iterator[Entry]:
         message = "A trigger cannot stand beside the name of a target that also has schedules."
         report.error(Code.CONFLICTING_KEYS, message, trigger.label, "Move it into schedules, under a name.")
     elif trigger is not None:
-        node = replace(merge(draft.defaults, beside), key=draft.node.key)
+        node = replace(merge(defaults, beside), key=draft.node.key)
         yield Entry(name=DEFAULT_NAME, node=node, written=draft.node, zone=draft.zone)
     for name, imported in draft.imported.items():
         # The folder's own rule about zones outranks the fleet's defaults (SEMANTICS 38).
         node = _laid(without(inherited, "timezone"), imported.node)
         is_refused = imported.is_refused
         yield Entry(name=name, node=node, written=imported.node, zone=imported.zone, is_refused=is_refused)
+
+
+def _defaults(draft: Draft) -> Located | None:
+    """What the fleet says for schedules that say nothing. About the budget, their target may have said it."""
+    if draft.defaults is None or draft.node.child(BUDGET.name) is None:
+        return draft.defaults
+    return without(draft.defaults, BUDGET.name)
 
 
 def _laid(inherited: Located, written: Located) -> Located:
@@ -74,8 +83,8 @@ def _listed(draft: Draft, report: Report) -> dict[str, Located]:
 
 
 def _beside(draft: Draft) -> Located:
-    """What the target says about its schedules beside its own name."""
-    names = set(SCHEDULE.by_name)
+    """What the target says about its schedules beside its own name. A budget there is its own: they share it."""
+    names = set(SCHEDULE.by_name) - {BUDGET.name}
     if draft.kind is TargetKind.AGENT:
         names -= _AGENT_NAMES
     found = only(draft.node, names)

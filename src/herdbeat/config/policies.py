@@ -64,7 +64,7 @@ def read_policies(
         pause_after_failures=settings.maybe(keys.PAUSE_AFTER_FAILURES),
         bounds=_bounds(settings),
         active_hours=_active_hours(settings, zone),
-        budget=_budget(settings.inside(keys.BUDGET)),
+        budget=read_budget(settings),
         precheck=settings.maybe(keys.PRECHECK) or (),
         priority=settings.take(keys.PRIORITY, 0),
         tags=settings.maybe(keys.TAGS) or (),
@@ -139,10 +139,12 @@ def _active_hours(settings: Settings, zone: ZoneInfo) -> ActiveHours | None:
     return ActiveHours(opens=hours.opens, closes=hours.closes, zone=zone) if hours else None
 
 
-def _budget(settings: Settings) -> Budget | None:
+def read_budget(settings: Settings) -> Budget | None:
+    """The budget of a schedule, a target or a fleet that was checked."""
+    block = settings.inside(keys.BUDGET)
     budget = Budget(
-        usd_per_day=settings.maybe(keys.USD_PER_DAY),
-        tokens_per_day=settings.maybe(keys.TOKENS_PER_DAY),
-        runs_per_day=settings.maybe(keys.RUNS_PER_DAY),
+        usd_per_day=block.maybe(keys.USD_PER_DAY),
+        tokens_per_day=block.maybe(keys.TOKENS_PER_DAY),
+        runs_per_day=block.maybe(keys.RUNS_PER_DAY),
     )
     return None if budget == Budget() else budget

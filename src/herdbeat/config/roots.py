@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self, assert_never
 
 from herdbeat.config.agentd import AgentdReader
-from herdbeat.config.assemble import Assembly
+from herdbeat.config.assemble import Assembly, has_budget
 from herdbeat.config.collect import Collector, refuse_unsafe_docker
 from herdbeat.config.drafts import Draft, FleetFile, FleetZone
 from herdbeat.config.files import Files
@@ -49,7 +49,8 @@ class Roots:
             self.system = replace(self.system, origin="herdctl default (system zone)")
         drafts: list[Draft] = []
         fleet = self._collect(kind, path, drafts)
-        assembly = Assembly(self.report, frozenset(draft.name for draft in drafts))
+        names = frozenset(draft.name for draft in drafts)
+        assembly = Assembly(self.report, names, has_budget=fleet is not None and has_budget(fleet.tree))
         for draft in drafts:
             assembly.add(draft)
         if fleet is None or fleet.is_refused:

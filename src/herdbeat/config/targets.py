@@ -8,11 +8,14 @@ from typing import assert_never
 from herdbeat.codes import Code
 from herdbeat.config.drafts import Draft
 from herdbeat.config.forms import LONG_DURATION
+from herdbeat.config.keys.policies import BUDGET
 from herdbeat.config.keys.targets import BESIDE, MAX_CONCURRENT, TABLES
 from herdbeat.config.links import check_channels
 from herdbeat.config.merge import without
+from herdbeat.config.policies import read_budget
 from herdbeat.config.report import Report
 from herdbeat.config.schedules import read_tool_policy
+from herdbeat.config.settings import Settings
 from herdbeat.config.shapes import Whole
 from herdbeat.domain.target import (
     AgentSpec,
@@ -26,7 +29,7 @@ from herdbeat.domain.target import (
 from herdbeat.located import Located, Plain
 
 _BESIDE_NAMES = {
-    kind: {name for name, key in table.by_name.items() if any(key is beside for beside in BESIDE)}
+    kind: {name for name, key in table.by_name.items() if any(key is beside for beside in BESIDE)} - {BUDGET.name}
     for kind, table in TABLES.items()
 }
 
@@ -51,6 +54,7 @@ def read_target(draft: Draft, report: Report, *, has_schedules: bool) -> Target 
         spec=_spec(draft),
         description=_text(draft.node, "description") or "",
         max_concurrent=MAX_CONCURRENT.of(block) or 1,
+        budget=read_budget(Settings(draft.node, "")),
         hooks=_hooks(draft.node),
         origin=draft.node.label,
     )

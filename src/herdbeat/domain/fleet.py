@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
+from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 
@@ -36,7 +37,8 @@ class Retention:
 class Fleet:
     """Targets and schedules in file order, and the settings they share.
 
-    `home` is the folder of the first file, from which relative paths such as the store's count.
+    `home` is the folder of the first file, from which relative paths such as the store's count. It is sound unless
+    something in its files is broken, and was left out.
     """
 
     name: str
@@ -46,9 +48,11 @@ class Fleet:
     store: str
     server: Server
     max_concurrent: int | None = None
+    budget: Budget | None = None
     description: str = ""
     files: tuple[str, ...] = ()
     home: str = ""
+    is_sound: bool = True
     notify: Mapping[str, Mapping[str, object]] | None = None
     webhooks: Webhooks = field(default_factory=Webhooks)
     retention: Retention = field(default_factory=Retention)

@@ -138,7 +138,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a schedule may use in one day of its zone. Checked before a start."""
+    """What a schedule, or those who share it, may use in one day of its zone. Checked before a start."""
 
     usd_per_day: float | None = None
     tokens_per_day: int | None = None

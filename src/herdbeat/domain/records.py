@@ -164,3 +164,6 @@ class NodeRecord:
     seen_at: datetime
     stopped_at: datetime | None
     labels: tuple[str, ...] = ()
+    lease_until: datetime | None = None
+    works: bool = True
+    running: int = 0

@@ -1,7 +1,8 @@
-"""What runs cost, and what a schedule has used of its budget on one day."""
+"""What runs cost, and what whoever has a budget has used of it on one day."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple
 
@@ -26,6 +27,31 @@ class Cost:
         return cls(tokens=round(sum(_number(usage.get(name)) for name in parts)), usd=_number(usage.get(dollars)))
 
 
+class Scope(StrEnum):
+    """Whose budget it is. Those of a target and of the fleet are shared by all schedules below them."""
+
+    SCHEDULE = "schedule"
+    TARGET = "target"
+    FLEET = "fleet"
+
+
+class Holder(NamedTuple):
+    """Who has a budget. The fleet is one, and has no number."""
+
+    scope: Scope
+    id: int
+
+
+THE_FLEET = Holder(Scope.FLEET, 0)
+
+
+class Account(NamedTuple):
+    """One day of a holder. Of a shared budget it is the day of the schedule that runs, by its own zone."""
+
+    holder: Holder
+    day: str
+
+
 class Spent(NamedTuple):
     """What a day has used so far: with the estimates of what is still running."""
 
@@ -35,20 +61,18 @@ class Spent(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """What the claim has set aside for a run, until its finish knows better."""
+    """What the claim has set aside for a run in one account, until its finish knows better."""
 
     run_id: int
-    schedule_id: int
-    day: str
+    account: Account
     tokens: int
     usd: float
 
 
 class Correction(NamedTuple):
-    """What is added to a day of a schedule; negative to give back."""
+    """What is added to an account; negative to give back."""
 
-    schedule_id: int
-    day: str
+    account: Account
     runs: int = 0
     tokens: int = 0
     usd: float = 0.0

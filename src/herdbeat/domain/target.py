@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from herdbeat.domain.origin import Origin
+from herdbeat.domain.policies import Budget
 
 
 class TargetKind(StrEnum):
@@ -105,12 +106,13 @@ TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A name, what it is, and how many runs of it may go on at once."""
+    """A name, what it is, how many runs of it may go on at once, and what all its schedules together may use a day."""
 
     name: str
     spec: TargetSpec
     description: str = ""
     max_concurrent: int = 1
+    budget: Budget | None = None
     hooks: Mapping[str, object] = field(default_factory=dict)
     origin: Origin | None = None
 

@@ -121,12 +121,17 @@ def of_one_shot(now: datetime, hint: Hint) -> Candidate:
     return Candidate(at, at, Source.AI_ONESHOT, hint_text(now, hint), hint.origin)
 
 
-def hint_text(now: datetime, hint: Hint) -> str:
+def hint_wish(hint: Hint) -> str:
+    """What is wished, and by whom: the part of its text that stays the same."""
     wish = "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
+    return f"hint {wish} by {hint.origin}"
+
+
+def hint_text(now: datetime, hint: Hint) -> str:
     left = spoken_duration(hint.expires_at - now)
     life = f"{left} left" if hint.is_active(now) else f"expired {left} ago"
     reason = f' "{hint.reason}"' if hint.reason else ""
-    return f"hint {wish} by {hint.origin}, {life}{reason}"
+    return f"{hint_wish(hint)}, {life}{reason}"
 
 
 def choose(base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None) -> Candidate | None:

@@ -16,9 +16,10 @@ from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.errors import Conflict
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.scheduler.control import settle_held
 from herdbeat.scheduler.differences import edit_of, target_edit_of
-from herdbeat.scheduler.judge import is_reached, state_of
+from herdbeat.scheduler.handover import is_another_calendar, remove, settle_before
+from herdbeat.scheduler.judge import is_due, is_reached, state_of
+from herdbeat.scheduler.shared_budgets import WHOLE_FLEET, arrange_budgets
 from herdbeat.scheduler.verdict import trace_of
 from herdbeat.store.base import ScheduleRow, Standing, Tally, TargetRow, Timed, Transaction
 
@@ -32,9 +33,12 @@ class Record:
 
     now: datetime
     who: str
+    reason: str = ""
     changes: list[Change] = field(default_factory=list)
 
     def note(self, what: What, subject: str, before: Facts | None = None, after: Facts | None = None) -> None:
+        if self.reason:
+            after = {**(after or {}), "reason": self.reason}
         self.changes.append(Change(at=self.now, who=self.who, what=what, subject=subject, before=before, after=after))
 
 
@@ -47,18 +51,25 @@ class Arranged:
     removed: list[str] = field(default_factory=list)
 
 
-def arrange(tx: Transaction, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True) -> Arranged:
+def arrange(
+    tx: Transaction, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True, reason: str = ""
+) -> Arranged:
     """Make the ledger hold this fleet. What stays the same keeps its time; what is edited is decided again.
 
-    What is not in it is removed, unless somebody made it by hand, or the fleet is not the whole one. Everything that
-    differs goes into the record of changes, as done by `who`.
+    What is not in it is removed, unless somebody made it by hand, or the fleet is not the whole one, or not sound:
+    what is missing may be what is broken, and its last good version goes on. Everything that differs goes into the
+    record of changes, as done by `who`, with the reason if there is one.
     """
     if is_whole:
         _refuse_others(fleet.name, tx.take_fleet_name(fleet.name))
     before = tx.targets()
-    record = Record(now, who)
+    record = Record(now, who, reason)
     ids = _arrange_targets(tx, fleet.targets, before, record)
     names = {number: name for name, (number, _) in before.items()}
+    removes = is_whole and fleet.is_sound
+    for name, was, will in arrange_budgets(tx, fleet, {name: number for number, name in names.items()} | ids, removes):
+        if name in before or name == WHOLE_FLEET:
+            record.note(What.EDIT, name, before={"budget": was}, after={"budget": will})
     stored = tx.schedules_of(names)
     wanted = dict(_wanted(tx, fleet.schedules, {name: number for number, name in names.items()} | ids))
     arranged = Arranged()
@@ -66,14 +77,14 @@ def arrange(tx: Transaction, fleet: Fleet, now: datetime, who: str = "up", *, is
     differing = [(*stored[key], *wanted[key]) for key in wanted if key in stored and stored[key][1] != wanted[key][1]]
     edits = [each for each in differing if not is_only_moved(each[1], each[3])]
     tx.move_schedules([(number, row.origin) for number, old, _, row in differing if is_only_moved(old, row)])
-    arranged.changed = _edit(tx, now, edits, record)
-    gone = gone_from(stored, wanted) if is_whole else []
-    tx.remove_schedules([stored[key][0] for key in gone], now)
+    arranged.changed = _edit(tx, now, edits, record, fleet)
+    gone = gone_from(stored, wanted) if removes else []
+    remove(tx, now, [stored[key][0] for key in gone], fleet.lease)
     arranged.removed = [f"{names[target]}/{name}" for target, name in gone]
     for label in arranged.removed:
         record.note(What.REMOVE, label)
     kept = {target for target, _ in stored.keys() - set(gone)}
-    empty = gone_targets(before, ids, kept) if is_whole else []
+    empty = gone_targets(before, ids, kept) if removes else []
     tx.remove_targets([before[name][0] for name in empty], now)
     for name in empty:
         record.note(What.REMOVE, name)
@@ -155,11 +166,19 @@ def _add(tx: Transaction, now: datetime, new: list[tuple[Schedule, ScheduleRow]]
 
 
 def _edit(
-    tx: Transaction, now: datetime, edits: list[tuple[int, ScheduleRow, Schedule, ScheduleRow]], record: Record
+    tx: Transaction,
+    now: datetime,
+    edits: list[tuple[int, ScheduleRow, Schedule, ScheduleRow]],
+    record: Record,
+    fleet: Fleet,
 ) -> list[str]:
+    if not edits:
+        return []
     numbers = [number for number, _, _, _ in edits]
-    standings, tallies = (tx.schedules(numbers), tx.tallies(numbers)) if edits else ({}, {})
-    settle_held(tx, now, standings.values())
+    standings = tx.schedules(numbers)
+    leaving = [(standings[number], _plan(each)) for number, _, each, _ in edits]
+    standings |= settle_before(tx, now, leaving, fleet.lease, fleet.catchup_rate)
+    tallies = tx.tallies(numbers)
     rows = []
     armed = []
     for number, stored, each, row in edits:
@@ -178,18 +197,26 @@ def _edit(
 
 def replanned(before: Standing, schedule: Schedule) -> Standing:
     """How a schedule would stand with what is written of it now."""
-    plan = Plan(trigger=schedule.trigger, policies=schedule.policies)
+    plan = _plan(schedule)
     is_on = schedule.enabled and before.disabled_by is None
     standing = before._replace(plan=plan, enabled=is_on, quarantine=None, unreadable=None)
     # A one-shot with another time is another one-shot, also if the first has fired.
     return standing._replace(is_new=True) if _is_another_moment(_readable(before), plan) else standing
 
 
+def _plan(schedule: Schedule) -> Plan:
+    return Plan(trigger=schedule.trigger, policies=schedule.policies)
+
+
 def edited_time(now: datetime, before: Standing, standing: Standing, tally: Tally) -> Timed:
     """When an edited schedule is due next. `before` is how it stood, `standing` the same with its new plan."""
-    if standing.enabled and before.enabled and before.unreadable is None and is_reached(now, before):
+    is_on = standing.enabled and before.enabled and before.unreadable is None
+    is_left = is_on and is_due(now, before) and is_another_calendar(before.plan, standing.plan)
+    if is_on and not is_left and is_reached(now, before):
         # Due, and not yet claimed: that beat comes first, and its claim decides by the new plan.
         return _kept(before)
+    # By another calendar the claim would count instants that never were: what is due is settled first, and waits.
+    tally = tally._replace(open=tally.open + int(is_left))
     timed = _timed(now, state_of(standing))
     if _is_at_it(standing, tally):
         # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
@@ -221,8 +248,8 @@ def _kept(standing: Standing) -> Timed:
 
 def _is_at_it(standing: Standing, tally: Tally) -> bool:
     """An interval has no next time while one of its own beats is running, waiting, or to be retried."""
-    is_open = tally.running > 0 or tally.open > 0
-    return standing.plan.trigger.pace is not None and standing.next_run_at is None and is_open
+    is_running = tally.running > 0 and standing.next_run_at is None
+    return standing.plan.trigger.pace is not None and (tally.open > 0 or is_running)
 
 
 def _timed(now: datetime, state: ScheduleState) -> Timed:

@@ -1,10 +1,11 @@
 """Budgets: what a day may still use. Counted before a start, corrected by the finish, by days of the schedule's zone.
 
 A run is counted when it is claimed, with an estimate of its cost: the median of the last ones. So the day is over its
-limit by no more than what is running, also after a crash.
+limit by no more than what is running, also after a crash. It is counted for its schedule, for its target and for the
+fleet, each of them if it has a budget.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.spend import Correction, Cost, Reservation, Spent
+from herdbeat.domain.spend import THE_FLEET, Account, Correction, Cost, Holder, Reservation, Scope, Spent
 from herdbeat.store.base import FinishedRun, Standing, Transaction
 
 LAST = 20
@@ -22,23 +23,37 @@ _UNHEARD = frozenset({RunStatus.INTERRUPTED, RunStatus.CANCELLED, RunStatus.TIME
 """How a run ends that could not say what it used. It did use something, so the estimate stays."""
 
 
+_NOTHING = Spent()
+
+
 @dataclass(slots=True)
 class Purse:
-    """What one schedule may still use today, as a turn sees it."""
+    """One budget on one day, and what is used of it, as a turn sees it. Who shares the budget shares the purse."""
 
+    account: Account
     budget: Budget
-    day: str
-    spent: Spent
+    spent: Spent = _NOTHING
+
+    def take(self, cost: Cost) -> None:
+        spent = self.spent
+        self.spent = Spent(spent.runs + 1, spent.tokens + cost.tokens, spent.usd + cost.usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """What one schedule may still use today: out of its own purse, its target's and the fleet's, all at once."""
+
     estimate: Cost
+    purses: tuple[Purse, ...]
 
     def take(self) -> None:
         """Set aside what one run is going to use."""
-        spent, cost = self.spent, self.estimate
-        self.spent = Spent(spent.runs + 1, spent.tokens + cost.tokens, spent.usd + cost.usd)
+        for purse in self.purses:
+            purse.take(self.estimate)
 
     @property
     def is_used_up(self) -> bool:
-        return used_up(self.budget, self.spent, self.estimate) is not None
+        return any(used_up(purse.budget, purse.spent, self.estimate) is not None for purse in self.purses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,51 +105,67 @@ def estimate(usages: Iterable[Mapping[str, object]]) -> Cost:
     return Cost(tokens=tokens[len(costs) // 2], usd=usd[len(costs) // 2])
 
 
-def open_purses(tx: Transaction, now: datetime, standings: Iterable[Standing]) -> dict[int, Purse]:
-    """The purses of those that have a budget. If none has, nothing is asked."""
-    budgets = {
-        each.id: (policies.budget, day_of(now, policies.zone))
-        for each in standings
-        if (policies := each.plan.policies).budget is not None
+def budgets_of(
+    schedule_id: int, target_id: int, own: Budget | None, shared: Mapping[Holder, Budget]
+) -> dict[Holder, Budget]:
+    """Every budget that holds for a schedule, its own first. `shared` are those of targets and of the fleet."""
+    found = {
+        Holder(Scope.SCHEDULE, schedule_id): own,
+        (target := Holder(Scope.TARGET, target_id)): shared.get(target),
+        THE_FLEET: shared.get(THE_FLEET),
     }
-    if not budgets:
+    return {holder: budget for holder, budget in found.items() if budget is not None}
+
+
+def open_wallets(tx: Transaction, now: datetime, standings: Collection[Standing]) -> dict[int, Wallet]:
+    """The wallets of those who have a budget, or share one. If nobody does, nothing more is asked."""
+    shared = tx.budgets({each.target_id for each in standings}) if standings else {}
+    purses: dict[Account, Purse] = {}
+    held: dict[int, list[Purse]] = {}
+    for each in standings:
+        policies = each.plan.policies
+        if policies.budget is None and not shared:
+            continue
+        for holder, budget in budgets_of(each.id, each.target_id, policies.budget, shared).items():
+            account = Account(holder, day_of(now, policies.zone))
+            held.setdefault(each.id, []).append(purses.setdefault(account, Purse(account, budget)))
+    if not held:
         return {}
-    spent = tx.spent([(schedule, day) for schedule, (_, day) in budgets.items()])
-    usages = tx.last_usage(budgets, LAST)
-    return {
-        schedule: Purse(budget, day, spent.get(schedule, Spent()), estimate(usages[schedule]))
-        for schedule, (budget, day) in budgets.items()
-    }
+    for account, used in tx.spent(purses).items():
+        purses[account].spent = used
+    usages = tx.last_usage(held, LAST)
+    return {schedule: Wallet(estimate(usages[schedule]), tuple(found)) for schedule, found in held.items()}
 
 
-def reserve(tx: Transaction, purses: Mapping[int, Purse], claims: Sequence[Claim]) -> None:
+def reserve(tx: Transaction, wallets: Mapping[int, Wallet], claims: Sequence[Claim]) -> None:
     """Count what was just claimed as used."""
-    if not purses:
+    if not wallets:
         return
     tx.reserve(
         [
-            Reservation(each.run_id, each.schedule_id, purse.day, purse.estimate.tokens, purse.estimate.usd)
+            Reservation(each.run_id, purse.account, wallet.estimate.tokens, wallet.estimate.usd)
             for each in claims
-            if (purse := purses.get(each.schedule_id)) is not None
+            if (wallet := wallets.get(each.schedule_id)) is not None
+            for purse in wallet.purses
         ]
     )
 
 
 def correct(tx: Transaction, ended: Iterable[FinishedRun]) -> None:
-    """Put in what runs have really used, in place of their estimates."""
+    """Put in what runs have really used, in place of their estimates. Most have none, and nothing more is asked."""
     outcomes = {run.run_id: run.outcome for run in ended}
-    if not outcomes:
+    held = tx.reservations(outcomes) if outcomes else []
+    if not held:
         return
-    held = tx.reservations(outcomes)
     tx.add_spend([correction(each, outcomes[each.run_id]) for each in held])
-    tx.drop_reservations([each.run_id for each in held])
+    tx.drop_reservations(list({each.run_id for each in held}))
 
 
 def correction(reserved: Reservation, outcome: Outcome) -> Correction:
-    schedule, day = reserved.schedule_id, reserved.day
+    account = reserved.account
     if outcome.status is RunStatus.SKIPPED:
-        return Correction(schedule, day, -1, -reserved.tokens, -reserved.usd)  # it never started
+        return Correction(account, -1, -reserved.tokens, -reserved.usd)  # it never started
     if not outcome.usage and outcome.status in _UNHEARD:
-        return Correction(schedule, day)
+        return Correction(account)
     cost = Cost.of(outcome.usage)
-    return Correction(schedule, day, 0, cost.tokens - reserved.tokens, cost.usd - reserved.usd)
+    return Correction(account, 0, cost.tokens - reserved.tokens, cost.usd - reserved.usd)

@@ -14,15 +14,15 @@ from herdbeat.scheduler.verdict import Verdict, changed
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, Standing, Transaction, WaitingBeat
 
 
-def call_off(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, int]:
-    """Settle everything that waits of these schedules. How many beats that were, of those that had any."""
+def call_off(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, list[WaitingBeat]]:
+    """Settle everything that waits of these schedules. Which beats that were, of those that had any."""
     waiting: defaultdict[int, list[WaitingBeat]] = defaultdict(list)
     for beat in tx.waiting_of(schedule_ids):
         waiting[beat.schedule_id].append(beat)
     standings = tx.schedules(waiting)
     tx.change_beats([called_off(beat) for beats in waiting.values() for beat in beats], now)
     tx.change_schedules([_gone_on(now, standings[number], beats) for number, beats in waiting.items()])
-    return {number: len(beats) for number, beats in waiting.items()}
+    return dict(waiting)
 
 
 def called_off(beat: WaitingBeat) -> ChangedBeat:

@@ -23,7 +23,9 @@ from herdbeat.store.base import Counted, Standing, Transaction
 
 WriteOff = Callable[[Bench, Verdict, SkipReason], None]
 
-_NOBODY = Node(0, 0, Pacer(1))
+NOBODY = Node(0, 0, Pacer(1))
+"""Who writes a change: it claims nothing, and has no place to start anything."""
+
 _MINUTE = timedelta(minutes=1)
 
 
@@ -96,28 +98,6 @@ def reset(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     return _written(tx, now, verdict, SkipReason.CONFIG_ERROR if was_put_away else None)
 
 
-def settle_held(tx: Transaction, now: datetime, standings: Iterable[Standing]) -> None:
-    """Before an edit: what passed while it was held belongs to the plan that it was held under."""
-    verdicts = []
-    for standing in standings:
-        reason = _why_held(now, standing)
-        if reason is not None:
-            verdict = Verdict(standing)
-            write_off_passed(_bench(now), verdict, reason)
-            verdicts.append(verdict)
-        elif standing.unreadable is None and standing.plan.policies.active_hours is not None:
-            verdict = Verdict(standing)
-            _settle_outside(now, verdict)
-            verdicts.append(verdict)
-    write(tx, _bench(now), _NOBODY, verdicts, Claimed())
-
-
-def _why_held(now: datetime, standing: Standing) -> SkipReason | None:
-    if standing.unreadable is not None or not _is_held(now, standing):
-        return None
-    return SkipReason.PAUSED if _is_paused(now, standing) else SkipReason.DISABLED
-
-
 def _stop(tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason) -> Decision | None:
     skipped = tx.skip_waiting(schedule_id, reason, now)
     standing = _standing(tx, schedule_id)
@@ -133,7 +113,7 @@ def _go_on(
 ) -> Decision | None:
     before = _standing(tx, schedule_id)
     change()
-    was_held = _is_held(now, before)
+    was_held = is_held(now, before)
     if _rests(before) or (not was_held and is_reached(now, before)):
         return None  # it rests; or a beat is due, which comes first and decides with what was just changed
     return _written(tx, now, Verdict(_standing(tx, schedule_id)), reason if was_held else None)
@@ -149,11 +129,11 @@ def decide_again(tx: Transaction, now: datetime, schedule_id: int) -> Decision |
     return _written(tx, now, Verdict(standing), SkipReason.PAUSED if was_paused else None)
 
 
-def _is_held(now: datetime, standing: Standing) -> bool:
-    return _is_paused(now, standing) or not standing.enabled
+def is_held(now: datetime, standing: Standing) -> bool:
+    return is_paused(now, standing) or not standing.enabled
 
 
-def _is_paused(now: datetime, standing: Standing) -> bool:
+def is_paused(now: datetime, standing: Standing) -> bool:
     """Held, or not yet looked at since the hold was over. A pause that ended long ago may still stand in the row."""
     is_held = standing.pause is not None and standing.pause.holds(now)
     return is_held or standing.next_source is Source.PAUSED
@@ -174,17 +154,17 @@ def _written(
     standing = verdict.standing
     try:
         if reason is None or write_off is not None:
-            _settle_outside(now, verdict)
+            settle_outside(now, verdict)
         if reason is not None:
             (write_off or write_off_passed)(_bench(now), verdict, reason)
         verdict.decision = _decided(now, verdict)
     except Exception as error:  # noqa: BLE001 - one broken schedule must not take a hundred others with it
         verdict = put_away(now, standing, error)
-    write(tx, _bench(now), _NOBODY, [verdict], Claimed())
+    write(tx, _bench(now), NOBODY, [verdict], Claimed())
     return verdict.decision
 
 
-def _settle_outside(now: datetime, verdict: Verdict) -> None:
+def settle_outside(now: datetime, verdict: Verdict) -> None:
     """It was not held until now, so what its active hours have passed over is theirs, not the change's."""
     standing = verdict.standing
     if standing.plan.policies.active_hours is not None and standing.next_due_at is not None:

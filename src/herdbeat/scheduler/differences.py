@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.change import Facts
 from herdbeat.domain.plan import Plan
-from herdbeat.domain.policies import Bounds, Limits
+from herdbeat.domain.policies import Bounds, Budget, Limits
 from herdbeat.durations import format_duration
 from herdbeat.errors import shown
 from herdbeat.moments import format_moment
@@ -43,6 +43,10 @@ def target_edit_of(before: TargetRow, after: TargetRow) -> Facts:
     was, will = _target(before), _target(after)
     changed = sorted(name for name in {**was, **will} if was.get(name) != will.get(name))
     return {"changed": changed} if changed else {}
+
+
+def budget_facts(budget: Budget | None) -> dict[str, object] | None:
+    return None if budget is None else _spread(budget)
 
 
 def _spread(value: Any) -> dict[str, object]:

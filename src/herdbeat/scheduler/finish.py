@@ -54,7 +54,7 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
     closing = [run for run in ended if run.run_id in ours]
     tx.finish_runs(closing, now)
     standings = tx.schedules({run.schedule_id for run in ours.values()})
-    correct(tx, [run for run in closing if standings[ours[run.run_id].schedule_id].plan.policies.budget is not None])
+    correct(tx, closing)
     is_crowded = len(standings) < len(closing)
     holds: dict[int, Pause] = {}
     beats: list[ChangedBeat] = []

@@ -8,7 +8,9 @@ from herdbeat.domain.change import Facts, What
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.origin import is_by_hand
 from herdbeat.domain.plan import Plan
+from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import Schedule, label_of
+from herdbeat.domain.spend import Holder
 from herdbeat.durations import format_duration
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.rate import limited, runs_per_day
@@ -24,6 +26,7 @@ from herdbeat.scheduler.arrange import (
     target_row,
 )
 from herdbeat.scheduler.differences import edit_of, target_edit_of
+from herdbeat.scheduler.shared_budgets import WHOLE_FLEET, budget_edits
 from herdbeat.store.base import ScheduleRow, Standing, Tally, TargetRow, Transaction
 from herdbeat.triggers import Delay
 
@@ -62,6 +65,7 @@ class Stored:
     schedules: Rows = field(default_factory=dict)
     standings: Mapping[int, Standing] = field(default_factory=dict)
     tallies: Mapping[int, Tally] = field(default_factory=dict)
+    budgets: Mapping[Holder, Budget] = field(default_factory=dict)
 
 
 def read_stored(tx: Transaction) -> Stored:
@@ -69,7 +73,13 @@ def read_stored(tx: Transaction) -> Stored:
     targets = tx.targets()
     schedules = tx.schedules_of(number for number, _ in targets.values())
     ids = [number for number, _ in schedules.values()]
-    return Stored(targets=targets, schedules=schedules, standings=tx.schedules(ids), tallies=tx.tallies(ids))
+    return Stored(
+        targets=targets,
+        schedules=schedules,
+        standings=tx.schedules(ids),
+        tallies=tx.tallies(ids),
+        budgets=tx.budgets(number for number, _ in targets.values()),
+    )
 
 
 def foresee(stored: Stored, fleet: Fleet, now: datetime, *, is_whole: bool = True) -> Foresight:
@@ -86,6 +96,7 @@ def foresee(stored: Stored, fleet: Fleet, now: datetime, *, is_whole: bool = Tru
     items += [_removed(stored, key) for key in gone]
     found = [each for each in items if each is not None]
     found += _targets(stored, fleet, {target for target, _ in left}, found, is_whole=is_whole)
+    found += _budgets(stored, fleet, ids, is_whole=is_whole)
     after += sum(_stored_rate(stored, key, now) for key in left)
     before = sum(_stored_rate(stored, key, now) for key in stored.schedules)
     return Foresight(items=tuple(found), runs_before=before, runs_after=after)
@@ -166,6 +177,15 @@ def _targets(
     for name in gone_targets(stored.targets, names, kept) if is_whole else []:
         if (What.REMOVE, name) not in told:
             yield Foreseen(what=What.REMOVE, subject=name)
+
+
+def _budgets(stored: Stored, fleet: Fleet, ids: Mapping[str, int], *, is_whole: bool) -> Iterator[Foreseen]:
+    """Shared ones that differ. Of a target that is new or gone, that line says enough."""
+    staying = {WHOLE_FLEET, *(target.name for target in fleet.targets if target.name in stored.targets)}
+    for edit in budget_edits(fleet, stored.budgets, ids, is_whole=is_whole):
+        if edit.name in staying:
+            before, after = {"budget": edit.before}, {"budget": edit.after}
+            yield Foreseen(what=What.EDIT, subject=edit.name, before=before, after=after)
 
 
 def _stored_rate(stored: Stored, key: tuple[int, str], now: datetime) -> float:

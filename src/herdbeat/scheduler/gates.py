@@ -115,8 +115,8 @@ def _active_hours(arrival: Arrival) -> Held | None:
 
 def _budget(arrival: Arrival) -> Held | None:
     """Not asked of a person: who runs it by hand knows why. It is counted all the same."""
-    purse = arrival.rooms.purses.get(arrival.standing.id)
-    if purse is None or arrival.source is Source.MANUAL or not purse.is_used_up:
+    wallet = arrival.rooms.wallets.get(arrival.standing.id)
+    if wallet is None or arrival.source is Source.MANUAL or not wallet.is_used_up:
         return None
     return Held(SkipReason.BUDGET_EXCEEDED)
 

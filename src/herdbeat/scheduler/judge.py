@@ -30,6 +30,10 @@ def judge(bench: Bench, standing: Standing) -> Verdict:
     if standing.plan.policies.active_hours is not None:
         write_off_outside(bench, verdict)
     if not is_due(bench.now, standing):
+        if is_reached(bench.now, standing):
+            # A hint has ended between its instant and its jittered start: decided anew, that instant were lost.
+            verdict.stays = True
+            return verdict
         if standing.next_source is Source.PAUSED:
             write_off_passed(bench, verdict, SkipReason.PAUSED)
         verdict.decision = decide(bench.now, state_of(standing))
@@ -184,10 +188,10 @@ def _meet(bench: Bench, verdict: Verdict, instants: Instants, source: Source | N
     meeting = meet(
         standing.plan.policies.overlap,
         running=standing.running + len(verdict.starts) > 0,
-        # What is caught up in this very look waits for its pace, not for room: the newest, if only just late, runs.
-        waiting=standing.waiting + verdict.parked > verdict.catching_up,
+        # What is caught up waits for its pace, not for room: it absorbs nothing. While a node lives, an instant runs.
+        waiting=standing.waiting + verdict.parked > verdict.catching_up + bench.paced.get(standing.id, 0),
     )
-    if standing.plan.is_gated:
+    if standing.plan.is_gated or standing.id in bench.rooms.wallets:
         held = held_by(_arrival(bench, verdict, instants, source, is_free=meeting is Meeting.START))
         if held is not None:
             _hold(bench, verdict, instants, source, held)

@@ -11,23 +11,15 @@ from herdbeat.domain.claim import Claim
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import ClaimLost, StoreUnavailable
-from herdbeat.events import (
-    BeatSettled,
-    Listener,
-    RunFinished,
-    RunStarted,
-    ScheduleQuarantined,
-    TimeLost,
-    contained,
-    nobody,
-)
+from herdbeat.events import Listener, nobody
 from herdbeat.scheduler.crowd import Crowd
 from herdbeat.scheduler.finish import Finished
 from herdbeat.scheduler.pulse import lost_time, went_back
 from herdbeat.scheduler.quarantine import Quarantined, set_aside
 from herdbeat.scheduler.record import Recorder
 from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.running import Holders, Running
+from herdbeat.scheduler.running import Running
+from herdbeat.scheduler.telling import Teller
 from herdbeat.scheduler.timer import Timer
 from herdbeat.scheduler.turn import BATCH, Claimed, Node, claim
 from herdbeat.store.base import FinishedRun, Store, Transaction
@@ -105,7 +97,7 @@ class Loop:
         self._prepare = prepare
         self._ended = ended
         self._settings = settings
-        self._tell = contained(listener)
+        self._tell = Teller(listener)
         self._pacer = Pacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
         self._pulse = timer.pulse()
@@ -216,16 +208,7 @@ class Loop:
         if self._was_full:
             return Claimed()  # a full node leaves due work to others, and looks again when a run has ended
         lost, is_back = self._notice(now)
-        node = Node(
-            self._settings.node_id,
-            room,
-            self._pacer,
-            tuple(self._gaps),
-            self._most,
-            self._crowd,
-            self._settings.labels,
-            self._settings.fleet_limit,
-        )
+        node = self._node(room)
         try:
             claimed = await self._store.write(lambda tx: _turn(tx, now, node, lost, put_back=is_back))
         except StoreUnavailable as error:
@@ -239,6 +222,23 @@ class Loop:
         self._most, self._crowd = BATCH, claimed.crowd
         self._was_full = claimed.is_full
         pass_by(CrashPoint.AFTER_CLAIM)
+        await self._start(now, claimed, tasks)
+        return claimed
+
+    def _node(self, room: int) -> Node:
+        known, settings = tuple(self._gaps), self._settings
+        return Node(
+            settings.node_id,
+            room,
+            self._pacer,
+            known,
+            self._most,
+            self._crowd,
+            settings.labels,
+            settings.fleet_limit,
+        )
+
+    async def _start(self, now: datetime, claimed: Claimed, tasks: asyncio.TaskGroup) -> None:
         preparing = self._prepare(claimed.claims) if claimed.claims else None
         if preparing is not None:
             await preparing
@@ -248,8 +248,9 @@ class Loop:
         # After the starts: a beat that had waited and is taken up in the very turn of its successor is in its way, too.
         for schedule_id in claimed.cancel_schedules:
             self.cancel_runs(schedule_id, "its next beat takes its place (overlap: cancel)")
-        self._publish(now, claimed)
-        return claimed
+        self._report(now, claimed.quarantined)
+        self._tell.started(now, claimed.claims)
+        self._tell.settled(now, claimed.settled, self.running.values())
 
     async def _narrow_down(self, now: datetime, error: Exception) -> Claimed:
         """Half as much in the next turn, until the bad one is alone: then it is set aside, and all goes on."""
@@ -258,10 +259,14 @@ class Loop:
         if not is_alone:
             return Claimed(wake_at=now)
         try:
-            self._report(now, await self._store.write(lambda tx: set_aside(tx, now, error)))
+            aside = await self._store.write(lambda tx: set_aside(tx, now, error))
         except StoreUnavailable as away:
             log.warning("nothing set aside error=%s next look in %s", away, self._settings.check_interval)
             return Claimed()
+        if aside is None:
+            # Nothing is due, and still it fails. Looking again at once, a node wrote 2,400 such lines a second.
+            return Claimed()
+        self._report(now, aside)
         return Claimed(wake_at=now)
 
     def _notice(self, now: datetime) -> tuple[Gap | None, bool]:
@@ -274,13 +279,12 @@ class Loop:
             return None, is_back
         if lost is not None:
             self._gaps.append(lost)
-            self._tell(TimeLost(now, lost))
+            self._tell.time_lost(now, lost)
         return lost, is_back
 
     async def _run(self, claim: Claim) -> None:
         try:
-            if not self._may_start():
-                raise asyncio.CancelledError  # its lease is over: it is not ours to start any more
+            self._refuse_unheld()
             self.recorder.add(await self._perform(claim))
         except asyncio.CancelledError:
             if claim.run_id not in self._endings:
@@ -290,6 +294,11 @@ class Loop:
         finally:
             self._endings.pop(claim.run_id, None)
             del self.running[claim.run_id]
+
+    def _refuse_unheld(self) -> None:
+        """A run whose lease is over is not ours to start any more."""
+        if not self._may_start():
+            raise asyncio.CancelledError
 
     async def _close_cancelled(self, run_id: int) -> None:
         """A function in a thread cannot be stopped: its place stays taken until it really is over."""
@@ -325,25 +334,13 @@ class Loop:
         is_sooner = finished.wake_at is not None and finished.wake_at < self._look_at
         if is_sooner or self._was_full:
             self._woken.set()
-        for each in finished.closed:
-            self._tell(RunFinished(finished.at, *each))
+        self._tell.finished(finished)
         self._report(finished.at, finished.quarantined)
 
     def _report(self, now: datetime, quarantined: list[Quarantined]) -> None:
         for each in quarantined:
             log.error("schedule quarantined schedule=%s reason=%s it rests until it is edited", *each)
-            self._tell(ScheduleQuarantined(now, *each))
-
-    def _publish(self, now: datetime, claimed: Claimed) -> None:
-        self._report(now, claimed.quarantined)
-        if self._tell is nobody:
-            return
-        for each in claimed.claims:
-            self._tell(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
-        holders = Holders.of(self.running.values() if claimed.settled else ())
-        for label, beat in claimed.settled:
-            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._tell(BeatSettled(now, label, *what, *holders.before(beat)))
+        self._tell.quarantined(now, quarantined)
 
 
 def _turn(tx: Transaction, now: datetime, node: Node, lost: Gap | None, *, put_back: bool) -> Claimed:

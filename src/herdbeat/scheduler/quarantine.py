@@ -41,8 +41,11 @@ def put_to_rest(change: ChangedSchedule, reason: str) -> ChangedSchedule:
     return change._replace(next_run_at=None, next_due_at=None, wake_at=None, quarantine=reason)
 
 
-def set_aside(tx: Transaction, now: datetime, error: Exception) -> list[Quarantined]:
-    """The last resort, for what cannot even be written: the first beat that is due, or else the first schedule."""
+def set_aside(tx: Transaction, now: datetime, error: Exception) -> list[Quarantined] | None:
+    """The last resort, for what cannot even be written: the first beat that is due, or else the first schedule.
+
+    None where nothing is due: then no schedule is to blame.
+    """
     for beat in tx.due_beats(now, 1):
         skipped = ChangedBeat(beat.id, BeatOutcome.SKIPPED, SkipReason.CONFIG_ERROR, None, beat.attempt, settled=True)
         tx.change_beats([skipped], now)
@@ -54,7 +57,7 @@ def set_aside(tx: Transaction, now: datetime, error: Exception) -> list[Quaranti
         beat_ids = tx.add_beats(verdict.beats)
         tx.change_schedules([changed(verdict, 0, beat_ids[-1] if beat_ids else None)])
         return [Quarantined(standing.label, reason_of(error))]
-    return []
+    return None
 
 
 def _skipped(now: datetime, standing: Standing) -> NewBeat:

@@ -25,7 +25,7 @@ class Memory:
     disabled: bool = False
 
 
-class Fate(StrEnum):
+class Taking(StrEnum):
     """What became of a memory."""
 
     TAKEN = "taken"
@@ -33,17 +33,17 @@ class Fate(StrEnum):
     EMPTY = "empty"  # it says nothing
 
 
-def remember(tx: Transaction, now: datetime, schedule_id: int, memory: Memory, by: str) -> Fate:
+def remember(tx: Transaction, now: datetime, schedule_id: int, memory: Memory, by: str) -> Taking:
     standing = tx.schedules([schedule_id])[schedule_id]
     if memory.last_run_at is None and not memory.disabled:
-        return Fate.EMPTY
+        return Taking.EMPTY
     if not standing.is_new or standing.running or standing.waiting or standing.unreadable is not None:
-        return Fate.KEPT
+        return Taking.KEPT
     if memory.last_run_at is not None:
         _take(tx, now, standing, memory, min(memory.last_run_at, now))
     if memory.disabled and standing.disabled_by is None:
         control.disable(tx, now, schedule_id, by)
-    return Fate.TAKEN
+    return Taking.TAKEN
 
 
 def _take(tx: Transaction, now: datetime, standing: Standing, memory: Memory, last: datetime) -> None:

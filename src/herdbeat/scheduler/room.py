@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from herdbeat.scheduler.budget import Purse
+from herdbeat.scheduler.budget import Wallet
 from herdbeat.store.base import Room
 
 
@@ -15,7 +15,7 @@ class Rooms:
     node: int
     free: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
-    purses: Mapping[int, Purse] = field(default_factory=dict)
+    wallets: Mapping[int, Wallet] = field(default_factory=dict)
     labels: frozenset[str] = frozenset()
 
     @classmethod
@@ -37,10 +37,10 @@ class Rooms:
         return True
 
     def spend(self, schedule_id: int) -> None:
-        """Set aside what a run of it is going to cost, if it has a budget."""
-        purse = self.purses.get(schedule_id)
-        if purse is not None:
-            purse.take()
+        """Set aside what a run of it is going to cost, if it has a budget or shares one."""
+        wallet = self.wallets.get(schedule_id)
+        if wallet is not None:
+            wallet.take()
 
     def give_back_to(self, target_id: int, taken: int) -> None:
         """Give back what was taken since there were so many."""

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.claim import Claim
-from herdbeat.scheduler.budget import open_purses
+from herdbeat.scheduler.budget import open_wallets
 from herdbeat.scheduler.fire import fire
 from herdbeat.scheduler.judge import is_due, judge
 from herdbeat.scheduler.room import Pacer, Rooms
@@ -26,7 +26,7 @@ def start_one(tx: Transaction, now: datetime, node_id: int, schedule_id: int, *,
     """Claim its beat if it is due, so that its next run is decided by this one; else a beat by hand beside it."""
     standing = tx.schedules([schedule_id])[schedule_id]
     rooms = Rooms.of(100, tx.rooms([standing.target_id]))
-    rooms.purses = open_purses(tx, now, [standing])
+    rooms.wallets = open_wallets(tx, now, [standing])
     node, claimed = Node(node_id, 100, Pacer(1)), Claimed()
     if standing.quarantine is None and standing.unreadable is None and is_due(now, standing):
         bench = Bench(now, rooms, node.pacer, tuple(tx.gaps(standing.next_run_at or now)))

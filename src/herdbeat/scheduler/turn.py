@@ -1,7 +1,7 @@
 """One turn of the loop, inside one transaction: what is due is claimed, accounted for and decided again."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -9,8 +9,9 @@ from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
+from herdbeat.domain.policies import Catchup
 from herdbeat.governor import decide
-from herdbeat.scheduler.budget import open_purses, reserve
+from herdbeat.scheduler.budget import open_wallets, reserve
 from herdbeat.scheduler.crowd import Crowd, crowd_after, look
 from herdbeat.scheduler.gates import held_by, over_at
 from herdbeat.scheduler.judge import is_due, judge, state_of
@@ -77,18 +78,27 @@ def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
     missing = {beat.schedule_id for beat in waiting} - standings.keys()
     standings |= tx.schedules(missing) if missing else {}
     rooms = Rooms.of(node.room, tx.rooms({each.target_id for each in standings.values()}))
-    rooms.purses, rooms.labels = open_purses(tx, now, standings.values()), node.labels
+    rooms.wallets, rooms.labels = open_wallets(tx, now, standings.values()), node.labels
     claimed = Claimed()
     if waiting:
         # They were due before, so they have the first pick of the room.
         take_up(tx, now, node, waiting, standings, rooms, claimed)
-    bench = Bench(now, rooms, node.pacer, node.gaps)
-    verdicts = list(_judged(bench, [standings[each.id] for each in due]))
+    judged = [standings[each.id] for each in due]
+    bench = Bench(now, rooms, node.pacer, node.gaps, _paced(tx, node, judged))
+    verdicts = list(_judged(bench, judged))
     write(tx, bench, node, verdicts, claimed)
     tx.move_rooms(rooms.taken)
     claimed.wake_at = tx.next_wake()
     claimed.crowd = crowd_after(looked, verdicts, rooms, node.crowd)
     return claimed
+
+
+def _paced(tx: Transaction, node: Node, due: list[Standing]) -> Mapping[int, int]:
+    """Only where time was lost can something be caught up, and only its schedule has to know."""
+    if not node.gaps:
+        return {}
+    asked = [each.id for each in due if each.waiting and each.plan.policies.catchup is not Catchup.SKIP]
+    return tx.paced_beats(asked) if asked else {}
 
 
 def _judged(bench: Bench, due: list[Standing]) -> Iterator[Verdict]:
@@ -136,7 +146,7 @@ def write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], cl
     tx.use_skips([(verdict.standing.id, verdict.let_pass) for verdict in verdicts if verdict.let_pass])
     tx.end_one_shots(list(_used_hints(now, verdicts)), now)
     begun = _with_runs(tx, now, node, starts)
-    reserve(tx, bench.rooms.purses, begun)
+    reserve(tx, bench.rooms.wallets, begun)
     claimed.claims += begun
 
 
@@ -227,7 +237,7 @@ def take_up(
     _wake_others(tx, now, waiting, moved, rooms)
     tx.change_schedules(go_on_after(now, standings, [change for change in moved if change.settled], waiting))
     begun = _with_runs(tx, now, node, starts)
-    reserve(tx, rooms.purses, begun)
+    reserve(tx, rooms.wallets, begun)
     asked = {beat.id: beat.retried_by for beat in waiting if beat.retried_by}
     tx.mark_retries([(each.run_id, asked[each.beat_id]) for each in begun if each.beat_id in asked])
     claimed.claims += begun
@@ -268,7 +278,8 @@ def _next_of(
         return BeatOutcome.MISSED, MissedReason.TOO_LATE, None
     meeting = meet(policies.overlap, running=standing.running > 0, waiting=False)
     is_free = meeting is Meeting.START or not (beat.attempt == 1 or beat.retried_by)
-    held = held_by(arrival_of(now, beat, standing, rooms, is_free=is_free)) if standing.plan.is_gated else None
+    is_gated = standing.plan.is_gated or standing.id in rooms.wallets
+    held = held_by(arrival_of(now, beat, standing, rooms, is_free=is_free)) if is_gated else None
     if held is not None:
         return held_back(beat, held)
     ends_at = over_at(policies, beat.due_at) if is_first else None

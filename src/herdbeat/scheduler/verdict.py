@@ -1,6 +1,6 @@
 """What a turn does with one schedule, as a value: its beats, which of them start, and when it is due next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,7 +17,7 @@ GROWS = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
 
 @dataclass(slots=True)
 class Verdict:
-    """All that a turn does with one schedule. `starts` are places in `beats`."""
+    """All that a turn does with one schedule. `starts` are places in `beats`. What `stays` keeps its time."""
 
     standing: Standing
     beats: list[NewBeat] = field(default_factory=list)
@@ -31,6 +31,7 @@ class Verdict:
     quarantine: str | None = None
     let_pass: int = 0
     catching_up: int = 0
+    stays: bool = False
 
     @property
     def last_due_at(self) -> datetime | None:
@@ -53,6 +54,8 @@ class Bench:
     rooms: Rooms
     pacer: Pacer
     gaps: Sequence[Gap] = ()
+    paced: Mapping[int, int] = field(default_factory=dict)
+    """How many beats of a schedule wait for their pace, and for nothing else."""
 
 
 def changed(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSchedule:
@@ -60,14 +63,15 @@ def changed(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSched
     standing, decision = verdict.standing, verdict.decision
     tail = verdict.beats[-1] if verdict.beats else None
     grows = tail is not None and tail.outcome in GROWS
+    stays = verdict.stays
     return ChangedSchedule(
         id=standing.id,
-        next_run_at=decision.next_run_at if decision else None,
-        next_due_at=decision.due_at if decision else None,
+        next_run_at=decision.next_run_at if decision else standing.next_run_at if stays else None,
+        next_due_at=decision.due_at if decision else standing.next_due_at if stays else None,
         next_source=decision.source if decision else standing.next_source,
         next_origin=decision.origin if decision else standing.next_origin,
         next_trace=trace_of(decision) if decision else None,
-        wake_at=decision.wake_at if decision else None,
+        wake_at=decision.wake_at if decision else standing.next_run_at if stays else None,
         anchor_at=verdict.anchor_at or standing.anchor_at,
         settled_until=verdict.settled_until or standing.settled_until,
         is_new=standing.is_new and not verdict.beats,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from herdbeat.config.forms import DURATION, NAME, NETWORK, PATH, STORE, TEXT, VARIABLE, ZONE
 from herdbeat.config.keys.agent import INHERITED_KEYS
 from herdbeat.config.keys.hooks import CHANNEL
-from herdbeat.config.keys.policies import OTHER_WORDS, POLICIES
+from herdbeat.config.keys.policies import BUDGET_TABLE, OTHER_WORDS, POLICIES
 from herdbeat.config.keys.rules import RULE
 from herdbeat.config.keys.schedule import WORK_SOURCE
 from herdbeat.config.keys.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
@@ -59,6 +59,7 @@ VERSION = Key("version", Whole(1, 1_000), "The version of this format.", "1")
 TIMEZONE = Key("timezone", ZONE, "The zone of all schedules without their own.", "the system's")
 STORE_URL = Key("store", STORE, "Where beats and runs are kept.", "sqlite:.herdbeat/herdbeat.db")
 MAX_CONCURRENT = Key("max_concurrent", Whole(1, 1_000_000), "Runs of the whole fleet at once.", "no limit")
+BUDGET = Key("budget", BUDGET_TABLE, "What a day of all schedules together may cost.", "none", may_be_null=True)
 LEASE = Key("lease", DURATION, "A node that is silent for this long is dead.", "30s")
 CHECK_INTERVAL = Key("check_interval", DURATION, "How often changes from outside are looked for.", "1s")
 CATCHUP_RATE = Key("catchup_rate", Whole(1, 10_000), "Starts per second while catching up.", "10")
@@ -130,6 +131,7 @@ SETTINGS: tuple[Key[object], ...] = (
     STORE_URL,
     SERVER,
     MAX_CONCURRENT,
+    BUDGET,
     LEASE,
     CHECK_INTERVAL,
     CATCHUP_RATE,

@@ -1,0 +1,239 @@
+"""A node on a ledger that others share: it loses its lease, gives everything up, and joins again as a new one."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from herdbeat.domain.claim import Claim
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
+from herdbeat.events import Event, NodeReady, TimeLost
+from herdbeat.scheduler.fire import fire
+from herdbeat.scheduler.life import Identity
+from herdbeat.scheduler.loop import Settings
+from herdbeat.scheduler.node import NodeParts, ServingNode
+from herdbeat.scheduler.room import Pacer
+from herdbeat.scheduler.shared_timer import SharedTimer
+from herdbeat.scheduler.turn import Node, claim
+from herdbeat.store.base import FinishedRun, Transaction
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sqlite import SqliteStore
+from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.herd import MONDAY, open_herd
+
+PATIENT = timedelta(days=1)
+HEARTBEAT = timedelta(seconds=10)
+T = TypeVar("T")
+
+
+class Refusing:
+    """A store that raises what it is told to."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.error: HerdbeatError | None = None
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        if self.error is not None:
+            raise self.error
+        return await self._store.write(work)
+
+
+class Neighbours:
+    """What the others have to say. Who gives up its lease is let in again, unless the store is away."""
+
+    def __init__(self, store: Refusing, clock: FakeClock) -> None:
+        self._store = store
+        self._clock = clock
+        self._closed = threading.Event()
+        self.given_up = 0
+        self.heard: Callable[[], None] | None = None
+        self.listens = threading.Event()
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        self.heard = heard
+        self.listens.set()
+        self._closed.wait()
+
+    def give_up(self) -> None:
+        self.given_up += 1
+        if isinstance(self._store.error, ClaimLost):
+            self._store.error = None
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+class AmongOthers:
+    """A node at work on one schedule, whose first run goes on until somebody ends it."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.clock = FakeClock(MONDAY)
+        self.store = Refusing(store)
+        self.shared = Neighbours(self.store, self.clock)
+        self.begun = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.events: list[Event] = []
+        timer = SharedTimer(self.clock, self.shared.now)
+        parts = NodeParts(self.store, timer, self._perform, self.events.append, shared=self.shared)
+        self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
+
+    async def _perform(self, claim: Claim) -> FinishedRun:
+        self.begun.set()
+        await self.let_go.wait()
+        return FinishedRun(claim.run_id, None, Outcome(status=RunStatus.SUCCEEDED))
+
+    @property
+    def numbers(self) -> list[int]:
+        """By which it was known, one after the other."""
+        return [each.node_id for each in self.events if isinstance(each, NodeReady)]
+
+
+@asynccontextmanager
+async def among_others(folder: Path) -> AsyncIterator[AmongOthers]:
+    async with open_herd(folder, MONDAY - timedelta(hours=1)) as herd:
+        herd.schedule("triage", every="5m")
+        herd.standing("triage")  # writes the fleet down
+    store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
+    store.open()
+    try:
+        yield AmongOthers(store)
+    finally:
+        store.close()
+
+
+def statuses(folder: Path) -> list[RunStatus]:
+    reader = SqliteReader(folder / "herdbeat.db")
+    try:
+        return [run.status for run in reader.runs(Filter())][::-1]
+    finally:
+        reader.close()
+
+
+async def happens(is_so: Callable[[], bool]) -> None:
+    """Until it is so, while the clock stands."""
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110 - neither the ledger nor the log has an event to wait for
+            await asyncio.sleep(0)
+
+
+async def test_a_node_that_was_taken_for_dead_joins_again_and_its_runs_are_interrupted(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+
+        at_work.store.error = ClaimLost("its lease is somebody else's")
+        at_work.clock.advance(HEARTBEAT)
+        await happens(lambda: len(at_work.numbers) > 1)
+        at_work.let_go.set()
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert at_work.shared.given_up == 1
+        assert at_work.numbers[1] > at_work.numbers[0]
+        assert statuses(tmp_path)[0] is RunStatus.INTERRUPTED
+
+
+async def test_a_node_that_cannot_renew_stops_its_runs_before_the_lease_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+
+        at_work.store.error = StoreUnavailable("the server is away")
+        at_work.clock.advance(HEARTBEAT)
+        await happens(lambda: "no sign of life written" in caplog.text)
+        given_up_too_soon = at_work.shared.given_up
+        at_work.clock.advance(HEARTBEAT)  # two thirds of the lease
+        await happens(lambda: "not joined" in caplog.text)
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert (given_up_too_soon, at_work.shared.given_up) == (0, 1)
+        assert "lease lost" in caplog.text
+        assert len(at_work.numbers) == 1  # it never came back
+        assert statuses(tmp_path) == [RunStatus.RUNNING]  # whoever finds it closes it
+
+
+async def test_a_store_that_comes_back_is_joined_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.store.error = StoreUnavailable("the server is away")
+        at_work.clock.advance(2 * HEARTBEAT)
+        await happens(lambda: "not joined" in caplog.text)
+
+        at_work.store.error = None
+        at_work.clock.advance(timedelta(seconds=1))
+        await happens(lambda: len(at_work.numbers) > 1)
+        at_work.let_go.set()
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert statuses(tmp_path)[0] is RunStatus.INTERRUPTED
+
+
+def start_and_die(tx: Transaction) -> int:
+    """A neighbour joins, takes up a beat, and is never heard of again."""
+    neighbour = tx.join_node("there", 2, "0", MONDAY)
+    fire(tx, MONDAY, 1, origin="human:you", event_id="1")
+    return len(claim(tx, MONDAY, Node(neighbour, 1, Pacer(1))).claims)
+
+
+async def test_what_a_dead_neighbour_left_is_swept_with_the_next_sign_of_life(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        at_work.let_go.set()
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        await happens(lambda: statuses(tmp_path) == [RunStatus.SUCCEEDED])
+        left = await at_work.store.write(start_and_die)
+
+        at_work.clock.advance(HEARTBEAT)
+        await happens(lambda: RunStatus.RUNNING not in statuses(tmp_path))
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert left == 1
+        assert statuses(tmp_path) == [RunStatus.SUCCEEDED, RunStatus.INTERRUPTED]
+
+
+async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        at_work.let_go.set()
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.begun.clear()
+        await asyncio.to_thread(at_work.shared.listens.wait, 10)
+        assert at_work.shared.heard is not None
+        await at_work.store.write(lambda tx: fire(tx, MONDAY, 1, origin="human:you", event_id="1"))
+
+        at_work.shared.heard()  # the clock stands: nothing else would wake it
+
+        async with asyncio.timeout(10):
+            await at_work.begun.wait()
+        at_work.node.stop(PATIENT)
+        await task
+        assert statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2
+
+
+async def test_the_time_that_nobody_was_there_is_told_at_the_start(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        at_work.let_go.set()
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.node.stop(PATIENT)
+        await task
+
+        told = [each.gap for each in at_work.events if isinstance(each, TimeLost)]
+
+        assert [(gap.until - gap.from_at, gap.reason) for gap in told] == [(timedelta(hours=1), "scheduler_down")]
