@@ -72,9 +72,17 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
         _ = herdbeat.parse_intervall
 
 
+def test_names_that_nobody_has_used_yet_are_listed() -> None:
+    code = "import herdbeat; print(set(herdbeat.__all__) <= set(dir(herdbeat)))"
+
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert listed.stdout.strip() == "True"
+
+
 def test_importing_herdbeat_loads_nothing_heavy() -> None:
     code = (
-        "import sys, herdbeat; print(','.join({'yaml', 'pydantic', 'cyclopts', 'rich', 'asyncio'} & set(sys.modules)))"
+        "import sys, herdbeat; print(','.join({'yaml', 'typing', 'asyncio', 'aiohttp', 'sqlite3'} & set(sys.modules)))"
     )
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,7 @@
 """The house of ARCHITECTURE.md, checked: imports go downwards only, and neighbours do not import each other."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 import herdbeat
 
 SOURCE = Path(herdbeat.__file__).parent
+PLACES = (SOURCE, SOURCE.parents[1], *(path for path in SOURCE.rglob("*") if path.is_dir()))
+"""Where a name in ARCHITECTURE.md may be looked up: a row may name a second file of its room by its name alone."""
+
 GROUND = ("collector", "crashpoints", "codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
 """Floor 0, from left to right: each may use those to its left."""
 
@@ -24,6 +28,9 @@ FLOORS = {
 }
 PURE = ("triggers", "governor", "prompts", "rules", "domain")
 WORLD = {"asyncio", "http", "os", "pathlib", "random", "shutil", "socket", "sqlite3", "subprocess", "threading", "time"}
+
+
+HOUSE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
 def modules() -> list[Path]:
@@ -66,6 +73,32 @@ def may_import(importer: str, imported: str) -> bool:
     if here == "scheduler" and FLOORS[there] == 2:
         return imported == f"herdbeat.{there}.base"  # the contract, not who keeps it
     return FLOORS[there] < FLOORS[here]
+
+
+def test_the_house_is_drawn_with_every_room() -> None:
+    rooms = {path.relative_to(SOURCE).parts[0] for path in modules()}
+
+    missing = [room for room in sorted(rooms) if f"── {room}" not in HOUSE and f"── {room}/" not in HOUSE]
+
+    assert not missing
+
+
+def test_every_file_that_the_house_names_is_there() -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|sql|md))`", HOUSE))
+
+    gone = [each for each in sorted(named) if not any((place / each).exists() for place in PLACES)]
+
+    assert len(named) > 50
+    assert not gone
+
+
+def test_every_file_of_the_scheduler_is_named() -> None:
+    """Forty files are found in one guess only if somebody says what each of them knows."""
+    own = [path.stem for path in modules() if path.parent.name == "scheduler" and path.stem != "__init__"]
+
+    missing = [each for each in own if f"`{each}`" not in HOUSE and f"scheduler/{each}.py" not in HOUSE]
+
+    assert not missing
 
 
 @pytest.mark.parametrize("path", modules(), ids=module_name)

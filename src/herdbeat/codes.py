@@ -91,7 +91,7 @@ _MEANINGS: dict[Code, Meaning] = {
     Code.NO_CONFIG: _meaning(
         "No configuration was found",
         "There is no herdbeat.yaml, herdctl.yaml or .agentd/ here or in any folder above.",
-        "Name one with --config, or write a herdbeat.yaml.",
+        "Begin with herdbeat init, look around first with herdbeat up --demo, or name one with --config.",
     ),
     Code.YAML_SYNTAX: _meaning(
         "The YAML cannot be parsed",
@@ -216,7 +216,7 @@ _MEANINGS: dict[Code, Meaning] = {
     Code.NO_BUDGET: _meaning(
         "The agent has no budget",
         "A scheduled agent can spend without end.",
-        "Set budget: { usd_per_day: … } on the schedule or in defaults.",
+        "Set budget: { usd_per_day: … } on the agent, on its schedules, in defaults, or at the top of the fleet file.",
     ),
     Code.USAGE: _meaning(
         "The command cannot be understood",

@@ -13,7 +13,7 @@ from pathlib import Path
 from herdbeat import __version__
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
-from herdbeat.events import Listener, nobody
+from herdbeat.events import Listener, contained, nobody
 from herdbeat.runners.functions import AtHand
 from herdbeat.runners.kinds import open_runners
 from herdbeat.runners.settings import RunnerSettings
@@ -24,13 +24,14 @@ from herdbeat.scheduler.node import NodeParts, ServingNode
 from herdbeat.scheduler.perform import Performer, beside_the_loop
 from herdbeat.scheduler.shared_timer import SharedTimer
 from herdbeat.scheduler.timer import SystemTimer, Timer
+from herdbeat.service.outputs import with_output
 from herdbeat.service.upkeep import Upkeep
 from herdbeat.store.base import Shared
 from herdbeat.store.lock import StateLock
 from herdbeat.store.opening import OpenStore, audit_at, reader_at, shared_by, store_at
 from herdbeat.store.places import ledger_of, state_dir_of
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.store.shelf import LedgerShelf
+from herdbeat.store.shelf import LedgerShelf, SharedShelf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +75,7 @@ async def serve(
             arranged = await _arranged(store, fleet, clock, applies=applies or shared is None)
             settings = Settings(
                 node_id=0,
-                # One node is the whole fleet on SQLite, so the fleet's limit is one of the node's too.
-                max_concurrent=max_concurrent
-                if shared
-                else min(max_concurrent, fleet.max_concurrent or max_concurrent),
+                max_concurrent=max_concurrent if shared is not None else _most_alone(fleet, max_concurrent),
                 check_interval=fleet.check_interval,
                 catchup_rate=fleet.catchup_rate,
                 lease=fleet.lease,
@@ -85,7 +83,9 @@ async def serve(
                 fleet_limit=fleet.max_concurrent if shared is not None else None,
             )
             at_hand = at_hand or AtHand()
-            await _serve(fleet, store, shared, clock, environ, listener, on_ready, arranged, settings, at_hand)
+            await _serve(
+                fleet, store, shared, clock, environ, contained(listener), on_ready, arranged, settings, at_hand
+            )
         finally:
             store.close()
 
@@ -96,6 +96,11 @@ async def _arranged(store: OpenStore, fleet: Fleet, clock: Timer, *, applies: bo
         return await store.write(lambda tx: arrange(tx, fleet, clock.now()))
     await store.write(lambda tx: refuse_strangers(tx, fleet.name))
     return Arranged()
+
+
+def _most_alone(fleet: Fleet, max_concurrent: int) -> int:
+    """One node is the whole fleet, so the fleet's limit is one of the node's too."""
+    return min(max_concurrent, fleet.max_concurrent or max_concurrent)
 
 
 async def serve_instead(
@@ -133,12 +138,13 @@ async def _serve(
     try:
         async with open_runners(runner_settings, clock) as runners:
             await runners.end_leftovers(_open_runs(reader))
-            shelf = LedgerShelf(reader)
+            shelf = LedgerShelf(reader) if shared is None else SharedShelf(reader)
             perform = Performer(shelf, runners, clock, runners.check)
             upkeep = Upkeep(store, audit_at(store.place), clock, fleet.retention, listener=listener)
             prepare = perform.prepare if shared is None else beside_the_loop(perform.prepare)
+            performed = perform if shared is None else with_output(perform, state_dir, clock)
             parts = NodeParts(
-                store, clock, perform, listener, upkeep.run, prepare, runners.ended, shared, runners.renew
+                store, clock, performed, listener, upkeep.run, prepare, runners.ended, shared, runners.renew
             )
             labels = tuple(sorted(settings.labels))
             identity = Identity(

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
 from herdbeat.domain.run import Outcome, RunStatus
@@ -22,6 +22,14 @@ def nothing() -> None:
 
 async def nothing_async() -> None:
     """Has nothing to say, either."""
+
+
+def yielding() -> Iterator[int]:
+    yield 1
+
+
+async def yielding_async() -> AsyncIterator[int]:
+    yield 1
 
 
 def thread() -> str:

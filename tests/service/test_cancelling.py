@@ -5,8 +5,10 @@ from pathlib import Path
 
 from tests.scheduler.asking import YOU, runs_of
 
+from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import What
 from herdbeat.domain.policies import Overlap
+from herdbeat.events import BeatSettled, Event
 from herdbeat.service.cancelling import cancel_for_later, cancel_here, cancel_run_here
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
@@ -40,6 +42,20 @@ async def test_what_waits_for_a_run_does_not_take_its_place_when_both_are_cancel
         assert herd.fates("report") == [("ran", "", 1), ("skipped", "by_request", 1), ("skipped", "by_request", 1)]
         assert runs_of(herd, "report") == [(1, "cancelled", "baseline-cron")]
         assert recorded(herd) == [(YOU, "report", {"runs": ["0001"], "called_off": 2, "reason": "enough"})]
+
+
+async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - MINUTE) as herd:
+        herd.schedule("report", cron="*/10 * * * *", runner=ScriptedRunner(holds=True), overlap=Overlap.QUEUE_ALL)
+        herd.schedule("quiet", cron="0 9 * * *")
+        await herd.advance(25 * MINUTE)
+        numbers = [herd.standing(label).id for label in ("report", "quiet")]
+        told: list[Event] = []
+
+        await cancel_here(herd.store, herd._loop, herd.now, numbers, who=YOU, reason="", force=False, tell=told.append)
+
+        first, last = TEN + 10 * MINUTE, TEN + 20 * MINUTE
+        assert told == [BeatSettled(herd.now, "report", BeatOutcome.SKIPPED, "by_request", first, last, 2)]
 
 
 async def test_what_did_nothing_leaves_no_record(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from tests.service.records import NOW, UTC_ZONE, plan, schedule
 
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget
-from herdbeat.domain.spend import Cost, Spent
-from herdbeat.scheduler.budget import Purse
+from herdbeat.domain.spend import Account, Cost, Holder, Scope, Spent
+from herdbeat.scheduler.budget import Purse, Wallet
 from herdbeat.scheduler.gates import Gate as Name
 from herdbeat.service.budgets import look_around
 from herdbeat.service.explain import explain_next
@@ -21,8 +21,8 @@ SERVED = Around(is_served=True)
 MIDNIGHT = datetime(2026, 3, 27, tzinfo=UTC)
 
 
-def purse(budget: Budget, spent: Spent, cost: Cost | None = None) -> Purse:
-    return Purse(budget, "2026-03-26", spent, cost or Cost())
+def wallet(budget: Budget, spent: Spent, cost: Cost | None = None, scope: Scope = Scope.SCHEDULE) -> Wallet:
+    return Wallet(cost or Cost(), (Purse(Account(Holder(scope, 1), "2026-03-26"), budget, spent),))
 
 
 def test_a_schedule_without_policies_has_the_gates_that_everybody_has() -> None:
@@ -40,7 +40,7 @@ def test_the_gates_stand_in_the_order_in_which_the_engine_asks_them() -> None:
         runs_on="gpu",
         precheck=("./check.sh",),
     )
-    around = Around(is_served=True, purse=purse(Budget(runs_per_day=3), Spent()))
+    around = Around(is_served=True, wallet=wallet(Budget(runs_per_day=3), Spent()))
 
     names = [gate.gate for gate in gates_of(schedule(plan=everything), around, NOW)]
 
@@ -60,20 +60,31 @@ def test_the_gates_stand_in_the_order_in_which_the_engine_asks_them() -> None:
     ],
 )
 def test_a_budget_shows_what_is_used(budget: Budget, spent: Spent, cost: Cost, ok: bool, text: str) -> None:
-    around = Around(is_served=True, purse=purse(budget, spent, cost))
+    around = Around(is_served=True, wallet=wallet(budget, spent, cost))
 
     (gate,) = [each for each in gates_of(schedule(), around, NOW) if each.gate == "budget"]
 
     assert (gate.ok, gate.text, gate.opens_at) == (ok, text, None if ok else MIDNIGHT)
 
 
+def test_of_several_budgets_the_one_that_is_used_up_is_shown_and_whose_it_is() -> None:
+    own = wallet(Budget(usd_per_day=5), Spent(usd=4.9))
+    target = wallet(Budget(runs_per_day=9), Spent(runs=3), scope=Scope.TARGET)
+    fleet = wallet(Budget(runs_per_day=30), Spent(runs=30), scope=Scope.FLEET)
+    shared = Wallet(Cost(), (*own.purses, *target.purses, *fleet.purses))
+
+    (gate,) = [each for each in gates_of(schedule(), Around(is_served=True, wallet=shared), NOW) if not each.ok]
+
+    assert (gate.gate, gate.text) == ("budget", "30/30 runs, shared by the whole fleet")
+
+
 def test_a_used_up_budget_says_when_it_opens_again() -> None:
-    around = Around(is_served=True, purse=purse(Budget(runs_per_day=3), Spent(runs=3)))
+    around = Around(is_served=True, wallet=wallet(Budget(runs_per_day=3), Spent(runs=3)))
 
     answer = explain_next(schedule(), NOW, is_served=True, around=around)
 
     assert answer.text.endswith(
-        "its budget is used up (3/3 runs) and opens again in 10h 56m, until then beats are skipped"
+        "its budget is used up (3/3 runs); it opens again in 10h 56m, until then beats are skipped"
     )
     shut = next(gate for gate in answer.gates if not gate.ok)
     assert gate_object(shut) == {
@@ -132,8 +143,27 @@ async def test_the_ledger_knows_what_is_left(tmp_path: Path) -> None:
 
         around = look_around(reader, record, herd.now, is_served=True)
 
-        assert around.purse == Purse(budget, "2026-03-26", Spent(3, 210, 0.0), Cost(tokens=70))
+        account = Account(Holder(Scope.SCHEDULE, record.id), "2026-03-26")
+        assert around.wallet == Wallet(Cost(tokens=70), (Purse(account, budget, Spent(3, 210, 0.0)),))
         assert around.labels == {"gpu"}
+        reader.close()
+
+
+async def test_the_ledger_knows_what_is_left_of_shared_budgets(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, NOW) as herd:
+        herd.schedule("scribe/one", every="10m")
+        herd.schedule("scribe/two", every="10m")
+        herd.schedule("poet", every="10m")
+        herd.share(Budget(runs_per_day=9), "scribe")
+        herd.share(Budget(runs_per_day=90))
+        await herd.tick()
+        reader = SqliteReader(herd.store.path)
+        (one, two), (poet,) = reader.schedules(Filter(target="scribe")), reader.schedules(Filter(target="poet"))
+
+        wallets = [look_around(reader, each, herd.now, is_served=True).wallet for each in (one, two, poet)]
+
+        used = [[(purse.account.holder.scope, purse.spent.runs) for purse in each.purses] for each in wallets if each]
+        assert used == [[("fleet", 3), ("target", 2)], [("fleet", 3), ("target", 2)], [("fleet", 3)]]
         reader.close()
 
 

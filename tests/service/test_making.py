@@ -1,6 +1,7 @@
 """Schedules without a file: made, changed, removed, and refused where a file owns them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -73,6 +74,24 @@ def test_a_target_of_a_file_gets_one_more_schedule(store: SqliteStore) -> None:
     do(store, adding("filed", "evening"))
 
     assert labels(store) == ["filed", "filed/evening"]
+
+
+def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -> None:
+    changed = Making(
+        what=What.EDIT, who="human:you", target="tidy", name="default", new_schedule=hourly("2h"), reason="too often"
+    )
+
+    do(store, replace(adding("tidy", new=SHELL), reason="the disk fills up"))
+    do(store, changed)
+
+    reader = SqliteReader(store.path)
+    newest = reader.changes(Filter(limit=3))
+    reader.close()
+    assert [(each.what, each.subject, each.after) for each in newest] == [
+        (What.EDIT, "tidy/default", {"when": "every 2h", "reason": "too often"}),
+        (What.ADD, "tidy/default", {"when": "every 1h", "reason": "the disk fills up"}),
+        (What.ADD, "tidy", {"kind": "command", "reason": "the disk fills up"}),
+    ]
 
 
 @pytest.mark.parametrize(

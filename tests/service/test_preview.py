@@ -12,6 +12,7 @@ from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Jitter, Limit
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import Trigger
 from herdbeat.service.instants import Standing, of_trigger, read_expression
+from herdbeat.service.outlook import Outlook, of_file
 from herdbeat.service.preview import firsts, idle, of_fleet, of_schedule, with_wishes
 from herdbeat.triggers import Cron, Interval, Webhook
 
@@ -23,6 +24,10 @@ DAILY = Cron.parse("0 9 * * *", BERLIN)
 
 def schedule(name: str, trigger: Trigger, policies: Policies = POLICIES, *, enabled: bool = True) -> Schedule:
     return Schedule(target="triage", name=name, trigger=trigger, policies=policies, enabled=enabled)
+
+
+def outlooks(schedules: list[Schedule]) -> list[Outlook]:
+    return [of_file(each, NOW) for each in schedules]
 
 
 def test_a_new_interval_runs_at_once_and_then_at_its_pace() -> None:
@@ -55,7 +60,7 @@ def test_a_limit_that_moves_a_run_is_its_source() -> None:
 def test_a_fleet_is_one_row_by_time() -> None:
     fleet = [schedule("daily", DAILY), schedule("poll", Interval.parse("8h"))]
 
-    found = [(each.schedule, each.next_run_at - NOW) for each in islice(of_fleet(fleet, NOW), 4)]
+    found = [(each.schedule, each.next_run_at - NOW) for each in islice(of_fleet(outlooks(fleet), NOW), 4)]
 
     assert found == [
         ("triage/poll", timedelta(0)),
@@ -68,7 +73,7 @@ def test_a_fleet_is_one_row_by_time() -> None:
 def test_each_schedule_has_one_first_time() -> None:
     fleet = [schedule("daily", DAILY), schedule("poll", Interval.parse("8h")), schedule("hook", Webhook())]
 
-    assert [each.schedule for each in firsts(fleet, NOW)] == ["triage/poll", "triage/daily"]
+    assert [each.schedule for each in firsts(outlooks(fleet), NOW)] == ["triage/poll", "triage/daily"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def test_each_schedule_has_one_first_time() -> None:
     ],
 )
 def test_a_schedule_without_a_time_is_never_shown_with_one(without: Schedule, standing: Standing) -> None:
-    found = idle([without, schedule("daily", DAILY)], NOW)
+    found = idle(outlooks([without, schedule("daily", DAILY)]), NOW)
 
     assert [(each.schedule, each.standing) for each in found] == [(without.id, standing)]
     assert found[0].reason
@@ -91,7 +96,7 @@ def test_a_schedule_without_a_time_is_never_shown_with_one(without: Schedule, st
 def test_what_is_to_be_let_pass_is_noted_at_the_first_of_its_schedule_only() -> None:
     fleet = [schedule("daily", DAILY), schedule("other", DAILY)]
 
-    found = list(islice(with_wishes(of_fleet(fleet, NOW), {"triage/daily": 2}), 6))
+    found = list(islice(with_wishes(of_fleet(outlooks(fleet), NOW), {"triage/daily": 2}), 6))
 
     noted = [(each.schedule, "let pass: by_request" in each.notes) for each in found]
     assert noted[::2] == [("triage/daily", True), ("triage/daily", True), ("triage/daily", False)]

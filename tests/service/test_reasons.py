@@ -8,6 +8,8 @@ from tests.service.records import NOW, UTC_ZONE, beat, plan, schedule
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget
+from herdbeat.domain.spend import Account, Cost, Holder, Scope, Spent
+from herdbeat.scheduler.budget import Purse, Wallet
 from herdbeat.service.explain import Past, explain_instant, explain_nothing
 from herdbeat.service.reasons import is_passed_over, rule_of, skip_words
 from herdbeat.triggers.cron import Cron
@@ -22,12 +24,6 @@ HOUR = timedelta(hours=1)
     [
         ("already_running", {}, "overlap", "skip: a beat that meets an earlier run is skipped"),
         ("inactive_hours", {"active_hours": OFFICE}, "active_hours", "07:00-11:00 UTC: nothing runs outside"),
-        (
-            "budget_exceeded",
-            {"budget": Budget(usd_per_day=2.5, runs_per_day=9)},
-            "budget",
-            "usd_per_day 2.5, runs_per_day 9, by UTC days",
-        ),
         ("precheck", {"precheck": ("./check.sh", "a b")}, "precheck", "./check.sh 'a b' exited with 1"),
         ("expired", {"bounds": Bounds(max_runs=3)}, "max_runs", "3: it has had them, or they are going on"),
         (
@@ -55,6 +51,28 @@ def test_a_skipped_beat_names_the_policy_that_skipped_it(
     assert rule is not None
     assert (rule.key, rule.text) == (key, text)
     assert answer.facts[:2] == (("skipped", f"{reason}: {skip_words(reason)}"), (key, text))
+
+
+@pytest.mark.parametrize(
+    ("scope", "text", "fix"),
+    [
+        (Scope.SCHEDULE, "", "more in herdbeat.yaml:3"),
+        (Scope.TARGET, ", shared by the schedules of its target", "more beside its target"),
+        (Scope.FLEET, ", shared by the whole fleet", "more at the top of the fleet file"),
+    ],
+)
+def test_a_beat_over_its_budget_says_whose_it_was_and_what_was_used(scope: Scope, text: str, fix: str) -> None:
+    purse = Purse(Account(Holder(scope, 1), "2026-03-26"), Budget(usd_per_day=2.5, runs_per_day=9), Spent(runs=9))
+    skipped = beat(outcome=BeatOutcome.SKIPPED, reason="budget_exceeded")
+
+    past = Past(beat=skipped, wallet=Wallet(Cost(), (purse,)))
+    answer = explain_instant(schedule(origin="herdbeat.yaml:3"), past, NOW, UTC_ZONE)
+
+    assert answer.facts[:2] == (
+        ("skipped", "budget_exceeded: its budget was used up"),
+        ("budget", f"9/9 runs{text}, on 2026-03-26 UTC"),
+    )
+    assert answer.fix.startswith(f"budget: {fix}; or now: ")
 
 
 def test_a_policy_that_is_gone_since_is_not_named() -> None:

@@ -11,7 +11,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Retention
 from herdbeat.domain.ids import short_id
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.spend import Spent
+from herdbeat.domain.spend import Account, Holder, Scope
 from herdbeat.scheduler.fire import fire
 from herdbeat.service.retention import Pruned, prune, would_prune
 from herdbeat.store.audit import SqliteAudit
@@ -27,7 +27,8 @@ MONTH = Retention(age=30 * DAY, beats=10_000)
 
 def spent(number: int, day: str, tx: Transaction) -> int:
     """Runs of a schedule that the ledger has counted on a day."""
-    return tx.spent([(number, day)]).get(number, Spent()).runs
+    account = Account(Holder(Scope.SCHEDULE, number), day)
+    return tx.spent([account])[account].runs
 
 
 async def pruned(herd: Herd, retention: Retention) -> Pruned:

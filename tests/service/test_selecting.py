@@ -60,14 +60,14 @@ def test_what_is_meant(reader: SqliteReader, selection: Selection, meant: list[s
         (Selection(names=("old",)), 'no target or schedule "old"'),
         (Selection(names=("nowhere/*",)), 'No schedule fits "nowhere/\\*"'),
         (Selection(tags=("opps",)), 'No schedule has the tag "opps"; did you mean "ops"?'),
-        (Selection(groups=("report",)), 'No schedule is in the group "report"; did you mean "reports"?'),
+        (Selection(groups=("report",)), 'No schedule has the group "report"; did you mean "reports"?'),
     ],
 )
 def test_what_is_not_there_is_guessed_at(reader: SqliteReader, selection: Selection, message: str) -> None:
     with pytest.raises(NotFound, match=message.replace("?", r"\?")) as caught:
         select(reader, selection)
 
-    assert "herdbeat next" in caught.value.hint
+    assert "herdbeat list" in caught.value.hint
 
 
 @pytest.mark.parametrize("selection", [Selection(), Selection(names=("queue",), everything=True)])

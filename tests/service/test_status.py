@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.service.records import MINUTE, NOW, run
 
+from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import RunStatus
 from herdbeat.scheduler.fire import fire
 from herdbeat.service.status import Status, read_status, status_object, usual_time
@@ -18,7 +20,7 @@ TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 def status_of(herd: Herd, pid: int | None = 1) -> Status:
     reader = SqliteLook(herd.store.path)
     try:
-        return read_status(reader, herd.now, pid)
+        return read_status(reader, herd.now, pid, zone=ZoneInfo("UTC"))
     finally:
         reader.close()
 
@@ -34,6 +36,20 @@ async def test_a_quiet_fleet_shows_only_what_comes_next(tmp_path: Path) -> None:
         assert [each.label for each in status.soon] == ["soon", "late"]
         assert not status.needs_a_look
         assert (status.schedules, status.running) == (2, ())
+
+
+async def test_the_dollars_of_the_day_are_told_where_the_fleet_has_a_budget(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="1h", runner=ScriptedRunner(usage={"usd": 1.25}))
+        await herd.tick()
+        without = status_of(herd)
+
+        herd.share(Budget(usd_per_day=20))
+        await herd.advance(timedelta(hours=2))
+
+        assert without.today is None
+        assert status_of(herd).today == (2.5, 20)
+        assert status_object(status_of(herd), "f")["today"] == {"usd": 2.5, "usd_per_day": 20}
 
 
 async def test_a_beat_that_waits_for_room_is_late_after_its_time_and_says_why(tmp_path: Path) -> None:

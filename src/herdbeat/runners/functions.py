@@ -9,6 +9,7 @@ from typing import Any
 from herdbeat.errors import RunnerError
 
 MEND = "Correct call, which is module:function."
+OTHER_ARGUMENTS = "Let it take no argument, or one: the run."
 
 
 class NotRegistered(RunnerError):
@@ -51,13 +52,16 @@ def find(name: str) -> Function:
         if not hasattr(found, part):
             raise _wrong(f'The module "{module_name}" has no "{path}".')
         found = getattr(found, part)
-    if not callable(found):
-        raise _wrong(f'"{name}" is a {type(found).__name__}, not a function.')
     return described(name, found)
 
 
-def described(name: str, found: Callable[..., Any]) -> Function:
-    """How a function that is at hand wants to be called. Raises RunnerError for one that nobody here can call."""
+def described(name: str, found: object) -> Function:
+    """How what is at hand wants to be called. Raises RunnerError for what nobody here can call."""
+    if not callable(found):
+        raise _wrong(f'"{name}" is a {type(found).__name__}, not a function.')
+    if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
+        # Called, it would return at once and succeed, without one line of it having run.
+        raise _wrong(f'"{name}" yields; nobody would ask it for its values.', "Let it return instead.")
     return Function(call=found, is_async=is_async(found), takes_run=_takes_run(name, found))
 
 
@@ -72,8 +76,8 @@ def _module(name: str) -> object:
         ) from error
 
 
-def _wrong(message: str) -> RunnerError:
-    return RunnerError(message, permanent=True, hint=MEND)
+def _wrong(message: str, hint: str = MEND) -> RunnerError:
+    return RunnerError(message, permanent=True, hint=hint)
 
 
 def is_async(found: Callable[..., Any]) -> bool:
@@ -90,9 +94,9 @@ def _takes_run(name: str, found: Callable[..., Any]) -> bool:
     positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     required = [each for each in parameters if each.default is each.empty and each.kind not in _OPEN]
     if any(each.kind is each.KEYWORD_ONLY for each in required):
-        raise _wrong(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.')
+        raise _wrong(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.', OTHER_ARGUMENTS)
     if len(required) > 1:
-        raise _wrong(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.')
+        raise _wrong(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.', OTHER_ARGUMENTS)
     return bool(required) or bool(positional and positional[0].name == "run")
 
 

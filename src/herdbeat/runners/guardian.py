@@ -32,6 +32,7 @@ class Guardian:
         self._process: subprocess.Popen[bytes] | None = None
         self._runs: dict[str, Process | None] = {}
         self._lease_until: float | None = None
+        self._obey = 0.0
         self._is_closed = False
 
     @property
@@ -56,9 +57,10 @@ class Guardian:
     def renew(self, lease: timedelta) -> None:
         """Be called again within the lease, or the children are ended: another node may start in their place.
 
-        Only where leases are kept, so not on SQLite, where a suspended laptop must kill nothing (SEMANTICS 23).
+        They are asked to end a little before it is over, so that they are gone when it is. Only where leases are kept, so not on SQLite, where a suspended laptop must kill nothing (SEMANTICS 23).
         """
-        self._lease_until = uptime() + lease.total_seconds()
+        self._obey = lease.total_seconds() / 6
+        self._lease_until = uptime() + lease.total_seconds() - self._obey
         if self._process is not None:
             self._say(self._lease_line())
 
@@ -97,7 +99,7 @@ class Guardian:
         os.write(self._process.stdin.fileno(), line.encode())
 
     def _lease_line(self) -> str:
-        return "" if self._lease_until is None else f"lease {self._lease_until}\n"
+        return "" if self._lease_until is None else f"lease {self._lease_until} {self._obey}\n"
 
     def _replace(self) -> None:
         assert self._process is not None

@@ -1,9 +1,10 @@
 """The guardian's own process: waits for its node to die, and then ends what the node has left running.
 
 It is told over its stdin, a line each: `expect RUN` before a child is started for a run, `watch RUN PID START` after,
-`forget RUN` when nothing of it is left, `lease UPTIME` to hear of a later one before that moment. The end of stdin is
-the end of the node. Between `expect` and `watch` there is no gap: a child that is being started holds our pipe open
-until it is a program of its own, and from then on its environment says whose it is.
+`forget RUN` when nothing of it is left, `lease UPTIME SECONDS` to hear of a later one before that moment, or to give
+the children so long to obey. The end of stdin is the end of the node. Between `expect` and `watch` there is no gap: a
+child that is being started holds our pipe open until it is a program of its own, and from then on its environment says
+whose it is.
 """
 
 import os
@@ -28,6 +29,7 @@ class Watch:
         self._node = node
         self._runs: dict[str, Process | None] = {}
         self._lapses_at: float | None = None
+        self._grace = OBEY
         self._rest = b""
 
     def hear(self, data: bytes) -> None:
@@ -43,8 +45,8 @@ class Watch:
                 self._runs[run] = Process(int(pid), int(start))
             case ["forget", run]:
                 self._runs.pop(run, None)
-            case ["lease", until]:
-                self._lapses_at = float(until)
+            case ["lease", until, *obey]:
+                self._lapses_at, self._grace = float(until), min([OBEY, *map(float, obey)])
 
     def patience(self) -> int | None:
         """Milliseconds until the lease lapses; None if there is none to watch, or nothing to end."""
@@ -58,7 +60,7 @@ class Watch:
 
     def end_all(self) -> None:
         """TERM to every group and every stray of the runs, and KILL to those that do not obey."""
-        for number, wait in ((signal.SIGTERM, OBEY), (signal.SIGKILL, DYING)):
+        for number, wait in ((signal.SIGTERM, self._grace), (signal.SIGKILL, DYING)):
             self._signal(number)
             until = uptime() + wait
             while self._is_anyone_left() and uptime() < until:

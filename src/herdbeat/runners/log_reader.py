@@ -41,6 +41,12 @@ def read_log(path: Path) -> list[Line]:
     return [*follower.more(), *follower.rest()]
 
 
+def read_kept(text: str) -> list[Line]:
+    """The same for a log that came out of the ledger."""
+    follower = KeptLog(text)
+    return [*follower.more(), *follower.rest()]
+
+
 class LogFollower:
     """Gives what has come since it was last asked. A line is given when it is whole, or by `rest`."""
 
@@ -51,18 +57,21 @@ class LogFollower:
 
     def more(self) -> Iterator[Line]:
         """The lines that have become whole. Nothing if the file is not there yet."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:
-            return
+        data = self._read()
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
         for record in whole.split(b"\n"):
             piece = _piece(record)
             if piece is not None:
                 yield from self._lines(piece)
+
+    def _read(self) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                return file.read()
+        except FileNotFoundError:
+            return b""
 
     def rest(self) -> Iterator[Line]:
         """What was printed last without an end of line."""
@@ -77,6 +86,28 @@ class LogFollower:
         if last.text:
             self._open[piece.stream] = last
         yield from lines
+
+
+class KeptLog(LogFollower):
+    """The same for a log that came out of the ledger."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Path())
+        self._data = text.encode("utf-8", "replace")
+
+    def _read(self) -> bytes:
+        return self._data[self._offset :]
+
+
+def end_of_log(path: Path, most: int) -> str:
+    """The last records of a log, whole ones only."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - most))
+        data = file.read()
+    if size > most:
+        data = data[data.find(b"\n") + 1 :]
+    return data.decode("utf-8", "replace")
 
 
 def _joined(begun: Line | None, piece: Line, text: str) -> Line:

@@ -1,9 +1,10 @@
-"""What is left of a schedule's budget, and what else is around it: asked of the ledger for one schedule."""
+"""What is left of a schedule's budgets, and what else is around it: asked of the ledger for one schedule."""
 
 from datetime import datetime
 
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.scheduler.budget import LAST, Purse, day_of, estimate
+from herdbeat.domain.spend import Account, Holder, Scope
+from herdbeat.scheduler.budget import LAST, Purse, Wallet, day_of, estimate
 from herdbeat.service.gates import Around
 from herdbeat.store.reader import Reader
 
@@ -11,13 +12,16 @@ from herdbeat.store.reader import Reader
 def look_around(reader: Reader, record: ScheduleRecord, now: datetime, *, is_served: bool) -> Around:
     node = reader.last_node() if is_served and record.plan.policies.runs_on is not None else None
     labels = frozenset(node.labels if node is not None else ())
-    return Around(is_served=is_served, labels=labels, purse=purse_of(reader, record, now))
+    return Around(is_served=is_served, labels=labels, wallet=wallet_of(reader, record, now))
 
 
-def purse_of(reader: Reader, record: ScheduleRecord, now: datetime) -> Purse | None:
-    """None if it has no budget."""
+def wallet_of(reader: Reader, record: ScheduleRecord, now: datetime) -> Wallet | None:
+    """What it may use on the day of that moment. None if it neither has a budget nor shares one."""
     policies = record.plan.policies
-    if policies.budget is None:
+    own = {} if policies.budget is None else {Holder(Scope.SCHEDULE, record.id): policies.budget}
+    held = own | reader.budgets(record.id)
+    if not held:
         return None
-    day = day_of(now, policies.zone)
-    return Purse(policies.budget, day, reader.spent(record.id, day), estimate(reader.last_usage(record.id, LAST)))
+    accounts = [(Account(holder, day_of(now, policies.zone)), budget) for holder, budget in held.items()]
+    purses = tuple(Purse(account, budget, reader.spent(account)) for account, budget in accounts)
+    return Wallet(estimate(reader.last_usage(record.id, LAST)), purses)

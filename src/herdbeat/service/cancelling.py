@@ -2,29 +2,50 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
+from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.change import Change, What
 from herdbeat.domain.ids import short_id
+from herdbeat.events import BeatSettled, Listener, nobody
 from herdbeat.scheduler.call_off import call_off
 from herdbeat.scheduler.loop import Loop
 from herdbeat.service.objects import Json
 from herdbeat.service.offline import write_offline
-from herdbeat.store.base import Transaction
+from herdbeat.store.base import Transaction, WaitingBeat
 from herdbeat.store.opening import OpenStore
 from herdbeat.store.places import LedgerPlace
 
 
+class CalledOff(NamedTuple):
+    """A schedule, and which of its beats waited and do so no more."""
+
+    label: str
+    beats: Sequence[WaitingBeat]
+
+
 async def cancel_here(
-    store: OpenStore, loop: Loop, now: datetime, schedule_ids: Sequence[int], *, who: str, reason: str, force: bool
+    store: OpenStore,
+    loop: Loop,
+    now: datetime,
+    schedule_ids: Sequence[int],
+    *,
+    who: str,
+    reason: str,
+    force: bool,
+    tell: Listener = nobody,
 ) -> list[Json]:
     """In the process that runs the fleet: what waits is settled, then what runs is told to end.
 
-    In this order, or a beat that waits for the place of a run would take it before it could be called off.
+    In this order, or a beat that waits for the place of a run would take it before it could be called off. `tell` hears
+    of what was called off; that a run has ended is told by its finish.
     """
     settled = await store.write(lambda tx: _called_off(tx, now, schedule_ids))
     stopped = {number: loop.cancel_runs(number, why(who, reason), force=force) for number in schedule_ids}
     await store.write(lambda tx: _record(tx, now, settled, stopped, who=who, reason=reason))
-    return [_object(number, label, count, stopped[number]) for number, (label, count) in settled.items()]
+    for each in settled.values():
+        _tell(tell, now, each)
+    return [_object(number, each.label, len(each.beats), stopped[number]) for number, each in settled.items()]
 
 
 async def cancel_run_here(
@@ -43,12 +64,12 @@ def cancel_for_later(
 ) -> list[Json]:
     """While nothing runs there are only beats that wait. Raises Conflict if something does."""
 
-    def work(tx: Transaction) -> dict[int, tuple[str, int]]:
+    def work(tx: Transaction) -> dict[int, CalledOff]:
         settled = _called_off(tx, now, schedule_ids)
         _record(tx, now, settled, {}, who=who, reason=reason)
         return settled
 
-    return [_object(number, label, count, []) for number, (label, count) in write_offline(path, work).items()]
+    return [_object(number, each.label, len(each.beats), []) for number, each in write_offline(path, work).items()]
 
 
 def why(who: str, reason: str) -> str:
@@ -56,15 +77,23 @@ def why(who: str, reason: str) -> str:
     return f"cancelled by {who}: {reason}" if reason else f"cancelled by {who}"
 
 
-def _called_off(tx: Transaction, now: datetime, schedule_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
-    counts = call_off(tx, now, schedule_ids)
-    return {number: (each.label, counts.get(number, 0)) for number, each in tx.switches(schedule_ids).items()}
+def _called_off(tx: Transaction, now: datetime, schedule_ids: Sequence[int]) -> dict[int, CalledOff]:
+    beats = call_off(tx, now, schedule_ids)
+    return {number: CalledOff(each.label, beats.get(number, ())) for number, each in tx.switches(schedule_ids).items()}
+
+
+def _tell(tell: Listener, now: datetime, each: CalledOff) -> None:
+    """One event for all of a schedule. A second attempt that is called off leaves a beat that ran, so it is not one."""
+    dues = [beat.due_at for beat in each.beats if beat.attempt == 1]
+    if dues:
+        outcome, reason = BeatOutcome.SKIPPED, SkipReason.BY_REQUEST
+        tell(BeatSettled(now, each.label, outcome, reason, min(dues), max(dues), len(dues)))
 
 
 def _record(
     tx: Transaction,
     now: datetime,
-    settled: dict[int, tuple[str, int]],
+    settled: dict[int, CalledOff],
     stopped: dict[int, list[int]],
     *,
     who: str,
@@ -72,8 +101,8 @@ def _record(
 ) -> None:
     """What found nothing to stop leaves no row."""
     changes = [
-        _change(now, label, count, stopped.get(number, []), who=who, reason=reason)
-        for number, (label, count) in settled.items()
+        _change(now, each.label, len(each.beats), stopped.get(number, []), who=who, reason=reason)
+        for number, each in settled.items()
     ]
     tx.add_changes([each for each in changes if each.after and (each.after["runs"] or each.after["called_off"])])
 

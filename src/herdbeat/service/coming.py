@@ -9,7 +9,8 @@ from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration
-from herdbeat.governor import Pause, ScheduleState, upcoming
+from herdbeat.governor import upcoming
+from herdbeat.service.outlook import state_in
 
 SEEN = 3
 """Instants that are asked for: two of them and their distance tell how it goes on."""
@@ -38,7 +39,7 @@ def coming(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> Comi
     if record.next_run_at is None or record.quarantine is not None:
         return Coming()
     # What somebody asked to let pass will not run.
-    found = list(islice(upcoming(now, _state(record, hints)), record.skips, record.skips + SEEN))
+    found = list(islice(upcoming(now, state_in(record, hints)), record.skips, record.skips + SEEN))
     instants = tuple(each.next_run_at for each in found if each.next_run_at is not None)
     hint = _of_hint(found, hints)
     return Coming(
@@ -48,21 +49,6 @@ def coming(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> Comi
         is_hoped=record.failures > 0 and record.plan.trigger.pace is not None and hint is None,
         until=hint.expires_at if hint else None,
         after=record.plan.trigger.describe() if hint else "",
-    )
-
-
-def _state(record: ScheduleRecord, hints: Sequence[Hint]) -> ScheduleState:
-    hold = Pause(until=record.paused_until, by=record.paused_by, reason=record.paused_reason)
-    return ScheduleState(
-        schedule=f"{record.target}/{record.name}",  # the whole of it, as the engine has it: jitter hangs on it
-        timing=record.plan.timing,
-        anchor_at=record.anchor_at,
-        is_new=record.is_new,
-        failures=record.failures,
-        runs=record.runs,
-        hints=tuple(hints),
-        pause=hold if record.paused else None,
-        enabled=record.enabled and record.disabled_by is None,
     )
 
 

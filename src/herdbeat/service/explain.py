@@ -16,9 +16,10 @@ from herdbeat.domain.ids import short_id
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import measured_duration, spoken_duration
+from herdbeat.scheduler.budget import Wallet
 from herdbeat.service.coming import Coming, coming
 from herdbeat.service.gates import Around, Gate, gate_object, gates_of, shut_words
-from herdbeat.service.hints import StandingHint, hint_object, hint_of
+from herdbeat.service.hints import HintState, StandingHint, hint_object, hint_of, up_to_date
 from herdbeat.service.holds import disabled_words, is_paused, paused_words, wish_words
 from herdbeat.service.objects import Json, beat_object, moment_or_null, run_object
 from herdbeat.service.reasons import CAUSES, is_passed_over, rule_of, skip_words
@@ -29,7 +30,10 @@ _A_MOMENT = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer in data. `facts` are lines of a word and a text, `steps` is the governor's trace as it was stored."""
+    """The answer in data. `facts` are lines of a word and a text, `steps` is the governor's trace as it was stored.
+
+    `unheard` are those of the hints that the trace does not tell of.
+    """
 
     schedule: str
     now: datetime
@@ -41,6 +45,7 @@ class Explanation:
     steps: tuple[Json, ...] = ()
     gates: tuple[Gate, ...] = ()
     hints: tuple[StandingHint, ...] = ()
+    unheard: tuple[StandingHint, ...] = ()
     last: str = ""
     coming: Coming = field(default_factory=Coming)
     facts: tuple[tuple[str, str], ...] = ()
@@ -51,10 +56,14 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What the ledger keeps of an instant: the gap is the time without anybody that it fell into, if it did."""
+    """What the ledger keeps of an instant: the gap is the time without anybody that it fell into, if it did.
+
+    `wallet` is what its day had left, for one that the budget did not let run.
+    """
 
     beat: BeatRecord
     gap: Gap | None = None
+    wallet: Wallet | None = None
     runs: tuple[RunRecord, ...] = ()
     trace: str | None = None
 
@@ -73,6 +82,10 @@ def explain_next(
     `hints` are those that stand now: the trace is of the moment it was decided, and a run in progress hears them later.
     """
     steps = _steps(record.next_trace)
+    hints = tuple(each for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED))
+    told: tuple[StandingHint, ...] = ()
+    if record.next_run_at is not None:  # while it runs, the trace is of what has caused the run
+        steps, told = up_to_date(steps, hints, now)
     state = state_of(record, now)
     text = _next_text(record, now, state, steps, is_served=is_served)
     if waiting is not None:
@@ -93,6 +106,7 @@ def explain_next(
         steps=steps,
         gates=gates,
         hints=hints,
+        unheard=tuple(each for each in hints if each not in told),
         last=_last(record, now),
         coming=coming(record, [hint_of(each.record) for each in hints], now) if is_served else Coming(),
         beat=waiting,
@@ -107,7 +121,7 @@ def explain_instant(record: ScheduleRecord, past: Past, now: datetime, zone: Zon
         due = f"{beat.count} times from {due} to {_moment(beat.last_due_at, zone)}"
     word, why = _fate(past, zone)
     facts = [(word, why)]
-    rule = rule_of(record, beat)
+    rule = rule_of(record, beat, past.wallet)
     if rule is not None:
         facts.append((rule.key, rule.text))
     if beat.settled_at is not None:
@@ -123,7 +137,7 @@ def explain_instant(record: ScheduleRecord, past: Past, now: datetime, zone: Zon
         state=state_of(record, now),
         steps=_steps(past.trace) if runs and beat.source.is_clock else (),
         facts=tuple(facts),
-        fix=_fix(record, rule.fix) if rule is not None and rule.fix else "",
+        fix=_fix(record, rule.fix, is_shared=rule.is_shared) if rule is not None and rule.fix else "",
         beat=beat,
         run=runs[0] if runs else None,
     )
@@ -304,8 +318,8 @@ def _result(run: RunRecord) -> str:
     return f"{run.status}{answered}{spent}{error}"
 
 
-def _fix(record: ScheduleRecord, setting: str) -> str:
-    place = f" in {record.origin}" if record.origin else ""
+def _fix(record: ScheduleRecord, setting: str, *, is_shared: bool = False) -> str:
+    place = f" in {record.origin}" if record.origin and not is_shared else ""
     return f"{setting}{place}; or now: herdbeat run {record.label}"
 
 

@@ -5,14 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.spend import Scope
 from herdbeat.durations import spoken_duration
-from herdbeat.scheduler.budget import Limit, Purse, limits, next_day_at
+from herdbeat.scheduler.budget import Limit, Wallet, limits, next_day_at
 from herdbeat.scheduler.gates import Gate as Name
 from herdbeat.service.holds import is_paused
 from herdbeat.service.objects import Json, moment_or_null
 
 SCHEDULER = "scheduler"
 """Before all others: without a scheduler, nobody asks them."""
+
+SHARED: Mapping[Scope, str] = {
+    Scope.SCHEDULE: "",
+    Scope.TARGET: ", shared by the schedules of its target",
+    Scope.FLEET: ", shared by the whole fleet",
+}
+"""Whose budget it is, behind its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +37,11 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What a schedule does not know itself: who runs here, under which labels, and what is left of its budget."""
+    """What a schedule does not know itself: who runs here, under which labels, and what is left of its budgets."""
 
     is_served: bool
     labels: frozenset[str] = frozenset()
-    purse: Purse | None = None
+    wallet: Wallet | None = None
 
 
 def gates_of(record: ScheduleRecord, around: Around, now: datetime) -> tuple[Gate, ...]:
@@ -49,7 +57,7 @@ def shut_words(gates: Iterable[Gate], now: datetime) -> Iterator[str]:
             continue
         if gate.gate == Name.BUDGET and gate.opens_at is not None:
             left = spoken_duration(gate.opens_at - now)
-            yield f"its budget is used up ({gate.text}) and opens again in {left}, until then beats are skipped"
+            yield f"its budget is used up ({gate.text}); it opens again in {left}, until then beats are skipped"
         if gate.gate == Name.LABEL:
             yield f'no live node has the label "{gate.text}"; give it to one: herdbeat up --label {gate.text}'
 
@@ -107,26 +115,34 @@ def _active_hours(record: ScheduleRecord, around: Around, now: datetime) -> Gate
 
 
 def _budget(record: ScheduleRecord, around: Around, now: datetime) -> Gate | None:
-    """Of several limits the one that is reached, else the one that comes closest."""
-    if around.purse is None:
+    if around.wallet is None:
         return None
-    purse = around.purse
-    found = limits(purse.budget, purse.spent, purse.estimate)
-    limit = max(found, key=lambda each: (each.is_reached, each.used / each.most if each.most else 1.0))
+    scope, limit = tightest(around.wallet)
     opens_at = next_day_at(now, record.plan.policies.zone) if limit.is_reached else None
     return Gate(
         gate=Name.BUDGET,
         ok=not limit.is_reached,
         used=limit.used,
         most=limit.most,
-        text=_used(limit),
+        text=used_words(scope, limit),
         opens_at=opens_at,
     )
 
 
-def _used(limit: Limit) -> str:
+def tightest(wallet: Wallet) -> tuple[Scope, Limit]:
+    """Of several limits the one that is reached, else the one that comes closest; and whose it is."""
+    found = [
+        (purse.account.holder.scope, limit)
+        for purse in wallet.purses
+        for limit in limits(purse.budget, purse.spent, wallet.estimate)
+    ]
+    return max(found, key=lambda each: (each[1].is_reached, each[1].used / each[1].most if each[1].most else 1.0))
+
+
+def used_words(scope: Scope, limit: Limit) -> str:
+    """3/3 runs, shared by the whole fleet."""
     unit = {"tokens_per_day": " tokens", "runs_per_day": " runs"}.get(limit.name, "")
-    return f"{amount(limit.name, limit.used)}/{amount(limit.name, limit.most)}{unit}"
+    return f"{amount(limit.name, limit.used)}/{amount(limit.name, limit.most)}{unit}{SHARED[scope]}"
 
 
 def _label(record: ScheduleRecord, around: Around, now: datetime) -> Gate | None:  # noqa: ARG001

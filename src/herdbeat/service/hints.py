@@ -8,7 +8,7 @@ from enum import StrEnum
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import HintRecord
 from herdbeat.durations import format_duration
-from herdbeat.governor.candidates import Hints, sort_hints
+from herdbeat.governor.candidates import Hints, hint_text, hint_wish, sort_hints
 from herdbeat.service.objects import Json, moment_or_null
 
 
@@ -56,6 +56,22 @@ def hint_object(standing: StandingHint) -> Json:
         "ended_at": moment_or_null(hint.ended_at),
         "ended_by": hint.ended_by,
     }
+
+
+def up_to_date(
+    steps: tuple[Json, ...], hints: tuple[StandingHint, ...], now: datetime
+) -> tuple[tuple[Json, ...], tuple[StandingHint, ...]]:
+    """The steps, with what is left of each hint now, and the hints that they tell of.
+
+    A trace is of the moment it was decided: of an hourly schedule it said "3h left" of a hint with 2h 10m to go.
+    """
+    found, told = [], []
+    for step in steps:
+        wished = (each for each in hints if str(step["text"]).startswith(f"{hint_wish(hint_of(each.record))}, "))
+        hint = next((each for each in wished if each not in told), None)
+        told += [] if hint is None else [hint]
+        found.append(step if hint is None else {**step, "text": hint_text(now, hint_of(hint.record))})
+    return tuple(found), tuple(told)
 
 
 def _state(record: HintRecord, active: Mapping[str, Mapping[int, Hint]], sorted_: Mapping[str, Hints]) -> HintState:

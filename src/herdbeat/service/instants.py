@@ -36,9 +36,13 @@ class Upcoming:
 
 
 class Standing(StrEnum):
-    """Why a schedule has no next time."""
+    """Why a schedule has no next time that could be told."""
 
     DISABLED = "disabled"
+    PAUSED = "paused"  # until somebody resumes it
+    RUNNING = "running"  # decided when the run ends
+    LATE = "late"  # one is due and waits; decided when that one has run
+    BROKEN = "broken"  # it cannot be decided
     WAITING = "waiting"  # only an event can fire it
     ENDED = "ended"  # its life is over, or no instant of it can happen
 

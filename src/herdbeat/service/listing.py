@@ -1,6 +1,5 @@
 """Many schedules at a glance: how each stands, what comes next, and what became of its last beats."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from herdbeat.domain.plan import Plan
 from herdbeat.domain.records import HintRecord, ScheduleRecord, StripMark
-from herdbeat.errors import NotFound, ending, shown
+from herdbeat.errors import NotFound
+from herdbeat.service.selecting import not_found, unmarked
 from herdbeat.service.states import State, state_of
 from herdbeat.store.looking import Look, LookReader
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 STRIP = 10
 PAGE = 2_000
-
-_HINT = 'Run "herdbeat list" to see all schedules.'
 
 
 class Next(StrEnum):
@@ -92,7 +90,7 @@ def list_files(fleet: "Fleet", look: Look) -> Listing:
         if number > (look.after or 0) and _is_meant(each, look)
     ]
     if look.is_narrow and not rows:
-        raise _unknown((*look.names, *look.tags, *look.groups)[0], {each.label for each in fleet.schedules})
+        raise not_found((*look.names, *look.tags, *look.groups)[0], {each.label for each in fleet.schedules})
     rows = [each for each in rows if look.state is None or each.state == look.state]
     next_after = rows[look.limit - 1].record.id if len(rows) > look.limit else None
     return Listing(rows=rows[: look.limit], total=len(fleet.schedules), next_after=next_after)
@@ -157,18 +155,11 @@ def _refuse_unknown(reader: LookReader, look: Look) -> None:
         for mark in marks:
             named = Look(now=look.now, tags=(mark,), limit=1) if what == "tag" else Look(now=look.now, groups=(mark,))
             if not reader.find(named):
-                near = _near(mark, reader.known_marks())
-                raise NotFound(f'No schedule has the {what} "{shown(mark)}"{ending(near)}', hint=_HINT)
+                raise unmarked(what, mark, reader.known_marks())
 
 
 def unknown_name(reader: LookReader, name: str) -> NotFound:
-    return _unknown(name, reader.near_names(name))
-
-
-def _unknown(name: str, known: Iterable[str]) -> NotFound:
-    if "*" in name:
-        return NotFound(f'No schedule fits "{shown(name)}".', hint=_HINT)
-    return NotFound(f'There is no target or schedule "{shown(name)}"{ending(_near(name, known))}', hint=_HINT)
+    return not_found(name, reader.near_names(name))
 
 
 def _is_meant(schedule: "Schedule", look: Look) -> bool:
@@ -179,12 +170,6 @@ def _is_meant(schedule: "Schedule", look: Look) -> bool:
         or not set(look.tags).isdisjoint(policies.tags)
         or policies.group in look.groups
     )
-
-
-def _near(word: str, known: Iterable[str]) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415 -- only for who has mistyped
-
-    return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
 
 
 def _unstarted(number: int, schedule: "Schedule", now: datetime) -> ScheduleRecord:

@@ -18,6 +18,7 @@ from herdbeat.domain.schedule import DEFAULT_NAME, Schedule, label_of
 from herdbeat.domain.target import SPECS, Target
 from herdbeat.errors import Conflict, NotFound, UsageError
 from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.handover import remove
 from herdbeat.service.objects import Json, moment_or_null
 from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
 from herdbeat.store.opening import alone_at, store_at
@@ -99,7 +100,7 @@ def make(tx: Transaction, now: datetime, making: Making) -> Json:
         return _remove(tx, now, making, known, by_name)
     _check(making, known, by_name)
     targets, schedules = _values(making)
-    arrange(tx, _fleet(targets, schedules), now, making.who, is_whole=False)
+    arrange(tx, _fleet(targets, schedules), now, making.who, is_whole=False, reason=making.reason)
     return _told(tx, making)
 
 
@@ -184,7 +185,7 @@ def _remove(
         refuse_owned(making.label, known[1].origin)
     for name, (_, row) in gone.items():
         refuse_owned(label_of(making.target, str(name)), row.origin)
-    tx.remove_schedules([number for number, _ in gone.values()], now)
+    remove(tx, now, [number for number, _ in gone.values()])
     subjects = [f"{making.target}/{name}" for name in gone]
     if is_whole:
         tx.remove_targets([known[0]], now)

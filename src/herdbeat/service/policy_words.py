@@ -1,15 +1,18 @@
 """The policies of a schedule in the words of its file, each with whether it is what nobody asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from herdbeat.config.policies import default_policies
 from herdbeat.domain.policies import Backoff, Budget, Policies, Retry
+from herdbeat.domain.spend import Scope
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration
 from herdbeat.moments import format_moment
+from herdbeat.service.gates import SHARED, amount
 
 _ZONE = "timezone"
 """Nobody can tell any more whether it was written here or for the whole fleet, so it is never called a default."""
@@ -22,14 +25,19 @@ class PolicyWord:
     is_default: bool
 
 
-def policy_words(policies: Policies, trigger: TriggerKind, target: TargetKind) -> list[PolicyWord]:
-    """All that have a value, in the order of the reference. What is not set and has no default is left out."""
-    usual = dict(_values(default_policies(policies.zone, trigger, target)))
-    told = [(key, text) for key, text in _values(policies) if text]
+def policy_words(
+    policies: Policies, trigger: TriggerKind, target: TargetKind, shared: Mapping[Scope, Budget] = MappingProxyType({})
+) -> list[PolicyWord]:
+    """All that have a value, in the order of the reference. What is not set and has no default is left out.
+
+    `shared` are the budgets that it shares with others.
+    """
+    usual = dict(_values(default_policies(policies.zone, trigger, target), {}))
+    told = [(key, text) for key, text in _values(policies, shared) if text]
     return [PolicyWord(key=key, text=text, is_default=key != _ZONE and usual[key] == text) for key, text in told]
 
 
-def _values(policies: Policies) -> Iterator[tuple[str, str]]:
+def _values(policies: Policies, shared: Mapping[Scope, Budget]) -> Iterator[tuple[str, str]]:
     limits, bounds = policies.limits, policies.bounds
     yield _ZONE, policies.zone.key
     yield "catchup", policies.catchup
@@ -49,7 +57,7 @@ def _values(policies: Policies) -> Iterator[tuple[str, str]]:
     yield "ends_at", _told(bounds.ends_at)
     yield "max_runs", _told(bounds.max_runs)
     yield "active_hours", _told(policies.active_hours)
-    yield "budget", _budget(policies.budget)
+    yield "budget", _budgets({Scope.SCHEDULE: policies.budget, **shared})
     yield "precheck", " ".join(policies.precheck)
     yield "priority", str(policies.priority)
     yield "tags", ", ".join(policies.tags)
@@ -85,9 +93,17 @@ def _retry(retry: Retry) -> str:
     return f"{retry.attempts} attempts, {format_duration(retry.wait)} apart, then x{retry.factor}"
 
 
-def _budget(budget: Budget | None) -> str:
-    if budget is None:
-        return ""
-    parts = {"$": budget.usd_per_day, "tokens": budget.tokens_per_day, "runs": budget.runs_per_day}
-    told = [f"${most:g}" if unit == "$" else f"{most:g} {unit}" for unit, most in parts.items() if most is not None]
+def _budgets(budgets: Mapping[Scope, Budget | None]) -> str:
+    found = ((scope, budgets.get(scope)) for scope in Scope)
+    return "; ".join(f"{budget_words(budget)}{SHARED[scope]}" for scope, budget in found if budget is not None)
+
+
+def budget_words(budget: Budget) -> str:
+    """$5, 2,000,000 tokens, 1 run a day"""
+    limits = (
+        ("usd_per_day", budget.usd_per_day, ""),
+        ("tokens_per_day", budget.tokens_per_day, " tokens"),
+        ("runs_per_day", budget.runs_per_day, " run" if budget.runs_per_day == 1 else " runs"),
+    )
+    told = [f"{amount(name, most)}{unit}" for name, most, unit in limits if most is not None]
     return f"{', '.join(told)} a day"

@@ -1,6 +1,7 @@
 """When next? Asked of a schedule or a whole fleet, and answered by the governor itself.
 
-Nothing is reckoned here a second time, so a preview shows what the engine will do.
+Nothing is reckoned here a second time, so a preview shows what the engine will do. `start` is the moment from which on
+instants are wanted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,27 +9,34 @@ from dataclasses import replace
 from datetime import datetime
 from heapq import merge
 
-from herdbeat.domain.decision import Decision, StepKind
+from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.schedule import Schedule
-from herdbeat.governor import ScheduleState, decide, upcoming
+from herdbeat.governor import decide, upcoming
 from herdbeat.service.instants import Idle, Standing, Upcoming, clock_notes, until_calendar_ends
+from herdbeat.service.outlook import Outlook, of_file
 
+_WISHED = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
 _MOVES = frozenset({StepKind.JITTER, StepKind.CLAMP, StepKind.HOURS, StepKind.BOUND, StepKind.NOTE})
 
 
 def of_schedule(schedule: Schedule, now: datetime) -> Iterator[Upcoming]:
     """The instants of a schedule created this moment. None at all if it is disabled or waits for events."""
-    return until_calendar_ends(_of_schedule(schedule, now))
+    return of_outlook(of_file(schedule, now), now)
 
 
-def of_fleet(schedules: Iterable[Schedule], now: datetime) -> Iterator[Upcoming]:
+def of_outlook(outlook: Outlook, start: datetime) -> Iterator[Upcoming]:
+    """The instants of a schedule. None at all if it is held, disabled, or waits for events."""
+    return until_calendar_ends(_of_outlook(outlook, start))
+
+
+def of_fleet(outlooks: Iterable[Outlook], start: datetime) -> Iterator[Upcoming]:
     """The instants of all schedules in one row, by time; at the same time, in the order of the file."""
-    return merge(*(of_schedule(each, now) for each in schedules), key=lambda each: each.next_run_at)
+    return merge(*(of_outlook(each, start) for each in outlooks), key=lambda each: each.next_run_at)
 
 
-def firsts(schedules: Iterable[Schedule], now: datetime) -> list[Upcoming]:
+def firsts(outlooks: Iterable[Outlook], start: datetime) -> list[Upcoming]:
     """The next instant of each schedule that has one, by time."""
-    found = (next(of_schedule(each, now), None) for each in schedules)
+    found = (next(of_outlook(each, start), None) for each in outlooks)
     return sorted((each for each in found if each is not None), key=lambda each: each.next_run_at)
 
 
@@ -43,40 +51,52 @@ def with_wishes(instants: Iterable[Upcoming], wishes: Mapping[str, int]) -> Iter
             yield each
 
 
-def idle(schedules: Iterable[Schedule], now: datetime) -> list[Idle]:
+def idle(outlooks: Iterable[Outlook], start: datetime) -> list[Idle]:
     """The schedules that have no time, each with the reason."""
-    found = ((each, decide(now, ScheduleState.fresh(each, now))) for each in schedules)
-    return [_idle(each, decision) for each, decision in found if decision.wake_at is None]
+    found = (_idle(each, start) for each in outlooks)
+    return [each for each in found if each is not None]
 
 
-def _of_schedule(schedule: Schedule, now: datetime) -> Iterator[Upcoming]:
+def _of_outlook(outlook: Outlook, start: datetime) -> Iterator[Upcoming]:
+    if outlook.held_at(start) is not None:
+        return
     previous: datetime | None = None
-    for decision in upcoming(now, ScheduleState.fresh(schedule, now)):
+    for decision in upcoming(*outlook.begin(start)):
         assert decision.next_run_at is not None
         due_at = decision.due_at or decision.next_run_at
         yield Upcoming(
-            schedule=schedule.label,
+            schedule=outlook.label,
             due_at=due_at,
-            next_run_at=decision.next_run_at,
+            next_run_at=max(start, decision.next_run_at),
             source=decision.source,
-            notes=(*clock_notes(schedule.trigger, due_at, previous), *_moves(decision)),
+            notes=(*clock_notes(outlook.trigger, due_at, previous), *_moves(decision), *_release(outlook, decision)),
             trace=decision.trace,
         )
         previous = due_at
 
 
-def _idle(schedule: Schedule, decision: Decision) -> Idle:
-    standing, reason = _standing(schedule, decision)
-    return Idle(schedule=schedule.label, when=schedule.trigger.describe(), standing=standing, reason=reason)
+def _idle(outlook: Outlook, start: datetime) -> Idle | None:
+    if (held := outlook.held_at(start)) is not None:
+        return held
+    decision = decide(*outlook.begin(start))
+    if decision.wake_at is not None:
+        return None
+    standing, reason = _standing(outlook, decision)
+    return Idle(schedule=outlook.label, when=outlook.trigger.describe(), standing=standing, reason=reason)
 
 
-def _standing(schedule: Schedule, decision: Decision) -> tuple[Standing, str]:
-    if not schedule.enabled:
+def _standing(outlook: Outlook, decision: Decision) -> tuple[Standing, str]:
+    if not outlook.state.enabled:
         return Standing.DISABLED, "it has no next time until it is enabled"
-    if schedule.trigger.kind.waits_for_event:
+    if outlook.trigger.kind.waits_for_event:
         return Standing.WAITING, "only an event fires it"
     return Standing.ENDED, decision.trace[-1].text if decision.trace else ""
 
 
 def _moves(decision: Decision) -> tuple[str, ...]:
-    return tuple(step.text for step in decision.trace if step.kind in _MOVES)
+    return tuple(step.text for step in decision.trace if step.kind in _MOVES or (step.won and step.source in _WISHED))
+
+
+def _release(outlook: Outlook, decision: Decision) -> tuple[str, ...]:
+    pause = outlook.state.pause
+    return ("its pause ends then",) if pause is not None and pause.until == decision.next_run_at else ()

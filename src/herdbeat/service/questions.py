@@ -2,13 +2,8 @@
 
 from herdbeat.domain.ids import from_short_id
 from herdbeat.domain.records import RunRecord, ScheduleRecord
-from herdbeat.errors import StoreUnavailable
 from herdbeat.service.selecting import not_found, parts_of
-from herdbeat.store.opening import is_there, reader_at
-from herdbeat.store.places import LedgerPlace
 from herdbeat.store.reader import Filter, Reader
-
-MANY = 10_000
 
 
 def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
@@ -17,8 +12,7 @@ def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     found = reader.schedules(Filter(target=target, name=name, limit=1))
     if found:
         return found[0]
-    known = reader.schedules(Filter(limit=MANY))
-    raise not_found(selector, {each.label for each in known} | {each.target for each in known})
+    raise not_found(selector, reader.near_names(selector))
 
 
 def selected(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:
@@ -43,16 +37,3 @@ def run_of_beat(reader: Reader, beat: str) -> RunRecord | None:
     """The newest run of a beat, by its short id; None while there is none."""
     number = from_short_id(beat)
     return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
-
-
-def wishes_in(path: LedgerPlace) -> dict[str, int]:
-    """How many of their next beats schedules are to let pass. A ledger that is not there, or too old, knows of none."""
-    if not is_there(path):
-        return {}
-    reader = reader_at(path)
-    try:
-        return reader.wishes()
-    except StoreUnavailable:
-        return {}
-    finally:
-        reader.close()

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.policies import Budget, Catchup, Policies
+from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
+from herdbeat.domain.spend import Scope
 from herdbeat.domain.trigger import Calendar, TriggerKind
 from herdbeat.durations import format_duration
 from herdbeat.moments import format_moment
+from herdbeat.scheduler.budget import Wallet
+from herdbeat.service.gates import tightest, used_words
 
 _TICK = timedelta(microseconds=1)
 
@@ -42,11 +45,15 @@ _SKIPS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy that had a say: its key, what it did, and what to write to change that (empty: nothing)."""
+    """A policy that had a say: its key, what it did, and what to write to change that (empty: nothing).
+
+    `is_shared` says that it is not written with the schedule.
+    """
 
     key: str
     text: str
     fix: str = ""
+    is_shared: bool = False
 
 
 def is_passed_over(record: ScheduleRecord, at: datetime, now: datetime) -> bool:
@@ -61,8 +68,8 @@ def skip_words(reason: str) -> str:
     return _SKIPS.get(SkipReason(reason), reason) if reason in set(SkipReason) else reason
 
 
-def rule_of(record: ScheduleRecord, beat: BeatRecord) -> Rule | None:
-    """The policy that decided the fate of a beat; None if none did."""
+def rule_of(record: ScheduleRecord, beat: BeatRecord, wallet: Wallet | None = None) -> Rule | None:
+    """The policy that decided the fate of a beat; None if none did. `wallet` is what its day had left."""
     policies = record.plan.policies
     if beat.outcome is BeatOutcome.MISSED:
         return _of_missed(record.plan.trigger.kind, policies, beat.reason)
@@ -70,19 +77,18 @@ def rule_of(record: ScheduleRecord, beat: BeatRecord) -> Rule | None:
         if beat.reason == Catchup.ONCE:
             return Rule("catchup", "once: one run stands for everything that was missed", "catchup: all")
         return Rule("overlap", f"{policies.overlap}: the beat that was waiting stands for it", "overlap: queue_all")
-    return _of_skipped(policies, beat) if beat.outcome is BeatOutcome.SKIPPED else None
+    return _of_skipped(policies, beat, wallet) if beat.outcome is BeatOutcome.SKIPPED else None
 
 
-def _of_skipped(policies: Policies, beat: BeatRecord) -> Rule | None:
+def _of_skipped(policies: Policies, beat: BeatRecord, wallet: Wallet | None) -> Rule | None:
     match beat.reason:
         case SkipReason.ALREADY_RUNNING:
             return Rule("overlap", f"{policies.overlap}: a beat that meets an earlier run is skipped", "overlap: queue")
         case SkipReason.INACTIVE_HOURS if policies.active_hours is not None:
             text = f"{policies.active_hours} {policies.active_hours.zone.key}: nothing runs outside"
             return Rule("active_hours", text, "active_hours: wider")
-        case SkipReason.BUDGET_EXCEEDED if policies.budget is not None:
-            day = f"{policies.zone.key} days"
-            return Rule("budget", f"{_limits_of(policies.budget)}, by {day}", "budget: more")
+        case SkipReason.BUDGET_EXCEEDED if wallet is not None:
+            return _of_budget(policies, wallet)
         case SkipReason.PRECHECK if policies.precheck:
             return Rule("precheck", f"{shlex.join(policies.precheck)} exited with 1")
         case SkipReason.EXPIRED:
@@ -94,13 +100,11 @@ def _of_skipped(policies: Policies, beat: BeatRecord) -> Rule | None:
             return None
 
 
-def _limits_of(budget: Budget) -> str:
-    parts = {
-        "usd_per_day": budget.usd_per_day,
-        "tokens_per_day": budget.tokens_per_day,
-        "runs_per_day": budget.runs_per_day,
-    }
-    return ", ".join(f"{name} {most:g}" for name, most in parts.items() if most is not None)
+def _of_budget(policies: Policies, wallet: Wallet) -> Rule:
+    scope, limit = tightest(wallet)
+    text = f"{used_words(scope, limit)}, on {wallet.purses[0].account.day} {policies.zone.key}"
+    fix = {Scope.TARGET: "budget: more beside its target", Scope.FLEET: "budget: more at the top of the fleet file"}
+    return Rule("budget", text, fix.get(scope, "budget: more"), is_shared=scope is not Scope.SCHEDULE)
 
 
 def _of_expired(policies: Policies, beat: BeatRecord) -> Rule | None:

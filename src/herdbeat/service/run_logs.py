@@ -12,7 +12,7 @@ from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_NAME
 from herdbeat.moments import format_moment
-from herdbeat.runners.log_reader import Line, LogFollower, place_of_log
+from herdbeat.runners.log_reader import KeptLog, Line, LogFollower, place_of_log
 from herdbeat.service.objects import Json
 from herdbeat.service.selecting import parts_of
 from herdbeat.store.looking import LookReader
@@ -130,14 +130,19 @@ class LogFeed:
         if following.follower is None:
             run = following.run
             path = place_of_log(self.state_dir, run.id, run.claimed_at, run.finished_at or now)
-            following.follower = None if path is None else LogFollower(path)
+            following.follower = self._kept(run) if path is None else LogFollower(path)
         return [] if following.follower is None else _entries(following.run, following.follower.more())
+
+    def _kept(self, run: RunRecord) -> LogFollower | None:
+        """What another node has run: its words come with its end."""
+        text = None if run.status is RunStatus.RUNNING else self.reader.output_of(run.id)
+        return None if text is None else KeptLog(text)
 
     def _end(self, number: int, now: datetime) -> list[Entry]:
         """Its last words lie in the file before its end lies in the ledger, so they are asked for once more."""
-        following = self._open.pop(number)
+        following, ended = self._open.pop(number), self.reader.run(number)
+        following.run = ended or following.run
         last = [*self._said(following, now), *_rest(following)]
-        ended = self.reader.run(number)
         return last if ended is None else [*last, _ended(ended)]
 
     def _runs(self, since: datetime | None) -> Iterable[RunRecord]:

@@ -5,7 +5,6 @@ A target alone means all its schedules, as it does in `next` and `beats`. No abb
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from herdbeat.domain.records import ScheduleRecord
@@ -14,7 +13,7 @@ from herdbeat.store.reader import Filter, Reader
 
 PAGE = 10_000
 
-_LIST = 'Run "herdbeat next" to see all schedules.'
+_LIST = 'Run "herdbeat list" to see all schedules.'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,10 @@ def select(reader: Reader, selection: Selection) -> list[ScheduleRecord]:
     """
     _refuse_nonsense(selection)
     if selection.everything:
-        return _or_not_found(list(_all(reader)), "There are no schedules here.")
+        everything = list(_all(reader))
+        if not everything:
+            raise NotFound("There are no schedules here.", hint=_LIST)
+        return everything
     found = {each.id: each for name in selection.names for each in _of_name(reader, name)}
     if selection.tags or selection.groups:
         known = list(_all(reader))
@@ -52,9 +54,22 @@ def parts_of(selector: str) -> tuple[str, str | None]:
 
 
 def not_found(selector: str, known: Iterable[str]) -> NotFound:
-    near = _near(selector, known)
-    message = f'There is no target or schedule "{shown(selector)}"{ending(near)}'
+    """It guesses among the names that are known."""
+    if "*" in selector:
+        return NotFound(f'No schedule fits "{shown(selector)}".', hint=_LIST)
+    message = f'There is no target or schedule "{shown(selector)}"{ending(near_word(selector, known))}'
     return NotFound(message, hint=_LIST)
+
+
+def unmarked(what: str, mark: str, known: Iterable[str]) -> NotFound:
+    """The same for a tag or a group that no schedule has."""
+    return NotFound(f'No schedule has the {what} "{shown(mark)}"{ending(near_word(mark, known))}', hint=_LIST)
+
+
+def near_word(word: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415 -- only for who has mistyped
+
+    return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
 
 
 def _refuse_nonsense(selection: Selection) -> None:
@@ -70,35 +85,30 @@ def _refuse_nonsense(selection: Selection) -> None:
 def _of_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
     if "*" in selector:
         fitting = [each for each in _all(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
-        return _or_not_found(fitting, f'No schedule fits "{shown(selector)}".')
+        if not fitting:
+            raise not_found(selector, ())
+        return fitting
     target, name = parts_of(selector)
     found = list(_pages(reader, target, name))
     if not found:
-        known = list(_all(reader))
-        raise not_found(selector, {each.label for each in known} | {each.target for each in known})
+        raise not_found(selector, reader.near_names(selector))
     return found
 
 
 def _tagged(known: list[ScheduleRecord], tag: str) -> list[ScheduleRecord]:
     tags = {each for record in known for each in record.plan.policies.tags}
     fitting = [each for each in known if tag in each.plan.policies.tags]
-    return _or_not_found(fitting, f'No schedule has the tag "{shown(tag)}"{ending(_near(tag, tags))}')
+    if not fitting:
+        raise unmarked("tag", tag, tags)
+    return fitting
 
 
 def _grouped(known: list[ScheduleRecord], group: str) -> list[ScheduleRecord]:
     groups = {record.plan.policies.group or "" for record in known}
     fitting = [each for each in known if each.plan.policies.group == group]
-    return _or_not_found(fitting, f'No schedule is in the group "{shown(group)}"{ending(_near(group, groups))}')
-
-
-def _or_not_found(found: list[ScheduleRecord], message: str) -> list[ScheduleRecord]:
-    if not found:
-        raise NotFound(message, hint=_LIST)
-    return found
-
-
-def _near(word: str, known: Iterable[str]) -> str | None:
-    return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
+    if not fitting:
+        raise unmarked("group", group, groups)
+    return fitting
 
 
 def _all(reader: Reader) -> Iterator[ScheduleRecord]:

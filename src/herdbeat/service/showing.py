@@ -8,12 +8,13 @@ from herdbeat.domain.brief import Brief
 from herdbeat.domain.ids import from_short_id
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_NAME
+from herdbeat.domain.spend import Holder, Scope
 from herdbeat.domain.target import Target
 from herdbeat.service.coming import coming
 from herdbeat.service.hints import HintState, StandingHint, hint_object, hint_of, stand_of
 from herdbeat.service.listing import Listed, look_at, unknown_name
 from herdbeat.service.objects import Json, beat_object, moment_or_null, run_object, schedule_object
-from herdbeat.service.policy_words import PolicyWord, policy_words
+from herdbeat.service.policy_words import PolicyWord, budget_words, policy_words
 from herdbeat.service.questions import find_run
 from herdbeat.service.selecting import parts_of
 from herdbeat.store.looking import Look, LookReader
@@ -29,6 +30,7 @@ class ShownTarget:
     written_at: str
     running: int
     schedules: tuple[Listed, ...]
+    budget: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +96,13 @@ def _target(reader: LookReader, name: str, schedules: Sequence[ScheduleRecord], 
     found = reader.target_named(name)
     assert found is not None, f"{name}: schedules without their target"
     number, written_at, running = found
+    holder = Holder(Scope.TARGET, number)
     return ShownTarget(
         target=reader.targets([number])[number],
         written_at=written_at,
         running=running,
         schedules=tuple(look_at(reader, list(schedules), now)),
+        budget=budget_words(budget) if (budget := reader.budgets(schedules[0].id).get(holder)) is not None else "",
     )
 
 
@@ -107,12 +111,13 @@ def _schedule(reader: LookReader, record: ScheduleRecord, now: datetime) -> Show
     assert found is not None, f"{record.label}: a schedule without its target"
     target = reader.targets([found[0]])[found[0]]
     hints = tuple(stand_of(reader.hints([record.id], ended_since=now), now))
+    shared = {holder.scope: budget for holder, budget in reader.budgets(record.id).items()}
     heard = [hint_of(each.record) for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED)]
     return ShownSchedule(
         listed=look_at(reader, [record], now)[0],
         target=target,
         brief=reader.briefs([record.id])[record.id],
-        policies=tuple(policy_words(record.plan.policies, record.plan.trigger.kind, target.kind)),
+        policies=tuple(policy_words(record.plan.policies, record.plan.trigger.kind, target.kind, shared)),
         instants=coming(record, heard, now).instants,
         hints=hints,
         runs=tuple(reader.runs(Filter(target=record.target, name=record.name, limit=RUNS))),
@@ -136,6 +141,7 @@ def target_object(shown: ShownTarget) -> Json:
         "kind": shown.target.kind,
         "max_concurrent": shown.target.max_concurrent,
         "running": shown.running,
+        "budget": shown.budget or None,
         "written_at": shown.written_at,
         "schedules": [schedule_object(each.record, each.state) for each in shown.schedules],
     }

@@ -13,7 +13,7 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import ConfigError, HerdbeatError, Problem
 from herdbeat.moments import format_moment, parse_moment
 from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.remember import Fate, Memory, remember
+from herdbeat.scheduler.remember import Memory, Taking, remember
 from herdbeat.service.objects import moment_or_null
 from herdbeat.store.base import Transaction
 from herdbeat.store.opening import alone_at, store_at
@@ -66,7 +66,7 @@ def remember_all(tx: Transaction, now: datetime, memories: Mapping[tuple[str, st
     """Take over what can be. A schedule with a past of its own keeps it."""
     ids = {name: number for name, (number, _) in tx.targets().items()}
     stored = tx.schedules_of(ids.values())
-    fates: dict[str, list[str]] = {"unknown": [], **{fate.value: [] for fate in Fate}}
+    fates: dict[str, list[str]] = {"unknown": [], **{fate.value: [] for fate in Taking}}
     for (agent, name), memory in memories.items():
         found = stored.get((ids.get(agent, 0), name))
         fate = "unknown" if found is None else remember(tx, now, found[0], memory, by).value

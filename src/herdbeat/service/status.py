@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.records import HintRecord, NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_NAME
+from herdbeat.domain.spend import THE_FLEET, Account
 from herdbeat.durations import format_duration
 from herdbeat.governor.backoff import multiplier, stretched
 from herdbeat.governor.state import BY_POLICY
@@ -67,6 +69,9 @@ class Status:
     behind: timedelta | None = None
     """How late the scheduler comes to what is due; None if there is nothing to tell it by."""
 
+    today: tuple[float, float] | None = None
+    """Dollars that the fleet has used today, and may use; None if it has no such budget."""
+
     @property
     def since(self) -> datetime | None:
         """Since when it is running; or since when it is not."""
@@ -84,8 +89,13 @@ class Status:
         return bool(self.late or self.failing)
 
 
-def read_status(reader: LookReader, now: datetime, pid: int | None, name: str | None = None) -> Status:
-    """Of the fleet, or of one target or schedule. `pid` is who runs it; None if nobody does. Raises NotFound."""
+def read_status(
+    reader: LookReader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo
+) -> Status:
+    """Of the fleet, or of one target or schedule. `pid` is who runs it; None if nobody does. Raises NotFound.
+
+    `zone` is where the fleet's day begins and ends.
+    """
     status = Status(
         now=now,
         pid=pid,
@@ -97,10 +107,20 @@ def read_status(reader: LookReader, now: datetime, pid: int | None, name: str | 
         held=tuple(_held(reader, now)),
         soon=tuple(_records(reader, reader.soonest_schedules(now, SOON))),
         behind=_behind(reader, now) if pid else None,
+        today=_today(reader, now, zone) if name is None else None,
     )
     if name is not None:
         status = _narrowed(status, find_named(reader, Look(now=now, names=(name,), limit=MANY)))
     return replace(status, paces=paces_of(reader, [each.id for each in status.soon], now))
+
+
+def _today(reader: LookReader, now: datetime, zone: ZoneInfo) -> tuple[float, float] | None:
+    budget = reader.budgets(0).get(THE_FLEET)  # no schedule has the number 0, so only the fleet's own is left
+    if budget is None or budget.usd_per_day is None:
+        return None
+    from herdbeat.scheduler.budget import day_of  # noqa: PLC0415 -- few fleets have one
+
+    return reader.spent(Account(THE_FLEET, day_of(now, zone))).usd, budget.usd_per_day
 
 
 def _narrowed(status: Status, records: list[ScheduleRecord]) -> Status:
@@ -157,6 +177,7 @@ def status_object(status: Status, fleet: str) -> Json:
             "behind_s": None if status.behind is None else round(status.behind.total_seconds(), 3),
         },
         "schedules": status.schedules,
+        "today": None if status.today is None else {"usd": status.today[0], "usd_per_day": status.today[1]},
         "running": [run_object(each.run) for each in status.running],
         "late": [
             {

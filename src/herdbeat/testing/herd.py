@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.decision import Source
+from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
@@ -104,6 +105,7 @@ class Herd(Roster):
         self.clock = clock
         self._tasks = tasks
         self._runners: dict[str, ScriptedRunner] = {}
+        self._budget: Budget | None = None
         self._reader = SqliteReader(store.path)
         at_hand = AtHand(functions=self.functions)
         called = RunnerSettings(state_dir=store.path.parent, environ={}, at_hand=at_hand)
@@ -141,9 +143,20 @@ class Herd(Roster):
         self._runners[schedule.id] = runner or ScriptedRunner()
         self._is_applied = False
 
+    def share(self, budget: Budget | None, target: str | None = None) -> None:
+        """A budget that all schedules of a target share; without one, all schedules there are. None takes it away."""
+        if target is None:
+            self._budget = budget
+        else:
+            self._targets[target] = replace(self._targets[target], budget=budget)
+        self._is_applied = False
+
+    def fleet(self, store: str) -> Fleet:
+        return replace(super().fleet(store), budget=self._budget)
+
     def remove(self, label: str) -> None:
         """Take a schedule out of the fleet, as if its lines were deleted from the file."""
-        del self._schedules[label if "/" in label else f"{label}/{DEFAULT_NAME}"]
+        del self._schedules[self.own(label).id]
         self._is_applied = False
 
     def take_over(self, other: Roster) -> None:
@@ -220,7 +233,7 @@ class Herd(Roster):
 
     def standing(self, label: str) -> Standing:
         self._apply()
-        schedule = self._schedules[label if "/" in label else f"{label}/{DEFAULT_NAME}"]
+        schedule = self.own(label)
         number, _ = self.store.write_now(
             lambda tx: tx.schedules_of([tx.targets()[schedule.target][0]])[
                 tx.targets()[schedule.target][0], schedule.name

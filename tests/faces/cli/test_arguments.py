@@ -120,3 +120,19 @@ def test_any_words_are_understood_or_refused(words: list[str]) -> None:
         request = understand(words)
 
         assert request.command is None or request.command in COMMANDS
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "status", "logs", "trigger", "jobs", "job", "cancel", "config"])
+def test_the_verbs_of_herdctl_are_understood(verb: str) -> None:
+    words = [verb, "x"] if verb in ("trigger", "job", "cancel") else [verb]
+
+    request = understand(words)
+
+    assert request.command is not None or request.group == "config"
+
+
+def test_a_verb_that_has_nothing_to_show_yet_says_so_and_what_to_do() -> None:
+    with pytest.raises(UsageError, match='"herdbeat sessions" is not there yet') as caught:
+        understand(["sessions"])
+
+    assert "herdbeat show RUN" in caught.value.hint

@@ -44,13 +44,15 @@ def test_a_run_is_killed_at_once_by_force_and_its_name_says_so(fleet: Fleet) -> 
 
 
 def test_cancelling_a_target_stops_its_run_and_calls_off_what_waits(fleet: Fleet) -> None:
-    with fleet.up():
+    with fleet.up() as process:
         fleet.call("run", "deaf")
         fleet.call("run", "deaf", "--queue")
         (cancelled,) = items(fleet.answer("cancel", "deaf", "--force"))
+        told = read_until(process, "beat_settled")
         beats = items(fleet.answer("beats", "deaf"))
 
     assert (len(cancelled["runs"]), cancelled["called_off"]) == (1, 1)
+    assert (told["schedule"], told["outcome"], told["reason"]) == ("deaf", "skipped", "by_request")
     assert [(each["outcome"], each["reason"]) for each in beats] == [("skipped", "by_request"), ("ran", "")]
 
 

@@ -30,6 +30,14 @@ def test_bash_offers_what_comes_next(cli: CommandLine, typed: list[str], offered
     assert done.stdout.split()[: len(offered)] == offered
 
 
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_what_is_offered_has_its_meaning_beside_it(cli: CommandLine, shell: str) -> None:
+    script = cli.run("completion", shell).out
+
+    for command in COMMANDS:
+        assert command.summary.replace("'", "") in script.replace("'\\''", "").replace("\\'", "")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_command_and_every_option_is_in_every_script(cli: CommandLine, shell: str) -> None:
     script = cli.run("completion", shell).out

@@ -1,5 +1,7 @@
 """Pause, resume, disable, enable, hint, reset and changes at the terminal, while nothing runs."""
 
+import json
+import shlex
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -38,7 +40,7 @@ async def fleet(cli: CommandLine) -> CommandLine:
 def _schedules(herd: Herd) -> None:
     herd.schedule("queue-depth", every="1h", tags=("ops",))
     herd.schedule("api-health", every="5m", runner=ScriptedRunner(fails=1), limits=LIMITS, tags=("ops",))
-    herd.schedule("triage/check", every="30m", group="agents")
+    herd.schedule("triage/check", every="30m", group="agents", tags=("on call",))
     herd.schedule("triage/standup", cron="0 9 * * 1-5", zone="Europe/Berlin", group="agents")
     herd.schedule("launch", at="2026-03-26T13:00:00Z")
 
@@ -46,6 +48,42 @@ def _schedules(herd: Herd) -> None:
 def advance(cli: CommandLine, by: timedelta) -> None:
     assert isinstance(cli.clock, FakeClock)
     cli.clock.advance(by)
+
+
+def states(cli: CommandLine) -> dict[str, str]:
+    return {each["schedule"]: each["state"] for each in json.loads(cli.run("list", "--json").out)["items"]}
+
+
+def said_of(cli: CommandLine, label: str) -> list[str]:
+    """When it runs next, and why."""
+    return cli.run("explain", label).lines()[:2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pause", "queue-depth"),
+        ("pause", "triage/*"),
+        ("pause", "--tag", "on call"),
+        ("pause", "--all", "--yes"),
+        ("disable", "--group", "agents", "--tag", "ops"),
+        ("skip", "triage/check"),
+        ("hint", "queue-depth", "--every", "20s"),
+        ("pause", "queue-depth", "--config", "my fleet.yaml"),
+    ],
+)
+def test_an_undo_that_is_pasted_brings_back_what_was_before(fleet: CommandLine, words: tuple[str, ...]) -> None:
+    (fleet.folder / "my fleet.yaml").write_text(FLEET, encoding="utf-8")
+    fleet.run("pause", "triage/standup")  # by somebody else, earlier: an undo is not to touch it
+    before = (states(fleet), said_of(fleet, "triage/check"), said_of(fleet, "queue-depth"))
+
+    done = fleet.run(*words)
+    undo = shlex.split((done.out + done.err).partition("undo: ")[2].partition("\n")[0])
+    undone = fleet.run(*undo[1:], *(["--yes"] if "--all" in undo else []))
+
+    assert undo[0] == "herdbeat"
+    assert undone.status == 0
+    assert (states(fleet), said_of(fleet, "triage/check"), said_of(fleet, "queue-depth")) == before
 
 
 def test_a_pause_says_until_when_and_how_to_undo_it(fleet: CommandLine) -> None:
@@ -121,7 +159,7 @@ def test_a_bulk_change_is_one_line_with_one_undo(fleet: CommandLine) -> None:
     answer = fleet.run("pause", "--tag", "ops", "--group", "agents")
 
     assert answer.lines() == [
-        "Paused 3 schedules until somebody resumes.   undo: herdbeat resume --tag ops --group agents",
+        "Paused 3 schedules until somebody resumes.   undo: herdbeat resume api-health triage/check triage/standup",
         "· queue-depth  already paused without an end by human:you; nothing changed",
     ]
 
@@ -233,7 +271,7 @@ def test_changes_tell_who_and_what_newest_first(fleet: CommandLine) -> None:
 
     heading, resumed, paused = answer.lines()
     assert heading == "WHEN      WHO        WHAT    OF           HOW"
-    until = "until 2026-03-26T15:04:00Z"
+    until = "until 16:04:00"
     assert resumed == (
         f"14:05:00  human:ada  resume  queue-depth  paused yes → no, {until} → –, by human:you → –, reason db → –"
     )
@@ -288,7 +326,7 @@ EXPLAINED: list[tuple[Callable[[CommandLine], Answer], str]] = [
     ),
     (
         lambda cli: cli.run("hint", "queue-depth", "--every", "20s", "--reason", "deploy"),
-        'HINTS  every 20s by human:you, 1h left "deploy" (active)',
+        '✓ hint every 20s by human:you, 1h left "deploy"  14:04:20',
     ),
 ]
 
@@ -298,6 +336,18 @@ def test_explain_tells_what_was_changed(fleet: CommandLine, act: Callable[[Comma
     act(fleet)
 
     assert told in fleet.run("explain", "queue-depth").out
+
+
+def test_a_hint_is_told_once_and_as_it_stands_now(fleet: CommandLine) -> None:
+    """It stood under WHY as it was when it was decided, and again under HINTS."""
+    fleet.run("hint", "queue-depth", "--every", "2h", "--for", "5h", "--reason", "deploy")
+    advance(fleet, timedelta(minutes=90))
+
+    found = fleet.run("explain", "queue-depth")
+
+    assert found.out.count("deploy") == 2  # in the headline, and under WHY
+    assert '✓ hint every 2h by human:you, 3h 30m left "deploy"  16:04:00' in found.out
+    assert "HINTS" not in found.out
 
 
 def test_status_tells_what_is_held_and_shows_no_time_that_will_not_happen(fleet: CommandLine) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.faces.cli.look_story import FLEET, tell
 
+from herdbeat.store.lock import StateLock
 from herdbeat.testing.command_line import CommandLine
 
 
@@ -46,6 +47,17 @@ def test_an_edited_file_is_read_again(cli: CommandLine, folder: Path) -> None:
     (folder / "herdbeat.yaml").write_text(FLEET.replace("my-fleet", "renamed"), encoding="utf-8")
 
     assert (before, headline(cli)) == ("my-fleet", "renamed")
+
+
+def test_while_the_fleet_runs_an_edited_file_is_left_to_who_runs_it(cli: CommandLine, folder: Path) -> None:
+    """The first command after an edit of ten thousand targets took seconds, to read what the ledger knew already."""
+    headline(cli)
+    (folder / "herdbeat.yaml").write_text(FLEET.replace("my-fleet", "renamed"), encoding="utf-8")
+
+    with StateLock(folder / ".herdbeat"):
+        running = headline(cli)
+
+    assert (running, headline(cli)) == ("my-fleet", "renamed")
 
 
 def test_a_file_that_asks_the_environment_is_read_every_time(cli: CommandLine, folder: Path) -> None:

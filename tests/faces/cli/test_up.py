@@ -213,6 +213,35 @@ def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_go
     assert fleet.answer("explain", "yearly")["next_run_at"] is not None
 
 
+def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet: Fleet) -> None:
+    """Once a typing error in one line was taken for a deletion, and `up` removed the schedule."""
+    with fleet.up():
+        fleet.call("down")
+    text = FLEET.replace("0 0 1 1 *", "0 0 1 13 *").replace("hello], type", "hi], type")
+    (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    with fleet.up() as process:
+        ran, kept = fleet.call("run", "quick", "--wait"), fleet.answer("explain", "yearly")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE)
+
+    assert "  hi\n✓ ok in" in ran.stdout
+    assert str(kept["next_run_at"]).endswith("-01-01T00:00:00Z")
+    assert "Until that is mended nothing is removed: what was right before goes on as it was." in said
+
+
+def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: Fleet) -> None:
+    """Once `up` and `apply` did, and those that only look said that herdbeat itself had failed."""
+    fleet.state_dir.mkdir()
+    (fleet.state_dir / "herdbeat.db").write_bytes(b"this is no database, and was not one before" * 100)
+
+    answers = [fleet.call(*words) for words in (["up"], ["beats"], ["status"], ["explain", "quick"], ["run", "quick"])]
+
+    assert [answer.returncode for answer in answers] == [7] * len(answers)
+    assert all("restore" in answer.stderr for answer in answers)
+    assert (fleet.state_dir / "herdbeat.db").read_bytes().startswith(b"this is no database")
+
+
 def test_down_stops_a_fleet_whose_socket_is_gone_by_its_pid(fleet: Fleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "quick", "--wait")  # so its socket is there

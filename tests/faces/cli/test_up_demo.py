@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,15 @@ def test_the_demo_ticks_at_once_accounts_for_a_kill_and_is_there_only_once(fleet
 
     assert (agent["status"], endpoint["status"]) == ("succeeded", "succeeded")
     assert (second.returncode, "The demo is already running" in second.stderr) == (1, True)
+
+
+def test_the_tour_names_the_folder_that_was_asked_for_when_it_says_how_to_start_again(tmp_path: Path) -> None:
+    """Once it left it out: who did as it said got another demo, with no gap to show."""
+    words = [sys.executable, "-m", "herdbeat.faces.cli", "up", "--demo", "--state-dir", "my demo"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+
+        told = next(line for line in process.stdout if "kill -9" in line)
+        process.kill()
+
+    assert f"kill -9 {process.pid}, then `herdbeat up --demo --state-dir 'my demo'` again" in told

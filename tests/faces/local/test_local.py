@@ -135,6 +135,12 @@ async def test_what_is_no_request_is_told_so_and_the_next_one_is_answered(tmp_pa
     assert second == b'{"ok": {"heard": 1}}\n'
 
 
+async def test_a_request_that_is_too_long_is_told_so_and_not_taken_for_a_fleet_that_is_down(tmp_path: Path) -> None:
+    async with listening(tmp_path, HANDLERS):
+        with pytest.raises(UsageError, match="longer than 64 KiB"):
+            await said(tmp_path, {"do": "echo", "word": "y" * 100_000})
+
+
 async def test_a_line_without_end_closes_the_connection_and_nothing_else(tmp_path: Path) -> None:
     async with listening(tmp_path, HANDLERS) as place:
         reader, writer = await asyncio.open_unix_connection(place)

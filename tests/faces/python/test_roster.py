@@ -1,6 +1,6 @@
 """What the decorators collect, and how they refuse what is wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_type_hints
 from zoneinfo import ZoneInfo
@@ -11,6 +11,7 @@ from herdbeat import ConfigError
 from herdbeat.config.keys.policies import POLICIES
 from herdbeat.domain.policies import Overlap, Retry
 from herdbeat.domain.target import CallableSpec
+from herdbeat.errors import NotFound
 from herdbeat.faces.python.options import Options
 from herdbeat.faces.python.roster import Roster
 
@@ -21,6 +22,10 @@ def roster(**defaults: Any) -> Roster:
 
 def poll() -> None:
     """Something to schedule."""
+
+
+def yields() -> Iterator[int]:
+    yield 1
 
 
 def test_a_function_is_scheduled_under_its_own_name() -> None:
@@ -89,6 +94,10 @@ def test_defaults_count_for_all_and_an_option_for_its_own() -> None:
         (lambda herd: herd.every("5m")(lambda: None), "A lambda has no name.", 'name="poll"'),
         (lambda herd: herd.every("5m", name="a b")(poll), "a b.name", ""),
         (lambda herd: herd.every("5m", name="two")(lambda a, b: None), "wants 2 arguments", "one: the run"),
+        (lambda herd: herd.every("5m")(yields), "yields; nobody would ask it", "return instead"),
+        (lambda herd: herd.every(poll), "@herd.every was given a function.", "@herd.every(…)"),
+        (lambda herd: herd.cron(poll), "@herd.cron was given a function.", "@herd.cron(…)"),
+        (lambda herd: herd.at(poll), "@herd.at was given a function.", "@herd.at(…)"),
     ],
 )
 def test_a_mistake_is_told_where_it_was_made(add: Callable[[Roster], object], message: str, hint: str) -> None:
@@ -102,6 +111,15 @@ def test_a_mistake_is_told_where_it_was_made(add: Callable[[Roster], object], me
     assert hint in told
     assert caught.value.where is not None
     assert caught.value.where.file.endswith("test_roster.py")
+    assert (herd.labels, herd.functions) == ([], {})
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    herd = roster()
+
+    with pytest.raises(ConfigError, match="is a int, not a function"):
+        herd.every("5m", name="two")(2)  # type: ignore[type-var]
+
     assert (herd.labels, herd.functions) == ([], {})
 
 
@@ -175,3 +193,14 @@ def test_what_is_removed_is_gone_with_its_function() -> None:
     herd.remove("poll")
 
     assert (herd.labels, herd.functions, herd.fleet("").targets) == ([], {}, ())
+
+
+def test_what_is_not_there_cannot_be_removed() -> None:
+    herd = roster()
+    herd.every("5m")(poll)
+
+    with pytest.raises(NotFound, match='no schedule "pol"') as caught:
+        herd.remove("pol")
+
+    assert caught.value.hint == "It has poll."
+    assert herd.labels == ["poll"]

@@ -18,7 +18,7 @@ from herdbeat import (
     TriggerInfo,
     update_schedule_state,
 )
-from herdbeat.errors import Conflict, UsageError
+from herdbeat.errors import Conflict, HerdbeatError, UsageError
 from herdbeat.testing import FakeClock
 
 # ── start and stop ──
@@ -390,6 +390,13 @@ async def test_every_problem_of_the_agents_is_told_at_once(tmp_path: Path) -> No
     assert len(caught.value.__notes__) == 2
 
 
+async def test_one_agent_belongs_into_a_list(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one mapping") as caught:
+        await Scheduler(tmp_path).start(agent(check="1h"))  # type: ignore[arg-type]
+
+    assert "list" in caught.value.hint
+
+
 async def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="42 is not an agent"):
         await Scheduler(tmp_path).start([42])
@@ -463,6 +470,24 @@ async def test_jitter_outside_of_zero_to_a_hundred_is_refused(tmp_path: Path, pe
 def test_a_negative_check_interval_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="check_interval is negative"):
         Scheduler(tmp_path, check_interval=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"check_interval": "0s"}, "zero"),
+        ({"check_interval": 0}, "check_interval is zero"),
+        ({"lease": 0}, "lease is zero"),
+        ({"max_concurrent": -1}, "max_concurrent cannot be -1"),
+        ({"check_interval": float("nan")}, "check_interval is no length of time: nan"),
+        ({"lease": float("inf")}, "lease is no length of time: inf"),
+    ],
+)
+def test_what_would_keep_a_scheduler_from_working_is_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(HerdbeatError, match=message):
+        Scheduler(tmp_path, **options)
 
 
 # ── integration ──

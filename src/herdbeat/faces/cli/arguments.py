@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from herdbeat.errors import UsageError, ending, shown
-from herdbeat.faces.cli.commands import COMMANDS, GROUPS, find
+from herdbeat.faces.cli.commands import COMMANDS, GROUPS, NOT_YET, find
 from herdbeat.faces.cli.options import BARE, HELP, VERSION, Command, Option
 
 _OPTIONS: dict[str, Option] = {
@@ -17,6 +17,9 @@ _OPTIONS: dict[str, Option] = {
     for option in (*(option for command in COMMANDS for option in command.all_options), VERSION)
     for name in option.names
 }
+
+
+_PATHS = frozenset({"PATH", "FILE", "DIR"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ def understand(argv: Sequence[str]) -> Request:
     _refuse_unknown_options(parts, command)
     if not any(option is HELP for option in parts.used):
         _check_words(command, words)
+        _check_text(command, words, parts)
         _check_choices(command, parts)
     return Request(command=command, given=_given(tuple(words), parts))
 
@@ -150,6 +154,8 @@ def _command(words: list[str]) -> tuple[Command | None, list[str]]:
 
 
 def _unknown_command(words: list[str]) -> UsageError:
+    if words[0] in NOT_YET:
+        raise UsageError(f'"herdbeat {words[0]}" is not there yet.', hint=NOT_YET[words[0]])
     tried = " ".join(words[:2]) if words[0] in GROUPS else words[0]
     paths = [path for command in COMMANDS for path in (command.path, *command.aliases)]
     names = [" ".join(path) for path in paths] + list(GROUPS)
@@ -185,6 +191,18 @@ def _check_words(command: Command, words: list[str]) -> None:
     missing = [argument for argument in command.arguments[len(words) :] if argument.required]
     if missing:
         raise UsageError(f"{missing[0].name} is missing: {missing[0].meaning}.", hint=hint)
+
+
+def _check_text(command: Command, words: list[str], parts: _Sorted) -> None:
+    """Only a path may be bytes that are no text: any other word ends in the ledger, in JSON or on a screen."""
+    last = len(command.arguments) - 1
+    texts = [word for index, word in enumerate(words) if not command.arguments[min(index, last)].takes_file]
+    for option in command.options:
+        if option.value and option.value not in _PATHS:
+            texts += parts.repeated.get(option.key) or [parts.values.get(option.key, "")]
+    broken = next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
+    if broken is not None:
+        raise UsageError(f'"{shown(broken)}" is not text: its bytes are no UTF-8.', hint="Write it in UTF-8.")
 
 
 def _check_choices(command: Command, parts: _Sorted) -> None:

@@ -9,7 +9,7 @@ from herdbeat.durations import spoken_duration
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.changing import DECLINED, agreed
+from herdbeat.faces.cli.changing import DECLINED, agreed, elsewhere
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import counted, near_time
 from herdbeat.faces.cli.past import read_past
@@ -88,7 +88,7 @@ def _tell(given: Given, world: World, ledger: Ledger, answer: dict[str, Any], *,
     first, last = (near_time(parse_moment(answer[key]), ledger.now, ledger.zone) for key in ("first", "last"))
     world.terminal.say(
         f"◷ {name}  backfill #{answer['backfill']}: {counted(answer['count'], 'beat')}, {first} to {last}"
-        f"   undo what still waits: herdbeat cancel {name}"
+        f"   undo what still waits: herdbeat cancel {name}{elsewhere(given)}"
     )
     spread = parse_moment(answer["last_start_at"]) - ledger.now
     pace = f"spread over {spoken_duration(spread)} (catchup_rate)" if spread.total_seconds() >= 1 else "at once"

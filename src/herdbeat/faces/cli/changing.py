@@ -1,6 +1,7 @@
 """Carrying out a change: choose, ask if it is severe, then through the socket or, if nothing runs, into the ledger."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ from herdbeat.service.changing import BATCH, change_for_later
 from herdbeat.service.selecting import Selection, select
 
 DECLINED = 1
+
+NAMED = 10
+"""Schedules that an undo names one by one."""
 
 Item = dict[str, Any]
 
@@ -47,11 +51,29 @@ def selection_of(given: Given) -> Selection:
     )
 
 
-def selection_words(given: Given) -> str:
-    """The same, as it is written again: what an undo is about."""
-    tags = [f"--tag {each}" for each in given.every_value(flags.TAG)]
-    groups = [f"--group {each}" for each in given.every_value(flags.GROUP)]
-    return " ".join([*given.words, *tags, *groups, *(["--all"] if given.has(flags.ALL) else [])])
+def same_again(given: Given, done: Done) -> str:
+    """What was changed, in words that a shell takes: what an undo is about.
+
+    As it was selected; but if some of the selection were so before, an undo of all would change those, too. Then they
+    are named one by one, while that is readable.
+    """
+    changed = [str(each["schedule"]) for each in done.changed]
+    if len(changed) < len(done.items) and len(changed) <= NAMED:
+        words = [shlex.quote(each) for each in changed]
+    else:
+        words = [
+            *(shlex.quote(each) for each in given.words),
+            *(f"--tag {shlex.quote(each)}" for each in given.every_value(flags.TAG)),
+            *(f"--group {shlex.quote(each)}" for each in given.every_value(flags.GROUP)),
+            *(["--all"] if given.has(flags.ALL) else []),
+        ]
+    return " ".join(words) + elsewhere(given)
+
+
+def elsewhere(given: Given) -> str:
+    """Of which fleet, if that had to be said: an undo that looks for it here would find another one, or none."""
+    path = given.value(flags.CONFIG)
+    return "" if path is None else f" --config {shlex.quote(path)}"
 
 
 def chosen(given: Given, ledger: Ledger) -> list[ScheduleRecord]:

@@ -155,6 +155,11 @@ GROUPS: dict[str, str] = {
 }
 """First words that are no command by themselves."""
 
+NOT_YET: dict[str, str] = {
+    "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN",
+}
+"""Verbs of herdctl that have nothing to show yet, and what to do meanwhile."""
+
 
 def find(path: tuple[str, ...]) -> Command | None:
     """The command of these words, by its own name or by an alias."""

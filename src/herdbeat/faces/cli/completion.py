@@ -1,13 +1,12 @@
 """`herdbeat completion`: scripts for three shells, written from the table of commands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.commands import COMMANDS, GROUPS
 from herdbeat.faces.cli.options import VERSION, Command
 from herdbeat.faces.cli.world import World
 
-# Not `words` and `path`: both mean something else to zsh, which runs this script too.
 _BASH = """\
 # herdbeat completion for bash
 _herdbeat() {{
@@ -28,11 +27,30 @@ _herdbeat() {{
 complete -o default -F _herdbeat herdbeat
 """
 
+# Its own, and not bash's script through the bridge of zsh: only so each offer has its description beside it.
 _ZSH = """\
 #compdef herdbeat
 # herdbeat completion for zsh
-autoload -U +X bashcompinit && bashcompinit
-{bash}"""
+_herdbeat() {{
+    local -a offers names
+    local typed="" named="" each stands
+    for each in "${{(@)words[2,CURRENT-1]}}"; do
+        case "$each" in -*) ;; *) typed="$typed $each" ;; esac
+    done
+    case "${{typed# }}" in
+{cases}
+    esac
+    case "$named$words[CURRENT]" in
+        yes-*) ;;
+        yes*) while IFS=$'\t' read -r each stands; do names+=("$each:$stands"); done \
+            < <(command herdbeat completion names "$words[CURRENT]" 2>/dev/null) ;;
+    esac
+    _describe -t names 'target or schedule' names
+    [[ -n "$names" && "$words[CURRENT]" != -* ]] || _describe -t offers 'herdbeat' offers
+    [[ -n "$typed" ]] && _files
+}}
+if [[ "$funcstack[1]" == _herdbeat ]]; then _herdbeat "$@"; else compdef _herdbeat herdbeat; fi
+"""
 
 
 def run(given: Given, world: World) -> int:
@@ -55,13 +73,33 @@ def bash() -> str:
 
 
 def _assignments(command: Command) -> str:
-    named = "; named=yes" if any(argument.takes_name for argument in command.arguments) else ""
-    return f'offers="{" ".join(_offers(command))}"{named}'
+    return f'offers="{" ".join(_offers(command))}"{_named(command)}'
+
+
+def _named(command: Command) -> str:
+    return "; named=yes" if any(argument.takes_name for argument in command.arguments) else ""
 
 
 def zsh() -> str:
-    """zsh reads bash's script through its own bridge: one script less that could be wrong."""
-    return _ZSH.format(bash=bash())
+    firsts = [(word, _meaning(word)) for word in _first_words()]
+    rows = [('""', _described([*firsts, *((name, VERSION.meaning) for name in VERSION.names)]), "")]
+    for group in GROUPS:
+        seconds = [(path.split()[1], each.summary) for path, each in _paths() if path.startswith(f"{group} ")]
+        rows.append((f'"{group}"', _described(seconds), ""))
+    rows += [(f'"{path}"|"{path} "*', _described(_told(each)), _named(each)) for path, each in _paths()]
+    return _ZSH.format(cases="\n".join(f"        {case}) offers=({words}){named} ;;" for case, words, named in rows))
+
+
+def _told(command: Command) -> Iterator[tuple[str, str]]:
+    for argument in command.arguments:
+        yield from ((choice, argument.name) for choice in argument.choices)
+    for option in command.all_options:
+        yield from ((name, option.meaning) for name in option.names)
+
+
+def _described(offers: Iterable[tuple[str, str]]) -> str:
+    """'--json:print JSON' '-n:how many'; a quote inside is written as shells want it."""
+    return " ".join("'" + f"{word}:{meaning}".replace("'", "'\\''") + "'" for word, meaning in offers)
 
 
 def fish() -> str:

@@ -14,7 +14,7 @@ from herdbeat.faces.cli.changing import (
     chosen,
     consented,
     remark_unserved,
-    selection_words,
+    same_again,
     show_json,
 )
 from herdbeat.faces.cli.control_words import outcome_lines, undo_of
@@ -67,7 +67,7 @@ def run_act(given: Given, world: World, ledger: Ledger, act: Act) -> int:
         return DECLINED
     cancels = given.has(flags.CANCEL_RUNNING)
     done = carry_out(world, ledger, act, records, cancel_running=cancels)
-    undo = f"herdbeat {undo_of(act)} {selection_words(given)}" if undo_of(act) and done.changed else ""
+    undo = f"herdbeat {undo_of(act)} {same_again(given, done)}" if undo_of(act) and done.changed else ""
     if given.has(flags.JSON):
         show_json(world, done, undo)
     else:

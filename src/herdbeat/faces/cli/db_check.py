@@ -4,24 +4,25 @@ import json
 
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.db_places import fleet_and_ledger
+from herdbeat.faces.cli.db_places import fleet_and_place
 from herdbeat.faces.cli.marks import counted, short_label
 from herdbeat.faces.cli.terminal import Terminal, printable
 from herdbeat.faces.cli.world import World
 from herdbeat.service.checkup import Checkup, check_up
+from herdbeat.store.places import shown_place
 
 UNWELL = 6
 
 
 def run(given: Given, world: World) -> int:
-    _, ledger = fleet_and_ledger(given, world)
-    found = check_up(ledger, world.clock.now())
+    _, place = fleet_and_place(given, world)
+    ledger, found = shown_place(place), check_up(place, world.clock.now())
     if given.has(flags.JSON):
-        world.terminal.say(json.dumps({"ledger": str(ledger), **_object(found)}))
+        world.terminal.say(json.dumps({"ledger": ledger, **_object(found)}))
     elif found.is_well:
         world.terminal.say(f"{world.terminal.style('✓', 'green')} {ledger}   nothing is wrong with it")
     else:
-        _show(world.terminal, str(ledger), found)
+        _show(world.terminal, ledger, found)
     return 0 if found.is_well else UNWELL
 
 

@@ -33,6 +33,18 @@ UPKEEP = (
         ),
     ),
     Command(
+        path=("db", "copy"),
+        summary="copy the ledger of a file into PostgreSQL, while nothing runs",
+        run="herdbeat.faces.cli.db_copy:run",
+        arguments=(Argument(name="URL", meaning="postgresql://USER@HOST/DATABASE, empty; else HERDBEAT_STORE"),),
+        options=(CONFIG, JSON),
+        examples=(("herdbeat db copy postgresql://herd@db/fleet", "then say so in store:, and start the nodes"),),
+        notes=(
+            "All rows or none, counted on both sides. The file stays as it is.",
+            "A password is better given in HERDBEAT_STORE or PGPASSWORD: others can read a command line.",
+        ),
+    ),
+    Command(
         path=("db", "prune"),
         summary="remove history beyond `retention`; a running fleet does so every hour",
         run="herdbeat.faces.cli.db_prune:run",

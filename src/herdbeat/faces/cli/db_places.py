@@ -10,7 +10,8 @@ from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.fleets import read
 from herdbeat.faces.cli.world import World
-from herdbeat.store.places import ledger_path
+from herdbeat.store.opening import is_there
+from herdbeat.store.places import LedgerPlace, ledger_of, ledger_path, shown_place
 
 
 def fleet_and_ledger(given: Given, world: World) -> tuple[Fleet, Path]:
@@ -20,6 +21,15 @@ def fleet_and_ledger(given: Given, world: World) -> tuple[Fleet, Path]:
     if not path.exists():
         raise NotFound(f"There is no ledger at {path}.", hint="Start the fleet with: herdbeat up")
     return fleet, path
+
+
+def fleet_and_place(given: Given, world: World) -> tuple[Fleet, LedgerPlace]:
+    """The same for what can be done to any ledger."""
+    _, fleet = read(given.value(flags.CONFIG), world)
+    place = ledger_of(fleet)
+    if not is_there(place):
+        raise NotFound(f"There is no ledger at {shown_place(place)}.", hint="Start the fleet with: herdbeat up")
+    return fleet, place
 
 
 def size(number: int) -> str:

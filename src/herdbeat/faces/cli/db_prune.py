@@ -4,26 +4,25 @@ import asyncio
 import json
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.durations import format_duration
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.db_places import fleet_and_ledger
+from herdbeat.faces.cli.db_places import fleet_and_place
 from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
 from herdbeat.service.retention import Pruned, prune, would_prune
-from herdbeat.store.lock import StateLock
-from herdbeat.store.opening import audit_at, store_at
+from herdbeat.store.opening import alone_at, audit_at, store_at
+from herdbeat.store.places import LedgerPlace, state_dir_of
 
 PATIENCE = 3_600.0
 """Seconds: the first prune of a long history takes its time."""
 
 
 def run(given: Given, world: World) -> int:
-    fleet, ledger = fleet_and_ledger(given, world)
+    fleet, ledger = fleet_and_place(given, world)
     if given.has(flags.DRY_RUN):
         pruned = would_prune(audit_at(ledger), fleet.retention, world.clock.now())
     else:
@@ -35,13 +34,13 @@ def run(given: Given, world: World) -> int:
     return 0
 
 
-def _prune(ledger: Path, retention: Retention, now: datetime) -> Pruned:
+def _prune(ledger: LedgerPlace, retention: Retention, now: datetime) -> Pruned:
     """The fleet that runs does it itself: one process writes into a ledger."""
     try:
-        return Pruned(**ask(ledger.parent, {"do": "prune"}, patience=PATIENCE))
+        return Pruned(**ask(state_dir_of(ledger), {"do": "prune"}, patience=PATIENCE))
     except NobodyThere:
         pass
-    with StateLock(ledger.parent):
+    with alone_at(ledger):
         store = store_at(ledger)
         store.open()
         try:

@@ -19,7 +19,7 @@ from herdbeat.service.doctor.ledger import check_ledger, check_node
 from herdbeat.service.doctor.machine import check_clock, check_others
 from herdbeat.service.doctor.programs import check_environment, check_modules, check_programs
 from herdbeat.store.lock import holder_of
-from herdbeat.store.places import ledger_path
+from herdbeat.store.places import ledger_of, state_dir_of
 
 UNWELL = 6
 _MARKS = {Level.WELL: ("✓", "green"), Level.WARNING: ("!", "yellow"), Level.PROBLEM: ("✗", "red")}
@@ -54,13 +54,13 @@ def examine(config: str | None, world: World) -> Iterator[Finding]:
 def _fleet(fleet: Fleet, world: World) -> Iterator[Finding]:
     counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
     yield well("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
-    path = ledger_path(fleet)
+    path = ledger_of(fleet)
     yield from check_ledger(path, world.clock.now())
     yield from check_node(path)
     yield from check_programs(fleet, world.environ)
     yield from check_modules(fleet, sys.path)
     yield from check_environment(fleet, world.environ)
-    yield from check_others(Path(fleet.home), holder_of(path.parent))
+    yield from check_others(Path(fleet.home), holder_of(state_dir_of(path)))
 
 
 def _files(problems: tuple[Problem, ...], sources: list[str]) -> Iterator[Finding]:

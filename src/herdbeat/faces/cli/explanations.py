@@ -31,7 +31,7 @@ def show_explanation(terminal: Terminal, ledger: Ledger, explanation: Explanatio
     if explanation.gates or any(step["kind"] != _NOTE for step in explanation.steps):
         terminal.say()
     _show_why(terminal, ledger, explanation)
-    for index, hint in enumerate(explanation.hints):
+    for index, hint in enumerate(explanation.unheard):
         _labelled(terminal, "" if index else "HINTS", _hint(ledger, hint).split(" "), " ")
     if explanation.last:
         _labelled(terminal, "LAST", _one_line(explanation.last).split(" "), " ")

@@ -1,14 +1,15 @@
 """Finding a fleet and picking from it, for every command that looks at one."""
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from herdbeat.app import read_configuration
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
-from herdbeat.errors import ConfigError, NotFound, ending
-from herdbeat.faces.cli.arguments import guess
+from herdbeat.errors import ConfigError, NotFound
 from herdbeat.faces.cli.world import World
+from herdbeat.service.selecting import not_found
 
 if TYPE_CHECKING:
     from herdbeat.config import Reading
@@ -32,20 +33,19 @@ def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
     """The schedules that a selector means: all, a target's, or one `target/schedule`. Raises NotFound."""
     if selector is None:
         return list(fleet.schedules)
-    chosen = [each for each in fleet.schedules if _fits(each, selector)]
+    chosen = [each for each in fleet.schedules if fits(each.id, selector)]
     if not chosen and fleet.target(selector) is None:
-        raise _not_found(fleet, selector)
+        raise unknown_in(fleet, selector, (each.label for each in fleet.schedules))
     return chosen
 
 
-def _fits(schedule: Schedule, selector: str) -> bool:
+def fits(schedule: str, selector: str) -> bool:
+    """Whether `target/schedule` is what a selector means."""
     if "*" in selector:
-        return fnmatchcase(schedule.id, selector)
-    return selector in (schedule.id, schedule.target)
+        return fnmatchcase(schedule, selector)
+    return selector in (schedule, schedule.rpartition("/")[0])
 
 
-def _not_found(fleet: Fleet, selector: str) -> NotFound:
-    known = {each.name for each in fleet.targets} | {each.label for each in fleet.schedules}
-    near = guess(selector, sorted(known))
-    hint = 'Run "herdbeat next" to see all schedules.'
-    return NotFound(f'There is no target or schedule "{selector[:60]}"{ending(near)}', hint=hint)
+def unknown_in(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:
+    """It guesses among the targets of the fleet and these labels."""
+    return not_found(selector, {each.name for each in fleet.targets} | set(labels))

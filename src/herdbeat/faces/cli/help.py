@@ -8,7 +8,7 @@ from herdbeat.faces.cli.terminal import UNBOUNDED, Terminal, wrap
 
 _TRY = ("up", "next")
 _FOLDED = {
-    "look": ("show", "logs", "runs", "beats", "timeline", "changes"),
+    "look": ("show", "logs", "runs", "beats", "timeline", "changes", "nodes"),
     "change": ("pause", "resume", "disable", "enable", "skip", "hint", "cancel", "retry", "backfill", "reset"),
     "make": ("apply", "create", "update", "delete", "state", "service install", "service remove", "service status"),
     "and": (
@@ -20,6 +20,7 @@ _FOLDED = {
         "bench",
         "db backup",
         "db restore",
+        "db copy",
         "db prune",
         "db check",
     ),

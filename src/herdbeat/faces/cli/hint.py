@@ -16,7 +16,7 @@ from herdbeat.faces.cli.changing import (
     chosen,
     consented,
     remark_unserved,
-    selection_words,
+    same_again,
     show_json,
 )
 from herdbeat.faces.cli.control import REFUSED, run_act, show_plan
@@ -45,7 +45,9 @@ def run(given: Given, world: World) -> int:
         if given.has(flags.LIST):
             return _list(given, world, ledger)
         if given.has(flags.CLEAR):
-            return run_act(given, world, ledger, Clearing(who=person(world)))
+            return run_act(
+                given, world, ledger, Clearing(who=person(world), reason=(given.value(flags.REASON) or "").strip())
+            )
         return _give(given, world, ledger)
 
 
@@ -66,7 +68,7 @@ def _give(given: Given, world: World, ledger: Ledger) -> int:
     if not consented(given, world, f"Hints {counted(len(records), 'schedule')}."):
         return DECLINED
     done = carry_out(world, ledger, act, records)
-    undo = f"herdbeat hint {selection_words(given)} --clear" if done.changed else ""
+    undo = f"herdbeat hint {same_again(given, done)} --clear" if done.changed else ""
     if given.has(flags.JSON):
         show_json(world, done, undo)
         return REFUSED if done.refused else 0

@@ -2,22 +2,23 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from herdbeat.errors import NotFound, UsageError
+from herdbeat.errors import ConfigError, NotFound, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.signpost import find_signpost, leave_signpost
+from herdbeat.faces.cli.marks import counted
+from herdbeat.faces.cli.signpost import Signpost, find_bare_ledger, find_signpost, leave_signpost
 from herdbeat.faces.cli.times import wanted_zone
 from herdbeat.faces.cli.world import World
 from herdbeat.store.lock import holder_of
 from herdbeat.store.looking import LookReader
-from herdbeat.store.opening import is_there, look_at
+from herdbeat.store.opening import audit_at, is_there, look_at
 from herdbeat.store.places import LedgerPlace, ledger_of, state_dir_of
 
 if TYPE_CHECKING:
@@ -29,14 +30,18 @@ NEVER = "Nothing has run here yet. Start it with: herdbeat up"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The fleet's name, its ledger and the moment of asking. Without a reader, nothing has ever run."""
+    """The fleet's name, its ledger and the moment of asking. Without a reader, nothing has ever run.
+
+    A fleet of a Python program has a ledger and no files.
+    """
 
     name: str
     path: LedgerPlace
     now: datetime
     zone: ZoneInfo
-    reader: LookReader | None
     read_files: "Callable[[], Fleet]"
+    reader: LookReader | None = None
+    has_files: bool = True
 
     @property
     def fleet(self) -> "Fleet":
@@ -49,8 +54,11 @@ class Ledger:
 
     @property
     def holder(self) -> int | None:
-        """The process that runs the fleet; None if nobody does."""
-        return holder_of(self.state_dir)
+        """The process that runs the fleet; None if nobody does. Where nodes share a ledger, any of them will do."""
+        here = holder_of(self.state_dir)
+        if here is not None or self.reader is None or isinstance(self.path, Path):
+            return here
+        return next((node.pid for node in self.reader.nodes(1, self.now)), None)
 
     def opened(self) -> LookReader:
         if self.reader is None:
@@ -60,23 +68,68 @@ class Ledger:
 
 @contextmanager
 def open_ledger(given: Given, world: World) -> Iterator[Ledger]:
-    config = given.value(flags.CONFIG)
-    read_files = cache(lambda: _read(config, world)[0])
-    signpost = find_signpost(config, world)
-    if signpost is not None:
-        name, zone = signpost.name, signpost.zone
-        path: LedgerPlace = signpost.ledger
-    else:
-        fleet, path = _read(config, world)
-        read_files = cache(lambda: fleet)
-        name, zone = fleet.name, fleet.zone
-    reader = look_at(path) if is_there(path) else None
-    zone = wanted_zone(given) or zone
+    found = _find(given.value(flags.CONFIG), world)
+    reader = look_at(found.path) if is_there(found.path) else None
     try:
-        yield Ledger(name=name, path=path, now=world.clock.now(), zone=zone, reader=reader, read_files=read_files)
+        yield replace(found, reader=reader, zone=wanted_zone(given) or found.zone)
     finally:
         if reader is not None:
             reader.close()
+
+
+def _find(config: str | None, world: World) -> Ledger:
+    signpost = find_signpost(config, world)
+    if signpost is not None:
+        return _by(signpost, config, world)
+    last = find_signpost(config, world, is_current=False)
+    if last is not None and holder_of(state_dir_of(last.ledger)) is not None:
+        # Who runs the fleet reads its changed files, and goes on with its name, zone and ledger until it is started
+        # anew. With ten thousand targets, the first command after each edit took 6 s to read them, too.
+        return _by(last, config, world)
+    bare = find_bare_ledger(config, world)
+    if bare is not None:
+        return _of(_fleet_in(bare, world), bare, world, has_files=False)
+    try:
+        return _of(*_read(config, world), world)
+    except ConfigError as error:
+        # Who breaks a file at night wants to know what is running, and was told of a missing bracket instead.
+        if last is None:
+            raise
+        count = counted(len(error.problems), "problem")
+        world.terminal.remark(f"The files cannot be read ({count}); this is the ledger. See: herdbeat validate")
+        return _by(last, config, world)
+
+
+def _by(signpost: Signpost, config: str | None, world: World) -> Ledger:
+    """The files are read only if somebody asks for them."""
+    return Ledger(
+        name=signpost.name,
+        path=signpost.ledger,
+        now=world.clock.now(),
+        zone=signpost.zone,
+        read_files=cache(lambda: _read(config, world)[0]),
+    )
+
+
+def _of(fleet: "Fleet", path: LedgerPlace, world: World, *, has_files: bool = True) -> Ledger:
+    return Ledger(
+        name=fleet.name,
+        path=path,
+        now=world.clock.now(),
+        zone=fleet.zone,
+        read_files=lambda: fleet,
+        has_files=has_files,
+    )
+
+
+def _fleet_in(path: Path, world: World) -> "Fleet":
+    """What is known of a fleet without files: its name. Its program has the rest."""
+    from herdbeat.app import system_zone  # noqa: PLC0415 -- most of the time the signpost is enough
+    from herdbeat.domain.fleet import Fleet, Server  # noqa: PLC0415
+
+    name = audit_at(path).peek(lambda tx: tx.fleet_name())
+    zone = system_zone(world.environ)
+    return Fleet(name=name or "", zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=Server())
 
 
 def _read(config: str | None, world: World) -> "tuple[Fleet, LedgerPlace]":

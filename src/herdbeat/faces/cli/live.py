@@ -67,6 +67,15 @@ class LiveLines:
             case never:
                 assert_never(never)
 
+    def many(self, at: datetime, fate: tuple[BeatOutcome, str], number: int) -> str:
+        """Beats of one fate that have no line of their own."""
+        outcome, reason = fate
+        glyph, colour = OUTCOMES[outcome]
+        waits = "waits" if number == 1 else "wait"
+        word = waits if outcome is BeatOutcome.PENDING else outcome.value
+        head = f"{self._time(at)}  {self.terminal.style(glyph, colour)} "
+        return self._folded(head, f"{number:,} more {word}: {reason}{_BETWEEN}see: herdbeat beats")
+
     def _compose(self, at: datetime, schedule: str, glyph: str, colour: str, what: str) -> str:
         label = printable(short_label(schedule))
         padded = label + " " * (self.room - width(label))

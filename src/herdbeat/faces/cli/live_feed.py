@@ -1,7 +1,6 @@
 """What `herdbeat up` does with its events: print them in order, with the story of a gap told before all else."""
 
 import json
-from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -12,14 +11,13 @@ from herdbeat.domain.gap import Gap
 from herdbeat.domain.ids import short_id
 from herdbeat.events import BeatSettled, Event, FilesRefused, LedgerMended, RunFinished, ScheduleQuarantined, TimeLost
 from herdbeat.faces.cli.live import LiveLines
+from herdbeat.faces.cli.live_fold import Fate, Fold, Later
 from herdbeat.faces.cli.live_gap import gap_block, is_about_gap
 from herdbeat.faces.cli.marks import short_label
 from herdbeat.moments import format_moment
 
 HOLD = 0.25
 """Seconds in which the beats of a gap are settled: one turn of the loop."""
-
-Later = Callable[[float, Callable[[], None]], object]
 
 
 class LiveFeed:
@@ -32,6 +30,7 @@ class LiveFeed:
         self._later = later
         self._gap: Gap | None = None
         self._held: list[Event] = []
+        self._fold = Fold(later, self._say_many)
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, TimeLost):
@@ -48,6 +47,7 @@ class LiveFeed:
         gap, held = self._gap, self._held
         self._gap, self._held = None, []
         if gap is None:
+            self._fold.say()
             return
         about = [event for event in held if isinstance(event, BeatSettled) and is_about_gap(event)]
         terminal = self._lines.terminal
@@ -57,11 +57,21 @@ class LiveFeed:
         for event in held:
             if event not in about:
                 self._say(event)
+        self._fold.say()
         terminal.out.flush()
 
     def _say(self, event: Event) -> None:
-        line = self._lines.line(event)
-        if line is not None and not (self._is_quiet and not _needs_a_look(event)):
+        if self._is_quiet and not _needs_a_look(event):
+            return
+        if isinstance(event, BeatSettled) and self._fold.takes(event):
+            return
+        self._print(self._lines.line(event))
+
+    def _say_many(self, fate: Fate, number: int) -> None:
+        self._print(self._lines.many(self._clock.now(), fate, number))
+
+    def _print(self, line: str | None) -> None:
+        if line is not None:
             self._lines.terminal.say(line)
             self._lines.terminal.out.flush()
 

@@ -1,6 +1,7 @@
 """The commands that look at a fleet and change nothing. A part of the one table in `commands`."""
 
 from herdbeat.faces.cli.options import (
+    ALL,
     CHECK,
     CONFIG,
     COUNT,
@@ -37,6 +38,17 @@ LOOKING = (
             ("herdbeat status --check", "for a script: exit 6 if anything is late or failing"),
         ),
         notes=("Exit status: 0 all is well (or nobody asked), 3 unknown name, 6 with --check: something is not.",),
+    ),
+    Command(
+        path=("nodes",),
+        summary="the processes that run this fleet: where, since when, with how many runs",
+        run="herdbeat.faces.cli.nodes:run",
+        options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat nodes", "who is alive"),
+            ("herdbeat nodes --all", "also those that have left or died"),
+        ),
+        notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
     ),
     Command(
         path=("list",),

@@ -12,6 +12,7 @@ from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.asked import TRIGGERS, asked_of, target_rows, trigger_document, values_of, written_schedule
+from herdbeat.faces.cli.changing import elsewhere
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.making_words import creation_of, told, update_of
 from herdbeat.faces.cli.person import person
@@ -120,6 +121,7 @@ def _updated(given: Given, world: World, ledger: Ledger, record: ScheduleRecord,
 
 
 def _carry_out(given: Given, world: World, ledger: Ledger, making: Making, undo: str) -> int:
+    undo = f"{undo}{elsewhere(given)}" if undo else ""
     request = {"do": "make", "making": making_to_json(making)}
     refusals: list[Refused] = []
 

@@ -3,7 +3,7 @@
 from herdbeat.domain.labels import label_of
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.signpost import find_signpost
+from herdbeat.faces.cli.signpost import find_bare_ledger, find_signpost
 from herdbeat.faces.cli.world import World
 from herdbeat.service.states import state_of
 
@@ -19,15 +19,17 @@ def run(given: Given, world: World) -> int:
 
 
 def _offers(given: Given, world: World) -> list[tuple[str, str]]:
-    signpost = find_signpost(given.value(flags.CONFIG), world)
-    if signpost is None:
+    config = given.value(flags.CONFIG)
+    signpost = find_signpost(config, world)
+    ledger = find_bare_ledger(config, world) if signpost is None else signpost.ledger
+    if ledger is None:
         return []
     import sqlite3  # noqa: PLC0415 -- only where there is something to ask
 
     from herdbeat.store.names import names_beginning  # noqa: PLC0415
 
     try:
-        found = names_beginning(signpost.ledger, given.word(1) or "", MOST)
+        found = names_beginning(ledger, given.word(1) or "", MOST)
     except sqlite3.Error:
         return []  # somebody is typing: this is no moment for an error
     now = world.clock.now()

@@ -1,8 +1,8 @@
 """`herdbeat next` for people: one schedule in detail, or many in one list by time."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
@@ -12,8 +12,19 @@ from herdbeat.faces.cli.times import clock, day, has_seconds, left, short_day, u
 from herdbeat.moments import format_moment
 from herdbeat.service.instants import Idle, Standing, Upcoming
 
+if TYPE_CHECKING:
+    from herdbeat.service.outlook import Outlook
+
 _HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
-_GLYPHS = {Standing.DISABLED: "○ disabled", Standing.WAITING: "⚡ on call", Standing.ENDED: "▪ ended"}
+_GLYPHS = {
+    Standing.DISABLED: "○ disabled",
+    Standing.PAUSED: "‖ paused",
+    Standing.RUNNING: "● after run",
+    Standing.LATE: "◷ due, waits",
+    Standing.BROKEN: "✗ broken",
+    Standing.WAITING: "⚡ on call",
+    Standing.ENDED: "▪ ended",
+}
 
 
 def show_lists(given: Given, terminal: Terminal, subject: Subject, window: Window) -> None:
@@ -54,7 +65,7 @@ def _show_headline(terminal: Terminal, subject: Subject, without: list[Idle]) ->
 
 def _zones(subject: Subject) -> str:
     """The zone of the times, and the schedule's own if that is another one."""
-    own = {each.policies.zone.key for each in subject.schedules} - {subject.zone.key}
+    own = {each.zone.key for each in subject.schedules} - {subject.zone.key}
     return f"{own.pop()}, shown in {subject.zone.key}" if own else subject.zone.key
 
 
@@ -128,7 +139,7 @@ def _left(at: datetime, window: Window) -> str:
     return left(at, window.now) if window.is_from_now else ""
 
 
-def _other_zone(schedule: Schedule, subject: Subject) -> str:
+def _other_zone(schedule: "Outlook", subject: Subject) -> str:
     """The zone that a calendar is read in, if it is not the one shown: "at 01:00" stood beside 02:00 CET."""
     zone = schedule.trigger.options().get("timezone", "")
     return "" if zone == subject.zone.key else zone

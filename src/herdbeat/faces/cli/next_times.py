@@ -1,7 +1,7 @@
 """`herdbeat next`: what to look at, from when to when, and in which form."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -16,8 +16,7 @@ from herdbeat.faces.cli.world import World
 from herdbeat.service.instants import Idle, Upcoming, of_trigger, read_cron, read_expression
 
 if TYPE_CHECKING:
-    from herdbeat.domain.fleet import Fleet
-    from herdbeat.domain.schedule import Schedule
+    from herdbeat.service.outlook import Outlook
 
 USUAL_COUNT = 5
 MOST = 100_000
@@ -53,8 +52,7 @@ class Subject:
 
     zone: ZoneInfo
     trigger: Trigger | None = None
-    schedules: "tuple[Schedule, ...]" = ()
-    wishes: Mapping[str, int] = field(default_factory=dict)
+    schedules: "tuple[Outlook, ...]" = ()
 
     @property
     def is_single(self) -> bool:
@@ -71,11 +69,12 @@ class Subject:
     def instants(self, window: Window) -> list[Upcoming]:
         """Those to show: of many schedules each one's first, unless a number or an end was given."""
         found = self._instants(window)
-        if not self.wishes or not window.is_from_now:
+        wishes = {each.label: each.skips for each in self.schedules if each.skips}
+        if not wishes or not window.is_from_now:
             return found
         from herdbeat.service.preview import with_wishes  # noqa: PLC0415
 
-        return list(with_wishes(found, self.wishes))
+        return list(with_wishes(found, wishes))
 
     def _instants(self, window: Window) -> list[Upcoming]:
         if self.is_single:
@@ -133,21 +132,14 @@ def _subject(given: Given, world: World, zone: ZoneInfo | None) -> Subject:
 
 
 def _fleet_subject(given: Given, world: World, zone: ZoneInfo | None) -> Subject:
-    """A fleet is read only if one is meant: an expression must not pay for YAML."""
-    from herdbeat.faces.cli.fleets import read, select_schedules  # noqa: PLC0415
+    """A fleet is read only if one is meant: an expression must not pay for YAML, nor for the ledger."""
+    from herdbeat.faces.cli.ledger import open_ledger  # noqa: PLC0415
+    from herdbeat.faces.cli.outlooks import find_outlooks  # noqa: PLC0415
 
-    _, fleet = read(given.value(flags.CONFIG), world)
-    schedules = select_schedules(fleet, given.word(0))
-    own = schedules[0].policies.zone if len(schedules) == 1 else fleet.zone
-    return Subject(zone=zone or own, schedules=tuple(schedules), wishes=_wishes(fleet))
-
-
-def _wishes(fleet: "Fleet") -> Mapping[str, int]:
-    """What somebody asked to let pass: the one thing that only the ledger knows about these times."""
-    from herdbeat.service.questions import wishes_in  # noqa: PLC0415 -- an expression has no ledger
-    from herdbeat.store.places import ledger_of  # noqa: PLC0415
-
-    return wishes_in(ledger_of(fleet))
+    with open_ledger(given, world) as ledger:
+        schedules = find_outlooks(ledger, world, given.word(0))
+        own = schedules[0].zone if len(schedules) == 1 else ledger.zone
+    return Subject(zone=zone or own, schedules=tuple(schedules))
 
 
 def _window(given: Given, world: World, zone: ZoneInfo) -> Window:

@@ -9,6 +9,7 @@ from herdbeat.domain.records import RunRecord
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.changing import elsewhere
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import STATUSES
 from herdbeat.faces.cli.person import person
@@ -69,7 +70,7 @@ def _tell(given: Given, world: World, ledger: Ledger, items: list[Item], *, is_s
         found = _attempt(ledger, item, waits=given.has(flags.WAIT)) if item["success"] and is_served else None
         item["run"] = None if found is None else short_id(found.id)
         if not is_json:
-            world.terminal.say(_line(world, item, is_served=is_served))
+            world.terminal.say(_line(given, world, item, is_served=is_served))
             world.terminal.out.flush()
         if given.has(flags.WAIT) and found is not None:
             status = follow(world, ledger, found, item, is_json=is_json)
@@ -91,7 +92,7 @@ def _attempt(ledger: Ledger, item: Item, *, waits: bool) -> RunRecord | None:
         time.sleep(LOOK)
 
 
-def _line(world: World, item: Item, *, is_served: bool) -> str:
+def _line(given: Given, world: World, item: Item, *, is_served: bool) -> str:
     name = printable(item["schedule"])
     if not item["success"]:
         insist = "   Insist with --force" if item["refused"].startswith(("it succeeded", "it declined")) else ""
@@ -99,8 +100,9 @@ def _line(world: World, item: Item, *, is_served: bool) -> str:
     which = f"attempt {item['attempt']} at beat {item['beat']}, after {item['retries']}"
     if item["run"] is None:
         later = "waits for its turn" if is_served else "is written down and starts with the next: herdbeat up"
-        return f"◷ {name}  {which} {later}   undo: herdbeat cancel {name}"
-    return f"{world.terminal.style('▶', 'cyan')} {name}  {item['run']}   {which}   undo: herdbeat cancel {item['run']}"
+        return f"◷ {name}  {which} {later}   undo: herdbeat cancel {name}{elsewhere(given)}"
+    undo = f"herdbeat cancel {item['run']}{elsewhere(given)}"
+    return f"{world.terminal.style('▶', 'cyan')} {name}  {item['run']}   {which}   undo: {undo}"
 
 
 def _show_plan(given: Given, world: World, runs: list[RunRecord]) -> int:

@@ -13,7 +13,7 @@ from herdbeat.faces.cli.show_schedule import run_row
 from herdbeat.faces.cli.terminal import Terminal, printed_line
 from herdbeat.faces.cli.times import full_moment
 from herdbeat.runners.log import Stream
-from herdbeat.runners.log_reader import Line, find_log, read_log
+from herdbeat.runners.log_reader import Line, find_log, read_kept, read_log
 from herdbeat.service.reasons import skip_words
 from herdbeat.service.showing import ShownBeat, ShownRun
 
@@ -81,8 +81,7 @@ def log_path(ledger: Ledger, run: RunRecord) -> str | None:
 
 
 def _show_tail(terminal: Terminal, ledger: Ledger, run: RunRecord) -> None:
-    path = find_log(ledger.state_dir, run.id)
-    lines: list[Line] = [] if path is None else read_log(path)
+    lines = _printed(ledger, run)
     if not lines:
         return
     left_out = f", the last {TAIL} of {len(lines)} lines" if len(lines) > TAIL else ""
@@ -93,6 +92,14 @@ def _show_tail(terminal: Terminal, ledger: Ledger, run: RunRecord) -> None:
         mark = "!" if line.stream is Stream.ERR else " "
         text = f"  {mark} {printed_line(line.text)}"
         terminal.say(terminal.style(text, colour) if colour else text)
+
+
+def _printed(ledger: Ledger, run: RunRecord) -> list[Line]:
+    path = find_log(ledger.state_dir, run.id)
+    if path is not None:
+        return read_log(path)
+    kept = ledger.opened().output_of(run.id)  # of a run of another node
+    return [] if kept is None else read_kept(kept)
 
 
 def _reason(beat: BeatRecord) -> str:

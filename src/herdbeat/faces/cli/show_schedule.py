@@ -23,7 +23,8 @@ def show_target(terminal: Terminal, ledger: Ledger, shown: ShownTarget) -> None:
     target = shown.target
     room = f"{shown.running} of {target.max_concurrent} running"
     say_headline(terminal, target.name, target.kind, room)
-    say_facts(terminal, [*_target_facts(target), ("written", shown.written_at)])
+    budget = f"{shown.budget}, shared by its schedules" if shown.budget else ""
+    say_facts(terminal, [*_target_facts(target), ("budget", budget), ("written", shown.written_at)])
     rows = [
         [
             printable(each.record.label),

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from herdbeat.app import system_zone
-from herdbeat.config.find import find_config
+from herdbeat.config.find import VARIABLE, config_in, exists, find_config
 from herdbeat.faces.cli.world import World
 
 if TYPE_CHECKING:
     from herdbeat.config import Reading
 
 NAME = "signpost.json"
+LEDGER = "herdbeat.db"
 FORM = 1
 STATE = ".herdbeat"
 """The usual state directory. A fleet that keeps its ledger elsewhere has its files read every time."""
@@ -33,17 +34,32 @@ class Signpost:
     ledger: Path
 
 
-def find_signpost(config: str | None, world: World) -> Signpost | None:
-    """None if there is none, or if it may not be true any more."""
+def find_signpost(config: str | None, world: World, *, is_current: bool = True) -> Signpost | None:
+    """None if there is none, or if it may not be true any more. Else the last one, whatever became of the files."""
     found = find_config(world.folder, world.environ, None if config is None else Path(config))
     if found is None:
         return None
     for folder in (found, found.parent):
         with suppress(OSError, ValueError, KeyError, TypeError):  # missing, torn, or from another version
             written = json.loads((folder / STATE / NAME).read_text(encoding="utf-8"))
-            if _holds(written, found, world):
+            if _holds(written, found, world) and (not is_current or _is_current(written)):
                 return Signpost(name=written["name"], zone=ZoneInfo(written["zone"]), ledger=Path(written["ledger"]))
     return None
+
+
+def find_bare_ledger(config: str | None, world: World) -> Path | None:
+    """The ledger of a fleet that has no files, as a Python program keeps one: in a folder that is named, or nearby.
+
+    Files come first, wherever they are found: a state directory is only looked for where there are none.
+    """
+    asked = config or world.environ.get(VARIABLE)
+    if asked is None:
+        around = (world.folder.absolute(), *world.folder.absolute().parents)
+        places = [] if find_config(world.folder, world.environ) else [folder / STATE for folder in around]
+    else:
+        folder = world.folder / asked
+        places = [] if config_in(folder) else [folder, folder / STATE]
+    return next((place / LEDGER for place in places if exists(place / LEDGER)), None)
 
 
 def leave_signpost(config: str | None, world: World, reading: "Reading", ledger: Path) -> None:
@@ -72,9 +88,12 @@ def _holds(written: dict[str, Any], found: Path, world: World) -> bool:
         written["form"] == FORM
         and written["found"] == str(found.absolute())
         and written["system_zone"] == system_zone(world.environ).key
-        and all(_stamp(Path(path)) == [path, *rest] for path, *rest in written["stamps"])
         and Path(written["ledger"]).exists()
     )
+
+
+def _is_current(written: dict[str, Any]) -> bool:
+    return all(_stamp(Path(path)) == [path, *rest] for path, *rest in written["stamps"])
 
 
 def _stamp(path: Path) -> list[object]:

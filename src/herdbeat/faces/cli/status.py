@@ -48,11 +48,11 @@ def find_status(given: Given, ledger: Ledger) -> Status:
 
         schedules = select_schedules(ledger.fleet, given.word(0))
         return Status(now=ledger.now, pid=ledger.holder, node=None, schedules=len(schedules))
-    return read_status(ledger.reader, ledger.now, ledger.holder, given.word(0))
+    return read_status(ledger.reader, ledger.now, ledger.holder, given.word(0), zone=ledger.zone)
 
 
 def show_status(terminal: Terminal, ledger: Ledger, status: Status) -> None:
-    parts = [*_scheduler(terminal, ledger, status), counted(status.schedules, "schedule")]
+    parts = [*_scheduler(terminal, ledger, status), counted(status.schedules, "schedule"), *_today(terminal, status)]
     say_headline(terminal, ledger.name, *parts)
     if status.schedules and not status.needs_a_look and status.pid:
         all_of_them = f"all {status.schedules} schedules" if status.schedules > 1 else "its schedule is"
@@ -76,6 +76,15 @@ def _scheduler(terminal: Terminal, ledger: Ledger, status: Status) -> list[str]:
         return [up, _behind(terminal, status.behind)]
     told = f"since {near_time(since, status.now, ledger.zone)}" if since else "it never was"
     return [terminal.style(f"scheduler: not running ({told})", "yellow")]
+
+
+def _today(terminal: Terminal, status: Status) -> list[str]:
+    """today $3.41 of $20"""
+    if status.today is None:
+        return []
+    used, most = (f"${number:,.2f}".removesuffix(".00") for number in status.today)
+    told = f"today {used} of {most}"
+    return [terminal.style(told, "yellow") if status.today[0] >= status.today[1] else told]
 
 
 def _behind(terminal: Terminal, behind: timedelta | None) -> str:
@@ -103,7 +112,7 @@ def _group(
     terminal.say(terminal.style(heading, colour))
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column)]
     shown = [[row[index] for index in kept] for row in rows[:MOST]]
-    for line in terminal.lines(shown, indent="  ", shrink=(2, 3, 0)):
+    for line in terminal.lines(shown, indent="  ", shrink=(2, 3, 0, 1)):
         terminal.say(line)
     if len(rows) > MOST:
         terminal.say(f"  and {len(rows) - MOST} more")

@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,8 @@ from herdbeat.faces.cli.up_beside import Beside, open_beside
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
 from herdbeat.faces.local.desk import Desk
-from herdbeat.faces.local.server import listening
+from herdbeat.faces.local.reachable import serve_reachable
+from herdbeat.faces.local.server import Handler
 from herdbeat.scheduler.node import ServingNode
 from herdbeat.serve import Ready, serve
 from herdbeat.store.places import ledger_of, state_dir_of
@@ -47,6 +49,8 @@ def run(given: Given, world: World) -> int:
         # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
         world.terminal.complain("Nothing is left that could run. Nothing was changed.")
         return ConfigError.exit_status
+    if reading.errors:
+        world.terminal.remark("Until that is mended nothing is removed: what was right before goes on as it was.")
     most = _max_concurrent(given.value(flags.MAX_CONCURRENT))
     labels = _labels(given.every_value(flags.LABEL))
     if given.has(flags.NO_WORKERS):
@@ -116,40 +120,32 @@ class Session:
                 break
 
     async def _serve(self, feed: "LiveFeed | JsonFeed") -> None:
-        """Errors are carried out of the group by hand: wrapped in one, nobody would know them any more."""
-        ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as tasks:
-            door = tasks.create_task(self._keep_door(ready, feed), name="local socket")
-            try:
-                await serve(
-                    self._fleet,
-                    environ=self._world.environ,
-                    on_ready=partial(self._on_ready, ready),
-                    listener=feed,
-                    max_concurrent=self._max_concurrent,
-                    labels=self._labels,
-                    applies=self._applies,
-                )
-            except Exception as error:  # noqa: BLE001 - raised again below, as it is
-                failure = error
-            door.cancel()
-        feed.tell()
-        if failure is not None:
-            raise failure
+        def serving(on_ready: Callable[[Ready], None]) -> Awaitable[None]:
+            return serve(
+                self._fleet,
+                environ=self._world.environ,
+                on_ready=on_ready,
+                listener=feed,
+                max_concurrent=self._max_concurrent,
+                labels=self._labels,
+                applies=self._applies,
+            )
 
-    async def _keep_door(self, ready: "asyncio.Future[Ready]", feed: "LiveFeed | JsonFeed") -> None:
-        found = await ready
+        try:
+            await serve_reachable(serving, self._on_ready, partial(self._desks, feed))
+        finally:
+            feed.tell()
+
+    @asynccontextmanager
+    async def _desks(self, feed: "LiveFeed | JsonFeed", found: Ready) -> AsyncIterator[Mapping[str, Handler]]:
         desk = Desk(self._fleet, found, found.clock, feed)
-        beside = self._beside.opened(self._fleet, found, feed)
-        async with beside as handlers, listening(found.state_dir, {**desk.handlers, **handlers}):
-            await asyncio.Event().wait()
+        async with self._beside.opened(self._fleet, found, feed) as handlers:
+            yield {**desk.handlers, **handlers}
 
-    def _on_ready(self, ready: "asyncio.Future[Ready]", found: Ready) -> None:
+    def _on_ready(self, found: Ready) -> None:
         self._node = found.node
         self._greet(found)
         look_less_often()
-        ready.set_result(found)
         if self._is_stopping:
             found.node.stop(self._fleet.stop_timeout)
 

@@ -1,10 +1,11 @@
 """`herdbeat up --demo`: a fleet of its own, what it needs beside it, and what to try while it runs."""
 
 import os
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from herdbeat.demo.endpoints import answering, open_socket
@@ -27,10 +28,11 @@ _TRY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The demo's own fleet file, and the socket at which its endpoints will answer."""
+    """The demo's own fleet file, the socket at which its endpoints will answer, and what starts it again."""
 
     file: Path
     socket: socket.socket
+    again: str = "herdbeat up --demo"
 
     def beside(self) -> AbstractAsyncContextManager[None]:
         """What has to run beside the fleet."""
@@ -41,7 +43,7 @@ class Demo:
         yield "Try in another terminal:"
         yield f"  cd {_named(self.file.parent, world)}"
         yield from world.terminal.lines(_TRY, indent="  ")
-        yield f"  kill -9 {os.getpid()}, then `herdbeat up --demo` again: the gap is accounted for"
+        yield f"  kill -9 {os.getpid()}, then `{self.again}` again: the gap is accounted for"
         yield ""
 
 
@@ -55,7 +57,8 @@ def open_demo(given: Given, world: World) -> Demo | None:
     wanted = given.value(flags.STATE_DIR)
     folder = world.folder / wanted if wanted else demo_folder(world.environ)
     try:
-        return _opened(folder)
+        opened = _opened(folder)
+        return replace(opened, again=f"{opened.again} --state-dir {shlex.quote(wanted)}") if wanted else opened
     except OSError as error:
         hint = "Choose a folder that you may write in: --state-dir DIR"
         raise HerdbeatError(f"The demo cannot live in {folder}: {error.strerror}.", hint=hint) from error

@@ -6,6 +6,7 @@ from typing import Any
 from herdbeat.clock import Clock
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import Conflict, UsageError
+from herdbeat.events import Listener, contained, nobody
 from herdbeat.faces.local.server import Handler, Request
 from herdbeat.moments import parse_moment
 from herdbeat.scheduler.backfill import Window
@@ -22,7 +23,8 @@ BATCH = 1_000
 class BeatsDesk:
     """Answers for one fleet at work."""
 
-    def __init__(self, fleet: Fleet, ready: Ready, clock: Clock) -> None:
+    def __init__(self, fleet: Fleet, ready: Ready, clock: Clock, listener: Listener = nobody) -> None:
+        self._tell = contained(listener)
         self._fleet = fleet
         self._ready = ready
         self._clock = clock
@@ -40,7 +42,7 @@ class BeatsDesk:
             item = await cancel_run_here(store, self._loop, now, run_id, label, who=who, reason=reason, force=force)
             return {"items": [item]}
         ids = _numbers(request, "schedules")
-        items = await cancel_here(store, self._loop, now, ids, who=who, reason=reason, force=force)
+        items = await cancel_here(store, self._loop, now, ids, who=who, reason=reason, force=force, tell=self._tell)
         self._ready.node.wake()
         return {"items": items}
 

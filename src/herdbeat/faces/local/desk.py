@@ -30,7 +30,7 @@ class Desk:
         self._fleet = fleet
         self._ready = ready
         self._clock = clock
-        self._beats = BeatsDesk(fleet, ready, clock)
+        self._beats = BeatsDesk(fleet, ready, clock, listener)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:

@@ -64,8 +64,9 @@ async def _converse(
 ) -> None:
     try:
         while line := await _line(reader):
-            writer.write(json.dumps(await _answer(line, handlers)).encode() + b"\n")
-            await writer.drain()
+            await _say(writer, await _answer(line, handlers))
+    except UsageError as error:
+        await _say(writer, _problem(error))
     except ConnectionError:
         return
     finally:
@@ -73,11 +74,18 @@ async def _converse(
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """Empty at the end, also if a line is longer than anything we were ever sent."""
+    """Empty at the end. Raises UsageError for a line that is longer than anything we were ever sent."""
     try:
         return await reader.readline()
-    except ValueError:
-        return b""
+    except ValueError as error:
+        # Answered, not just hung up on: the command took silence for a fleet that is down, and said to start it.
+        message = f"The request is longer than {LONGEST_LINE // 1024} KiB."
+        raise UsageError(message, hint="Shorten its texts, such as the reason.") from error
+
+
+async def _say(writer: asyncio.StreamWriter, answer: Mapping[str, object]) -> None:
+    writer.write(json.dumps(answer).encode() + b"\n")
+    await writer.drain()
 
 
 async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, object]:
@@ -85,10 +93,14 @@ async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, 
         request = _read(line, handlers)
         return {"ok": await handlers[request["do"]](request)}
     except HerdbeatError as error:
-        return {"problem": {"code": error.code, "detail": error.message, "hint": error.hint}}
+        return _problem(error)
     except Exception as error:
         log.exception("request failed request=%s", line[:200])
         return {"problem": {"code": Code.SCHEDULER, "detail": f"{type(error).__name__}: {error}", "hint": ""}}
+
+
+def _problem(error: HerdbeatError) -> Mapping[str, object]:
+    return {"problem": {"code": error.code, "detail": error.message, "hint": error.hint}}
 
 
 def _read(line: bytes, handlers: Mapping[str, Handler]) -> Request:

@@ -31,6 +31,8 @@ def fleet_of(agents: Agents, state_dir: Path) -> Fleet:
     if isinstance(agents, str | Path):
         reading = read_configuration(str(agents), os.environ, Path.cwd())
         return kept_in(checked(reading), state_dir)
+    if isinstance(agents, Mapping):
+        raise UsageError("The agents are one mapping.", hint="Put it into a list: [{…}].")
     return kept_in(_listed(list(agents)), state_dir)
 
 
@@ -75,10 +77,28 @@ def duration(value: Seconds, name: str) -> timedelta:
     """A number is seconds, as everywhere in Python; herdctl's milliseconds are written "1s" here."""
     if isinstance(value, str):
         return parse_duration(value)
-    length = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    try:
+        length = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    except (OverflowError, ValueError) as error:
+        raise UsageError(f"{name} is no length of time: {value}.", hint='Write seconds, or a text: "30s".') from error
     if length < timedelta(0):
         raise UsageError(f"{name} is negative: {value}.", hint='Write seconds, a timedelta, or a text such as "30s".')
     return length
+
+
+def pace(value: Seconds, name: str) -> timedelta:
+    """The same for what is done again and again: without a pause between, nothing else would be done."""
+    length = duration(value, name)
+    if not length:
+        raise UsageError(f"{name} is zero.", hint='Write seconds, a timedelta, or a text such as "1s".')
+    return length
+
+
+def at_least_one(number: int, name: str) -> int:
+    """How many may run: with none, everything would wait, and nobody would know what for."""
+    if number < 1:
+        raise UsageError(f"{name} cannot be {number}.", hint="Write 1 or more; to run nothing, do not start it.")
+    return number
 
 
 def _spoken(problem: Problem) -> Problem:

@@ -1,11 +1,11 @@
 """A fleet at work inside a Python program: started, asked, stopped, and reachable through its socket meanwhile."""
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TypeVar
 
 from herdbeat.domain.claim import Claim
@@ -13,7 +13,8 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import SchedulerShutdownError, UsageError
 from herdbeat.events import Event, Listener, NodeReady, nobody
 from herdbeat.faces.local.desk import Desk
-from herdbeat.faces.local.server import listening
+from herdbeat.faces.local.reachable import serve_reachable
+from herdbeat.faces.local.server import Handler
 from herdbeat.faces.python.documented import TriggerResult
 from herdbeat.faces.python.fired import became
 from herdbeat.runners.functions import AtHand
@@ -24,6 +25,8 @@ from herdbeat.service.firing import fire_here
 from herdbeat.service.objects import Json
 from herdbeat.store.opening import reader_at
 from herdbeat.store.places import ledger_path
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -71,26 +74,29 @@ class Engine:
     async def stop(self, patience: timedelta, *, waits: bool = True) -> None:
         """No new starts; runs may finish for so long. Raises SchedulerShutdownError if some had to be cut off.
 
-        Without waiting they are cut off at once; that was asked for, and is no error.
+        Without waiting they are cut off at once; that was asked for, and is no error. If it has ended already, raises
+        what it ended with.
         """
-        node = self._at_work.node
-        if waits:
-            node.stop(patience)
-        else:
-            node.cut_off()
+        if self.is_running and waits:
+            self.begin_to_stop(patience)
+        elif self.is_running:
+            self._at_work.node.cut_off()
         try:
             await self.ended()
         except SchedulerShutdownError as error:
             if waits or error.unwritten_result_count:
                 raise
 
+    def begin_to_stop(self, patience: timedelta) -> None:
+        """The same without waiting for it."""
+        self._at_work.node.stop(patience)
+
     def ask_to_stop(self, patience: timedelta) -> None:
-        """The same without waiting for it, for signals. Asked a second time, it cuts off what runs."""
-        node = self._at_work.node
+        """For signals: the second one cuts off what runs."""
         if self._is_asked:
-            node.cut_off()
+            self._at_work.node.cut_off()
         else:
-            node.stop(patience)
+            self.begin_to_stop(patience)
         self._is_asked = True
 
     async def ended(self) -> None:
@@ -101,6 +107,12 @@ class Engine:
     @property
     def is_running(self) -> bool:
         return self._task is not None and not self._task.done()
+
+    @property
+    def is_asked_by_a_run(self) -> bool:
+        """The caller is one of the runs, in this event loop."""
+        runs = self.loop.running.values() if self.loop is not None else ()
+        return any(each.task is asyncio.current_task() for each in runs)
 
     @property
     def loop(self) -> Loop | None:
@@ -167,32 +179,28 @@ class Engine:
         self._tell(event)
 
     async def _serve(self) -> None:
-        """Errors are carried out of the group by hand: wrapped in one, nobody would know them any more."""
-        there: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as tasks:
-            door = tasks.create_task(self._keep_door(there), name="local socket")
-            try:
-                await serve(
-                    self.fleet,
-                    environ=os.environ,
-                    on_ready=partial(self._on_ready, there),
-                    listener=self._hear,
-                    timer=self.timer,
-                    max_concurrent=self._max_concurrent,
-                    at_hand=self._at_hand,
-                )
-            except Exception as error:  # noqa: BLE001 - raised again below, as it is
-                failure = error
-            door.cancel()
-        if failure is not None:
-            raise failure
+        def serving(on_ready: Callable[[Ready], None]) -> Awaitable[None]:
+            return serve(
+                self.fleet,
+                environ=os.environ,
+                on_ready=on_ready,
+                listener=self._hear,
+                timer=self.timer,
+                max_concurrent=self._max_concurrent,
+                at_hand=self._at_hand,
+            )
 
-    def _on_ready(self, there: "asyncio.Future[Ready]", ready: Ready) -> None:
+        try:
+            await serve_reachable(serving, self._on_ready, self._desks)
+        except Exception as error:
+            if self._is_at_work.is_set() and not isinstance(error, SchedulerShutdownError):
+                # Told at once: in a web application nobody waits for this task before the application ends.
+                log.error("herdbeat has ended error=%r nothing is started any more", error)  # noqa: TRY400
+            raise
+
+    def _on_ready(self, ready: Ready) -> None:
         self._ready = ready
-        there.set_result(ready)
 
-    async def _keep_door(self, there: "asyncio.Future[Ready]") -> None:
-        ready = await there
-        async with listening(ready.state_dir, Desk(self.fleet, ready, self.timer).handlers):
-            await asyncio.Event().wait()
+    @asynccontextmanager
+    async def _desks(self, ready: Ready) -> AsyncIterator[Mapping[str, Handler]]:
+        yield Desk(self.fleet, ready, self.timer).handlers

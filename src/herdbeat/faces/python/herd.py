@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from herdbeat.app import system_zone
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import SchedulerShutdownError, UsageError
 from herdbeat.events import Listener, nobody
-from herdbeat.faces.python.agents import LEDGER, STATE_DIR, duration
+from herdbeat.faces.python.agents import LEDGER, STATE_DIR, at_least_one, duration, pace
 from herdbeat.faces.python.background import in_thread
 from herdbeat.faces.python.documented import Seconds
 from herdbeat.faces.python.engine import Engine
@@ -55,8 +56,8 @@ class Herd(Roster, HerdVerbs):
         self.timer: Timer = timer or SystemTimer()
         self._state_dir = None if state_dir is None else Path(state_dir)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._max_concurrent = max_concurrent
-        self._check_interval = duration(check_interval, "check_interval")
+        self._max_concurrent = at_least_one(max_concurrent, "max_concurrent")
+        self._check_interval = pace(check_interval, "check_interval")
         self._stop_timeout = duration(stop_timeout, "stop_timeout")
         self._listener = listener
         self._engine: Engine | None = None
@@ -90,16 +91,27 @@ class Herd(Roster, HerdVerbs):
         try:
             await self._engine.start()
         except BaseException:
+            self._engine = None
             self._clean_up()
             raise
 
     async def stop(self) -> None:
-        """Start nothing new, and let runs finish for `stop_timeout`. Raises SchedulerShutdownError if they cannot."""
-        if self._engine is not None and self._engine.is_running:
-            try:
-                await self._engine.stop(self._stop_timeout)
-            finally:
-                self._clean_up()
+        """Start nothing new, and let runs finish for `stop_timeout`. Raises SchedulerShutdownError if they cannot.
+
+        Called by a function of this herd it returns at once, and the herd ends after that run: to wait for it would
+        be to wait for itself. If something else has ended the herd meanwhile, that is raised.
+        """
+        engine = self._engine
+        if engine is None:
+            return
+        if engine.is_asked_by_a_run:
+            engine.begin_to_stop(self._stop_timeout)
+            return
+        try:
+            await engine.stop(self._stop_timeout)
+        finally:
+            self._engine = None
+            self._clean_up()
 
     async def apply(self) -> None:
         """Take up what was scheduled or removed since the start."""
@@ -114,7 +126,11 @@ class Herd(Roster, HerdVerbs):
             await self._engine.ended()
 
     def run_forever(self) -> None:
-        """For scripts: run until Ctrl+C or SIGTERM. The first one lets runs finish, the second cuts them off."""
+        """For scripts: run until Ctrl+C or SIGTERM. The first one lets runs finish, the second cuts them off.
+
+        Raises UsageError where no signal would arrive: beside another event loop, and outside of the main thread.
+        """
+        _refuse_without_signals()
         try:
             asyncio.run(self._until_signal())
         except SchedulerShutdownError as error:
@@ -151,6 +167,18 @@ class Herd(Roster, HerdVerbs):
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+
+def _refuse_without_signals() -> None:
+    """In our words: those of Python speak of a wakeup descriptor, and not of what to do."""
+    if threading.current_thread() is not threading.main_thread():
+        hint = "Use `with herd.in_background():`, or `await herd.run()` in an event loop of that thread."
+        raise UsageError("run_forever waits for signals, which only the main thread gets.", hint=hint)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError("run_forever needs a loop of its own, and one runs here.", hint="Use `await herd.run()`.")
 
 
 def _zone(timezone: str | ZoneInfo | None) -> ZoneInfo:

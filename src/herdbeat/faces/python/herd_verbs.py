@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import NotFound, ScheduleTriggerError, UsageError
@@ -23,9 +22,10 @@ from herdbeat.faces.python.schedule_states import change, reading
 from herdbeat.faces.python.who import PROGRAM, person
 from herdbeat.scheduler.timer import Timer
 from herdbeat.service.acts import Hinting, Pausing, Resuming
-from herdbeat.service.explain import Explanation, explain_next
+from herdbeat.service.explain import Explanation
 from herdbeat.service.preview import of_schedule
 from herdbeat.service.questions import find_schedule
+from herdbeat.service.why import why_next
 from herdbeat.store.lock import holder_of
 from herdbeat.store.reader import Filter
 
@@ -42,7 +42,7 @@ class Asked(Protocol):
     @property
     def state_dir(self) -> Path: ...
 
-    def schedule_of(self, label: str) -> Schedule | None: ...
+    def own(self, label: str) -> Schedule: ...
 
 
 class HerdVerbs:
@@ -56,7 +56,7 @@ class HerdVerbs:
         Skipped if it is at capacity (unless it may `queue`), paused or disabled; a person (`by="human:you"`) may run
         what is paused or disabled.
         """
-        request = {"do": "run", "schedule": _name(self, label), "origin": by, "queue": queue}
+        request = {"do": "run", "schedule": self.own(label).id, "origin": by, "queue": queue}
         try:
             answer = await asyncio.to_thread(ask, self.state_dir, request)
         except NobodyThere as error:
@@ -79,13 +79,13 @@ class HerdVerbs:
         if until is not None and lasts is not None:
             raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
         now = self.timer.now()
-        end = aware(until) if until is not None else None if lasts is None else now + duration(lasts, "lasts")
-        await change(self.state_dir, _name(self, label), Pausing(who=by or person(), reason=reason, until=end), now)
+        end = aware(until) if until is not None else None if lasts is None else _after(now, lasts)
+        await change(self.state_dir, self.own(label).id, Pausing(who=by or person(), reason=reason, until=end), now)
 
     async def resume(self: Asked, label: str, *, reason: str = "", by: str | None = None) -> None:
         """Let it go on. What passed meanwhile is skipped, so that no burst follows."""
         act = Resuming(who=by or person(), reason=reason)
-        await change(self.state_dir, _name(self, label), act, self.timer.now())
+        await change(self.state_dir, self.own(label).id, act, self.timer.now())
 
     async def hint(
         self: Asked,
@@ -105,11 +105,11 @@ class HerdVerbs:
             at=None if at is None else aware(at),
             lasts=None if lasts is None else duration(lasts, "lasts").total_seconds(),
         )
-        await change(self.state_dir, _name(self, label), act, self.timer.now())
+        await change(self.state_dir, self.own(label).id, act, self.timer.now())
 
     def next(self: Asked, label: str) -> datetime | None:
         """When it runs next; None while it is running, or if nothing is planned. `explain` says why."""
-        schedule = _own(self, label)
+        schedule = self.own(label)
         try:
             with reading(self.state_dir) as reader:
                 return find_schedule(reader, schedule.id).next_run_at
@@ -119,11 +119,8 @@ class HerdVerbs:
     def explain(self: Asked, label: str) -> Explanation:
         """Why it runs next when it does, or why not: `text` is the sentence, `steps` the whole decision."""
         with reading(self.state_dir) as reader:
-            record = find_schedule(reader, _name(self, label))
-            pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
-            waiting = next(iter(reader.beats(pending)), None) if record.waiting else None
-            is_served = holder_of(self.state_dir) is not None
-            return explain_next(record, self.timer.now(), is_served=is_served, waiting=waiting)
+            record = find_schedule(reader, self.own(label).id)
+            return why_next(reader, record, self.timer.now(), is_served=holder_of(self.state_dir) is not None)
 
     def beats(self: Asked, label: str, *, most: int = 50) -> list[BeatRecord]:
         """Its due instants and what became of each, newest first."""
@@ -136,19 +133,15 @@ class HerdVerbs:
             return reader.runs(_filter(self, label, most))
 
 
-def _own(herd: Asked, label: str) -> Schedule:
-    found = herd.schedule_of(label)
-    if found is None:
-        raise NotFound(f'This herd has no schedule "{label}".', hint="Is its decorator on another herd?")
-    return found
-
-
-def _name(herd: Asked, label: str) -> str:
-    return _own(herd, label).id
+def _after(now: datetime, lasts: Seconds) -> datetime:
+    try:
+        return now + duration(lasts, "lasts")
+    except OverflowError as error:
+        raise UsageError(f"{lasts} from now is past the end of the calendar.", hint="Leave lasts out.") from error
 
 
 def _filter(herd: Asked, label: str, most: int) -> Filter:
-    schedule = _own(herd, label)
+    schedule = herd.own(label)
     return Filter(target=schedule.target, name=schedule.name, limit=most)
 
 

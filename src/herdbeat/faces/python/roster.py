@@ -12,7 +12,7 @@ from herdbeat.config.plain import located, read_plain
 from herdbeat.domain.fleet import Fleet, Server
 from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, Target
-from herdbeat.errors import ConfigError, Place, Problem, RunnerError
+from herdbeat.errors import ConfigError, NotFound, Place, Problem, RunnerError
 from herdbeat.faces.python.agents import checked, told
 from herdbeat.faces.python.options import Duration, Moment, Options
 from herdbeat.runners.functions import Function, described
@@ -20,6 +20,7 @@ from herdbeat.runners.functions import Function, described
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OF_TARGET = ("description", "max_concurrent")
+_SHOWN = 5
 
 
 class Roster:
@@ -53,8 +54,8 @@ class Roster:
         return self._adder({"type": "manual"}, options)
 
     def remove(self, label: str) -> None:
-        """Take a schedule out. Its history stays. Raises KeyError for one that is not there."""
-        schedule = self._schedules.pop(_full(label))
+        """Take a schedule out. Its history stays. Raises NotFound for one that is not there."""
+        schedule = self._schedules.pop(self.own(label).id)
         if all(each.target != schedule.target for each in self._schedules.values()):
             gone = self._targets.pop(schedule.target)
             assert isinstance(gone.spec, CallableSpec)
@@ -65,8 +66,14 @@ class Roster:
         """What is scheduled, in the order of the decorators."""
         return [each.label for each in self._schedules.values()]
 
-    def schedule_of(self, label: str) -> Schedule | None:
-        return self._schedules.get(_full(label))
+    def own(self, label: str) -> Schedule:
+        """What is scheduled by that name. Raises NotFound, with the names there are."""
+        found = self._schedules.get(label if "/" in label else f"{label}/{DEFAULT_NAME}")
+        if found is None:
+            known = ", ".join(self.labels[:_SHOWN]) + (", …" if len(self.labels) > _SHOWN else "")
+            hint = f"It has {known}." if known else "Is its decorator on another herd?"
+            raise NotFound(f'This herd has no schedule "{label}".', hint=hint)
+        return found
 
     def take_over(self, other: "Roster") -> None:
         """Have everything that another one has, as it stands now."""
@@ -87,6 +94,8 @@ class Roster:
         )
 
     def _adder(self, trigger: Mapping[str, object], options: Options) -> Callable[[F], F]:
+        _refuse_bare(trigger)
+
         def add(function: F) -> F:
             self._add(function, trigger, dict(options))
             return function
@@ -105,8 +114,7 @@ class Roster:
         try:
             self.functions[call] = described(call, function)
         except RunnerError as error:
-            hint = "Let it take no argument, or one: the run."
-            raise refusal(Code.INVALID_VALUE, error.message, hint, place) from error
+            raise refusal(Code.INVALID_VALUE, error.message, error.hint, place) from error
         new, before = read.targets[0], self._targets.get(target)
         if before is not None and "max_concurrent" not in options:
             new = replace(new, max_concurrent=before.max_concurrent)
@@ -148,6 +156,14 @@ class Roster:
             raise refusal(Code.DUPLICATE_NAME, message, hint, place)
 
 
+def _refuse_bare(trigger: Mapping[str, object]) -> None:
+    """`@herd.every` without its brackets would take the function for the interval, and nothing would ever run."""
+    for word, value in trigger.items():
+        if callable(value):
+            message, hint = f"@herd.{word} was given a function.", f"Say when, in brackets: @herd.{word}(…)."
+            raise refusal(Code.INVALID_VALUE, message, hint, replace(place_of(value), path=word))
+
+
 def refusal(code: Code, message: str, hint: str, place: Place) -> ConfigError:
     return told([Problem(code=code, message=f"{place.path}: {message}", where=place, hint=hint)])
 
@@ -177,7 +193,3 @@ def _own_name(function: Callable[..., Any], place: Place) -> str:
 def _call_of(target: Target) -> str:
     assert isinstance(target.spec, CallableSpec)
     return target.spec.call
-
-
-def _full(label: str) -> str:
-    return label if "/" in label else f"{label}/{DEFAULT_NAME}"

@@ -15,7 +15,7 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ScheduleTriggerError
-from herdbeat.faces.python.agents import LEDGER, STATE_DIR, duration, fleet_of, jittered
+from herdbeat.faces.python.agents import LEDGER, STATE_DIR, at_least_one, duration, fleet_of, jittered, pace
 from herdbeat.faces.python.documented import (
     Agents,
     ScheduleCheckResult,
@@ -59,13 +59,13 @@ class Scheduler:
         max_concurrent: int = 100,
     ) -> None:
         self._state_dir = Path(state_dir)
-        self._check_interval = duration(check_interval, "check_interval")
-        self._lease = duration(lease, "lease")
+        self._check_interval = pace(check_interval, "check_interval")
+        self._lease = pace(lease, "lease")
         self._jitter_percent = jitter_percent
         self._on_trigger = on_trigger
         self._logger: SchedulerLogger = logger or logging.getLogger("herdbeat.scheduler")
         self._timer = timer
-        self._max_concurrent = max_concurrent
+        self._max_concurrent = at_least_one(max_concurrent, "max_concurrent")
         self._engine: Engine | None = None
         self._story = Story(self._logger, self._room)
         self._is_stopping = False

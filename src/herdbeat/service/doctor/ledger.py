@@ -12,7 +12,8 @@ from herdbeat.durations import spoken_duration
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.doctor.finding import Finding, problem, warning, well
 from herdbeat.store.lock import holder_of
-from herdbeat.store.opening import audit_at, reader_at
+from herdbeat.store.opening import audit_at, is_there, reader_at
+from herdbeat.store.places import LedgerPlace, PostgresPlace, state_dir_of
 from herdbeat.store.reader import Filter
 from herdbeat.store.vitals import read_vitals
 
@@ -23,7 +24,10 @@ _SCARCE = 200 * 1024 * 1024
 _NAPS = (MissedReason.SLEPT, MissedReason.CLOCK_JUMPED)
 
 
-def check_ledger(path: Path, now: datetime) -> Iterator[Finding]:
+def check_ledger(path: LedgerPlace, now: datetime) -> Iterator[Finding]:
+    if not isinstance(path, Path):
+        yield from _database(path, now)
+        return
     folder = path.parent
     if not path.exists():
         yield well("store", f"{path} is not there yet; the first herdbeat up makes it")
@@ -38,12 +42,42 @@ def check_ledger(path: Path, now: datetime) -> Iterator[Finding]:
         yield problem("store", error.message, error.hint)
 
 
-def check_node(path: Path) -> Iterator[Finding]:
-    """Whether anybody runs the fleet."""
-    pid = holder_of(path.parent)
+def _database(place: PostgresPlace, now: datetime) -> Iterator[Finding]:
+    try:
+        if not is_there(place):
+            yield well("store", f"{place.shown} is empty yet; the first herdbeat up --apply fills it")
+            return
+        damage = audit_at(place).damage()
+        yield (
+            problem("store", f"{place.shown}: {damage[0]}", "herdbeat db check")
+            if damage
+            else well("store", f"{place.shown} answers")
+        )
+        yield from _nodes(place, now)
+        yield from _quarantine(place)
+        yield from _last_day(place, now)
+    except HerdbeatError as error:
+        yield problem("store", error.message, error.hint)
+
+
+def _nodes(place: PostgresPlace, now: datetime) -> Iterator[Finding]:
+    reader = reader_at(place)
+    try:
+        alive = reader.nodes(100, now)
+    finally:
+        reader.close()
+    if alive:
+        yield well("nodes", ", ".join(f"{each.host} (pid {each.pid})" for each in alive))
+    else:
+        yield warning("nodes", "no node runs this fleet; its beats are being missed", "herdbeat up")
+
+
+def check_node(path: LedgerPlace) -> Iterator[Finding]:
+    """Whether anybody runs the fleet here."""
+    pid = holder_of(state_dir_of(path))
     if pid is not None:
         yield well("scheduler", f"running (pid {pid})")
-    elif path.exists():
+    elif isinstance(path, Path) and path.exists():
         yield warning("scheduler", "nothing runs this fleet; its beats are being missed", "herdbeat up")
 
 
@@ -76,12 +110,12 @@ def _soundness(path: Path) -> Finding:
     return well("store", told)
 
 
-def _quarantine(path: Path) -> Iterator[Finding]:
+def _quarantine(path: LedgerPlace) -> Iterator[Finding]:
     for label, why in audit_at(path).quarantined():
         yield problem("schedule", f"{label} is quarantined: {why}", f"Edit it, or: herdbeat reset {label}")
 
 
-def _last_day(path: Path, now: datetime) -> Iterator[Finding]:
+def _last_day(path: LedgerPlace, now: datetime) -> Iterator[Finding]:
     reader = reader_at(path)
     try:
         gaps = reader.gaps(now - DAY)
