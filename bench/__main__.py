@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import backlog, children, cron_next, governor, idle, lateness, throughput
+from bench import answers, backlog, children, cron_next, governor, idle, lateness, throughput
 from bench.race import Result, table
 
 BENCHES: dict[str, Callable[[], list[Result]]] = {
@@ -14,6 +14,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "backlog": backlog.run,
     "children": children.run,
     "idle": idle.run,
+    "answers": answers.run,
 }
 FULL: dict[str, Callable[[], list[Result]]] = {**BENCHES, "lateness": lateness.run_full}
 """What `--full` measures: the same, where time does not matter."""

@@ -42,7 +42,7 @@ _PLACES = {
     "Defaults": "`defaults`",
     "A backoff": "`backoff` of a schedule, a target or `defaults`",
     "A retry": "`retry` of a schedule, a target or `defaults`",
-    "A budget": "`budget` of a schedule, a target or `defaults`",
+    "A budget": "`budget` of a schedule, a target, `defaults` or the whole fleet; [who shares it](policies.md#budget)",
     "A rule": "the entries of `adapt`, and of each set under `rules`",
     "A working directory": "`working_directory` of an agent or `defaults`, if it is not just a path",
     "An MCP server": "the values of `mcp_servers`",
