@@ -57,7 +57,8 @@ class Guardian:
     def renew(self, lease: timedelta) -> None:
         """Be called again within the lease, or the children are ended: another node may start in their place.
 
-        They are asked to end a little before it is over, so that they are gone when it is. Only where leases are kept, so not on SQLite, where a suspended laptop must kill nothing (SEMANTICS 23).
+        They are asked to end a little before it is over, so that they are gone when it is. Only where leases are kept,
+        so not on SQLite, where a suspended laptop must kill nothing (SEMANTICS 23).
         """
         self._obey = lease.total_seconds() / 6
         self._lease_until = uptime() + lease.total_seconds() - self._obey

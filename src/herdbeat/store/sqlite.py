@@ -1,6 +1,7 @@
 """The SQLite store: one file, one writing connection in one thread, readers that never block it."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,9 @@ CACHE_KIB = 16_384
 CHANGES = 4_000
 """Changed rows until the log is moved into the main file at the next quiet moment: some hundred beats."""
 
+FEW_CHANGES, SECONDS = 100, 30.0
+"""In a fleet with little to do so many are enough after that time: its log stays small, too."""
+
 MOST_PAGES = 16_000
 """Where SQLite moves it by itself, quiet or not: 64 MB."""
 
@@ -33,6 +37,7 @@ class SqliteSession:
         self._path = path
         self._synchronous = synchronous
         self._tidied_at = 0
+        self._tidied = 0.0
 
     def open(self) -> None:
         try:
@@ -82,10 +87,11 @@ class SqliteSession:
 
     def tidy(self) -> None:
         """Move what was written into the main file. Done inside a commit, it held up beats by ten milliseconds."""
-        changes = self._connection.total_changes
-        if changes - self._tidied_at < CHANGES:
+        changes, now = self._connection.total_changes, time.monotonic()
+        new = changes - self._tidied_at
+        if new < CHANGES and (new < FEW_CHANGES or now < self._tidied + SECONDS):
             return
-        self._tidied_at = changes
+        self._tidied_at, self._tidied = changes, now
         with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next time tries again
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -11,6 +11,9 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.clean import decode
 from herdbeat.store.queries import queries
 
+_OLDER = ("no such table", "no such column")
+"""What a ledger says that was not opened by this version yet. It is whole, and only a node may change it."""
+
 _OUR_MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
 
@@ -56,6 +59,9 @@ class SqliteAsking:
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if isinstance(error, _OUR_MISTAKES):
                 raise
+            if str(error).startswith(_OLDER):
+                said = f"{self._path} was written by an older version of herdbeat ({error})."
+                raise StoreUnavailable(said, hint="Start it once, which brings it up to date: herdbeat up") from error
             hint = "Run: herdbeat db check. If it is damaged: herdbeat db restore FILE"
             raise StoreUnavailable(f"{self._path}: {error}", hint=hint) from error
 

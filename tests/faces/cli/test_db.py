@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.fleet import FaultyFleet
+from tests.postgres import Server, new_database
 
 from herdbeat.store.lock import StateLock
 from herdbeat.store.sqlite import SqliteStore
@@ -201,3 +202,27 @@ def test_a_running_fleet_is_backed_up_and_prunes_itself(tmp_path: Path) -> None:
     store.open()
     store.close()
     fleet.consult_the_oracle()
+
+
+def test_who_runs_the_fleet_is_told_and_who_has_left_only_if_asked(cli: CommandLine, ledger: Path) -> None:
+    assert cli.run("nodes").err == "No node runs this fleet. Start one with: herdbeat up\n"
+
+    gone = cli.run("nodes", "--all")
+
+    assert "left" in gone.out
+
+
+def test_where_to_copy_a_ledger_has_to_be_said(cli: CommandLine, ledger: Path) -> None:
+    refused = cli.run("db", "copy")
+
+    assert refused.status == 2
+    assert "HERDBEAT_STORE" in refused.err
+
+
+def test_a_ledger_is_copied_into_a_database(cli: CommandLine, ledger: Path, postgres: Server) -> None:
+    with new_database(postgres) as url:
+        copied = cli.run("db", "copy", url)
+
+    assert copied.status == 0
+    assert "1 schedule" in copied.out
+    assert "herdbeat up --apply" in copied.err

@@ -36,7 +36,9 @@ def test_the_tour_names_the_folder_that_was_asked_for_when_it_says_how_to_start_
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
 
-        told = next(line for line in process.stdout if "kill -9" in line)
+        told = next(line for line in process.stdout if f"kill -9 {process.pid}" in line)
+        again = next(process.stdout)
         process.kill()
 
-    assert f"kill -9 {process.pid}, then `herdbeat up --demo --state-dir 'my demo'` again" in told
+    assert "start it again" in told
+    assert again == "  herdbeat up --demo --state-dir 'my demo'\n"

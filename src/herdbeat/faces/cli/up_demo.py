@@ -43,7 +43,8 @@ class Demo:
         yield "Try in another terminal:"
         yield f"  cd {_named(self.file.parent, world)}"
         yield from world.terminal.lines(_TRY, indent="  ")
-        yield f"  kill -9 {os.getpid()}, then `{self.again}` again: the gap is accounted for"
+        yield f"Kill it: kill -9 {os.getpid()}. Then start it again, and the gap is accounted for:"
+        yield f"  {self.again}"
         yield ""
 
 
