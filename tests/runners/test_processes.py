@@ -16,10 +16,21 @@ IGNORES_TERM = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=Tr
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     environment = {"HERDBEAT_NODE": "0123.7.8", "HERDBEAT_RUN": "7f3k"}
-    process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env=environment)
-    yield process
-    process.kill()
-    process.wait()
+    with subprocess.Popen(
+        ["/bin/cat"],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # Popen returns in the middle of the exec, when the kernel does not show the new environment yet.
+        process.stdin.write(b"there?")
+        process.stdout.read(1)
+        yield process
+        process.kill()
 
 
 def identity(process: subprocess.Popen[bytes]) -> Process:
