@@ -18,7 +18,7 @@ from herdbeat.scheduler.pulse import lost_time, went_back
 from herdbeat.scheduler.quarantine import Quarantined, set_aside
 from herdbeat.scheduler.record import Recorder
 from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.running import Running
+from herdbeat.scheduler.running import Ending, Running
 from herdbeat.scheduler.telling import Teller
 from herdbeat.scheduler.timer import Timer
 from herdbeat.scheduler.turn import BATCH, Claimed, Node, claim
@@ -66,14 +66,6 @@ class Settings:
 
     fleet_limit: int | None = None
     """How many runs all nodes together may have; None for any number."""
-
-
-@dataclass(slots=True)
-class Ending:
-    """How a run ends that was told to. It is `out` when only what cannot be stopped is left of it."""
-
-    outcome: Outcome
-    is_out: bool = False
 
 
 class Loop:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.claim import Claim
+from herdbeat.domain.run import Outcome
 from herdbeat.store.base import NewBeat
 
 
@@ -17,6 +18,14 @@ class Running(NamedTuple):
     claim: Claim
     task: asyncio.Task[None]
     since: datetime
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a run ends that was told to. It is `out` when only what cannot be stopped is left of it."""
+
+    outcome: Outcome
+    is_out: bool = False
 
 
 class Holder(NamedTuple):
