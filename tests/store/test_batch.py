@@ -4,8 +4,8 @@ import pytest
 
 from herdbeat.store.batch import SIZES, batches
 
-INSERT = "INSERT INTO note WITH given (id, text) AS (VALUES :rows) SELECT id, text, :by, :now FROM given"
-NAMES_FIRST = "UPDATE note SET by = :by, now = :now WHERE id IN (VALUES :rows)"
+INSERT = "INSERT INTO note WITH given (id, text) AS (VALUES :rows) SELECT id, text, :by, :now FROM given WHERE id IS NOT NULL"
+UPDATE = "WITH given (id) AS (VALUES :rows) UPDATE note SET by = :by, now = :now FROM given WHERE note.id = given.id"
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def connection() -> sqlite3.Connection:
     return connection
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 5, 63, 255, 256, 257, 1_000])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 129, 255, 256, 257, 500, 1_000])
 def test_every_row_is_bound_once_whatever_their_number(connection: sqlite3.Connection, count: int) -> None:
     rows = [(number, f"note {number}") for number in range(count)]
 
@@ -26,10 +26,10 @@ def test_every_row_is_bound_once_whatever_their_number(connection: sqlite3.Conne
     assert stored == [(number, f"note {number}", "ann", 7) for number in range(count)]
 
 
-def test_a_value_that_stands_before_the_rows_does_not_shift_them(connection: sqlite3.Connection) -> None:
+def test_what_a_batch_is_filled_up_with_changes_nothing(connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT INTO note (id) VALUES (?)", [(number,) for number in range(10)])
 
-    for sql, bound in batches(NAMES_FIRST, [(2,), (5,), (8,)], {"by": "ann", "now": 7}):
+    for sql, bound in batches(UPDATE, [(2,), (5,), (8,)], {"by": "ann", "now": 7}):
         connection.execute(sql, bound)
 
     assert connection.execute("SELECT id, now FROM note WHERE by = 'ann'").fetchall() == [(2, 7), (5, 7), (8, 7)]
@@ -38,6 +38,6 @@ def test_a_value_that_stands_before_the_rows_does_not_shift_them(connection: sql
 def test_few_statements_are_ever_prepared() -> None:
     given = {"by": "ann", "now": 2}
 
-    texts = {sql for count in range(1, 2_000, 7) for sql, _ in batches(NAMES_FIRST, [(0,)] * count, given)}
+    texts = {sql for count in range(1, 2_000, 7) for sql, _ in batches(UPDATE, [(0,)] * count, given)}
 
     assert len(texts) == len(SIZES)

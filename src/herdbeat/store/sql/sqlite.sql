@@ -86,7 +86,7 @@ INSERT OR IGNORE INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_d
                             created_at, trace)
 SELECT id, schedule_id, target_id, dedup_id, due_at, due_at, 'running', source, priority, created_at,
        (SELECT next_trace FROM schedule WHERE schedule.id = given.schedule_id)
-  FROM given;
+  FROM given WHERE id IS NOT NULL;
 
 -- name: known_beats
 SELECT json_group_array(json_array(beat.schedule_id, beat.dedup_id, beat.id))
@@ -103,7 +103,8 @@ UPDATE beat SET outcome = value ->> 1, reason = value ->> 2, wake_at = value ->>
 
 -- name: settle_beats
 -- They ran.
-UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now WHERE id IN (VALUES :rows);
+WITH given (id) AS (VALUES :rows)
+UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now WHERE id IN (SELECT id FROM given);
 
 -- name: wake_waiting
 -- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
@@ -119,7 +120,7 @@ UPDATE beat SET wake_at = :now
 -- name: add_runs
 WITH given (id, beat_id, schedule_id, attempt) AS (VALUES :rows)
 INSERT INTO run (id, beat_id, schedule_id, attempt, status, node_id, claimed_at)
-SELECT id, beat_id, schedule_id, attempt, 'running', :node, :now FROM given;
+SELECT id, beat_id, schedule_id, attempt, 'running', :node, :now FROM given WHERE id IS NOT NULL;
 
 -- name: finish_runs
 -- A run that is closed stays closed.
