@@ -4,7 +4,8 @@ import pytest
 
 from herdbeat.store.batch import SIZES, batches
 
-INSERT = "INSERT INTO note WITH given (id, text) AS (VALUES :rows) SELECT id, text, :by, :now FROM given WHERE id IS NOT NULL"
+INSERT = """INSERT INTO note
+WITH given (id, text) AS (VALUES :rows) SELECT id, text, :by, :now FROM given WHERE id IS NOT NULL"""
 UPDATE = "WITH given (id) AS (VALUES :rows) UPDATE note SET by = :by, now = :now FROM given WHERE note.id = given.id"
 
 
