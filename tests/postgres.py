@@ -6,11 +6,11 @@ root, since PostgreSQL refuses to serve root. It listens on a socket in its own 
 
 import fcntl
 import os
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -202,12 +202,18 @@ def _clear_away_leftovers(mine: Path) -> None:
             shutil.rmtree(home, ignore_errors=True)
 
 
+_TO_END = 5.0
+"""Seconds for a server to go after it was told to, at most."""
+
+
 def _kill(home: Path) -> None:
     try:
         pid = int((home / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0])
         if str(home).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            gone = os.pidfd_open(pid)
             os.kill(pid, signal.SIGQUIT)
-            time.sleep(0.5)
+            select.select([gone], [], [], _TO_END)
+            os.close(gone)
     except (OSError, ValueError, IndexError):
         return
 

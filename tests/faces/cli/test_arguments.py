@@ -136,3 +136,8 @@ def test_a_verb_that_has_nothing_to_show_yet_says_so_and_what_to_do() -> None:
         understand(["sessions"])
 
     assert "herdbeat show RUN" in caught.value.hint
+
+
+def test_an_option_that_is_given_twice_is_refused_and_not_the_last_one_taken() -> None:
+    with pytest.raises(UsageError, match="--tz is given twice"):
+        read("next", "--tz", "UTC", "--tz", "Europe/Berlin")

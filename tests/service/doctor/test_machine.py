@@ -1,6 +1,8 @@
 """What the doctor says of the machine."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,24 @@ def test_a_herdctl_that_lives_in_the_same_folder_is_warned_about(tmp_path: Path,
 
 def test_a_folder_of_its_own_has_nobody_else(tmp_path: Path) -> None:
     assert list(check_others(tmp_path, None)) == []
+
+
+WRAPPER = """# looks like: timeout 1h herdbeat up
+import subprocess
+with subprocess.Popen(["cat"]) as fleet:
+    print(fleet.pid, flush=True)
+"""
+
+
+def test_the_program_that_started_the_fleet_is_not_taken_for_a_second_one(tmp_path: Path) -> None:
+    """`timeout 1h herdbeat up` was; doctor said to kill it, which would have stopped the fleet."""
+    words = [sys.executable, "-c", WRAPPER, "up"]
+    home = tmp_path.resolve()
+    with subprocess.Popen(words, cwd=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as wrapper:
+        assert wrapper.stdout is not None
+        fleet = int(wrapper.stdout.readline())
+
+        stranger, own = list(check_others(home, None)), list(check_others(home, fleet))
+        wrapper.communicate()
+
+    assert (len(stranger), own) == (1, [])

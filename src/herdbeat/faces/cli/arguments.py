@@ -136,6 +136,9 @@ def _take(parts: _Sorted, name: str, value: str | None, rest: list[str]) -> None
         if value is None and not rest:
             raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}: {option.meaning}.")
         written = rest.pop(0) if value is None else value
+        if not option.repeats and option.key in parts.values:
+            # The last one used to win, and `--command echo --command hi` ran "hi".
+            raise UsageError(f"{name} is given twice.", hint=f"Write {name} once.")
         parts.values[option.key] = written
         if option.repeats:
             parts.repeated[option.key] = (*parts.repeated.get(option.key, ()), written)

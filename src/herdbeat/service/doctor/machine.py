@@ -33,7 +33,7 @@ def check_others(home: Path, own: int | None) -> Iterator[Finding]:
         if _is_alive(pid):
             yield warning("herdctl", f"pid {pid} runs the same fleet: every schedule would fire twice", "herdctl stop")
     for pid in _nodes_in(home):
-        if pid not in (own, os.getpid()):
+        if pid not in (own, os.getpid()) and not (own and pid in _ancestors(own)):
             yield warning(
                 "herdbeat", f"pid {pid} runs in {home} too, on another ledger", f"Stop one of them: kill {pid}"
             )
@@ -75,6 +75,15 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    """Who has started it: `timeout 1h herdbeat up` looks like a second herdbeat, and killing it stops the first."""
+    with suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            # The name of the program, which may hold anything, is in brackets.
+            pid = int((_PROCESSES / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            yield pid
 
 
 def _nodes_in(home: Path) -> Iterator[int]:
