@@ -12,11 +12,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -134,11 +135,21 @@ def new_database(of: Server) -> Iterator[str]:
     """The URL of an empty ledger."""
     name = f"t{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(of.url, autocommit=True) as admin:
-        admin.execute(SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE)))
+        _copy_template(admin, name)
     yield of.database(name)
     if of.home is None:  # else it goes with its server
         with psycopg.connect(of.url, autocommit=True) as admin:
             admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+def _copy_template(admin: psycopg.Connection[Any], name: str) -> None:
+    """The server itself waits five seconds for who looks at the template, such as its vacuum; on a busy machine more."""
+    copy = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE))
+    for _ in range(3):
+        with suppress(psycopg.errors.ObjectInUse):
+            admin.execute(copy)
+            return
+    admin.execute(copy)
 
 
 def end_server() -> None:
