@@ -143,7 +143,7 @@ def new_database(of: Server) -> Iterator[str]:
 
 
 def _copy_template(admin: psycopg.Connection[Any], name: str) -> None:
-    """The server itself waits five seconds for who looks at the template, such as its vacuum; on a busy machine more."""
+    """The server waits five seconds for who looks at the template, such as its vacuum. A busy machine needs more."""
     copy = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE))
     for _ in range(3):
         with suppress(psycopg.errors.ObjectInUse):
