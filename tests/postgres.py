@@ -11,9 +11,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -48,6 +48,7 @@ class Server:
 
     url: str
     home: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=lambda: _SETTINGS)
 
     def database(self, name: str) -> str:
         base, _, options = self.url.partition("?")
@@ -56,7 +57,7 @@ class Server:
     def start(self) -> None:
         """Of one of our own: return once it answers."""
         assert self.home is not None
-        options = " ".join(f"-c {name}={value!r}" for name, value in _SETTINGS.items())
+        options = " ".join(f"-c {name}={value!r}" for name, value in self.settings.items())
         self._control("start", "-o", f"-k {self.home} {options}", "-l", str(self.home / "log"))
 
     def stop(self, how: str = "fast") -> None:
@@ -115,11 +116,11 @@ def make(home: Path) -> None:
 
 
 @contextmanager
-def own_server() -> Iterator[Server]:
+def own_server(settings: Mapping[str, str] = _SETTINGS, folder: Path | None = None) -> Iterator[Server]:
     """A server that a test may stop and start as it likes."""
-    home = Path(tempfile.mkdtemp(prefix="herdbeat-pg-own-"))
+    home = Path(tempfile.mkdtemp(prefix="herdbeat-pg-own-", dir=folder))
     home.chmod(0o711)
-    made = Server(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home)
+    made = Server(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home, settings)
     make(home)
     made.start()
     try:

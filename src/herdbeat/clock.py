@@ -1,6 +1,7 @@
 """The only place that asks what time it is."""
 
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -15,3 +16,14 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedClock:
+    """Another one's time by our own clock: `by` is how far that one is ahead of us."""
+
+    own: Clock
+    by: timedelta
+
+    def now(self) -> datetime:
+        return self.own.now() + self.by

@@ -79,7 +79,7 @@ def _refuse_gaps(text: str, parts: re.Match[str]) -> None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OverflowError):
-        return "the calendar ends before that"
+        return "the calendar does not reach that far"
     return str(error).split(":", maxsplit=1)[0].rstrip(".")
 
 

@@ -5,7 +5,8 @@ Beside `app`, which is read by every command: who only asks when something is du
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +30,7 @@ from herdbeat.service.upkeep import Upkeep
 from herdbeat.store.base import Shared
 from herdbeat.store.lock import StateLock
 from herdbeat.store.opening import OpenStore, audit_at, reader_at, shared_by, store_at
-from herdbeat.store.places import ledger_of, state_dir_of
+from herdbeat.store.places import LedgerPlace, ledger_of, state_dir_of
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.shelf import LedgerShelf, SharedShelf
 
@@ -63,44 +64,23 @@ async def serve(
     A file is brought to what the fleet says at every start; a store that nodes share only if the node `applies`.
     """
     place = ledger_of(fleet)
-    with StateLock(state_dir_of(place)):
-        store = store_at(place, lease=fleet.lease)
-        store.open()
-        try:
-            shared = shared_by(store)
-            own = timer or SystemTimer()
-            clock = own if shared is None else SharedTimer(own, shared.now)
-            if isinstance(clock, SharedTimer):
-                await clock.measure()
-            arranged = await _arranged(store, fleet, clock, applies=applies or shared is None)
-            settings = Settings(
-                node_id=0,
-                max_concurrent=max_concurrent if shared is not None else _most_alone(fleet, max_concurrent),
-                check_interval=fleet.check_interval,
-                catchup_rate=fleet.catchup_rate,
-                lease=fleet.lease,
-                labels=frozenset(labels),
-                fleet_limit=fleet.max_concurrent if shared is not None else None,
+    with StateLock(state_dir_of(place)), _opened(place, fleet) as store:
+        ground = await _ground(store, timer or SystemTimer())
+        arranged = await _arranged(ground, fleet, applies=applies)
+        settings = _settings(fleet, ground, max_concurrent, labels)
+        running = _running(fleet, ground, settings, environ, at_hand or AtHand())
+        async with _node(ground, settings, running, fleet, contained(listener)) as (node, shelf):
+            on_ready(
+                Ready(
+                    node=node,
+                    store=store,
+                    arranged=arranged,
+                    state_dir=ground.state_dir,
+                    shelf=shelf,
+                    clock=ground.clock,
+                )
             )
-            at_hand = at_hand or AtHand()
-            await _serve(
-                fleet, store, shared, clock, environ, contained(listener), on_ready, arranged, settings, at_hand
-            )
-        finally:
-            store.close()
-
-
-async def _arranged(store: OpenStore, fleet: Fleet, clock: Timer, *, applies: bool) -> Arranged:
-    """Nodes that share a store do not each bring their files along: that would be a quarrel. They are applied once."""
-    if applies:
-        return await store.write(lambda tx: arrange(tx, fleet, clock.now()))
-    await store.write(lambda tx: refuse_strangers(tx, fleet.name))
-    return Arranged()
-
-
-def _most_alone(fleet: Fleet, max_concurrent: int) -> int:
-    """One node is the whole fleet, so the fleet's limit is one of the node's too."""
-    return min(max_concurrent, fleet.max_concurrent or max_concurrent)
+            await node.serve()
 
 
 async def serve_instead(
@@ -113,52 +93,107 @@ async def serve_instead(
     return arranged
 
 
-async def _serve(
-    fleet: Fleet,
-    store: OpenStore,
-    shared: Shared | None,
-    clock: Timer,
-    environ: Mapping[str, str],
-    listener: Listener,
-    on_ready: Callable[[Ready], None],
-    arranged: Arranged,
-    settings: Settings,
-    at_hand: AtHand,
-) -> None:
-    state_dir = state_dir_of(store.place)
-    runner_settings = RunnerSettings(
-        state_dir=state_dir,
+@contextmanager
+def _opened(place: LedgerPlace, fleet: Fleet) -> Iterator[OpenStore]:
+    store = store_at(place, lease=fleet.lease)
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What a node stands on. `shared` is what it has in common with others; None where it is alone."""
+
+    store: OpenStore
+    shared: Shared | None
+    clock: Timer
+
+    @property
+    def state_dir(self) -> Path:
+        return state_dir_of(self.store.place)
+
+
+async def _ground(store: OpenStore, own: Timer) -> _Ground:
+    shared = shared_by(store)
+    if shared is None:
+        return _Ground(store=store, shared=None, clock=own)
+    clock = SharedTimer(own, shared.now)
+    await clock.measure()
+    return _Ground(store=store, shared=shared, clock=clock)
+
+
+async def _arranged(ground: _Ground, fleet: Fleet, *, applies: bool) -> Arranged:
+    """Nodes that share a store do not each bring their files along: that would be a quarrel. They are applied once."""
+    if applies or ground.shared is None:
+        return await ground.store.write(lambda tx: arrange(tx, fleet, ground.clock.now()))
+    await ground.store.write(lambda tx: refuse_strangers(tx, fleet.name))
+    return Arranged()
+
+
+def _settings(fleet: Fleet, ground: _Ground, max_concurrent: int, labels: Sequence[str]) -> Settings:
+    """One node is the whole fleet, so where it is alone the fleet's limit is the node's own, too."""
+    is_alone = ground.shared is None
+    return Settings(
+        node_id=0,
+        max_concurrent=min(max_concurrent, fleet.max_concurrent or max_concurrent) if is_alone else max_concurrent,
+        check_interval=fleet.check_interval,
+        catchup_rate=fleet.catchup_rate,
+        lease=fleet.lease,
+        labels=frozenset(labels),
+        fleet_limit=None if is_alone else fleet.max_concurrent,
+    )
+
+
+def _running(
+    fleet: Fleet, ground: _Ground, settings: Settings, environ: Mapping[str, str], at_hand: AtHand
+) -> RunnerSettings:
+    return RunnerSettings(
+        state_dir=ground.state_dir,
         environ=environ,
         max_concurrent=max(1, settings.max_concurrent),
         module_folders=(Path(fleet.home),),
         egress_allow=fleet.egress_allow,
         at_hand=at_hand,
     )
-    reader = reader_at(store.place)
-    try:
-        async with open_runners(runner_settings, clock) as runners:
+
+
+@asynccontextmanager
+async def _node(
+    ground: _Ground, settings: Settings, running: RunnerSettings, fleet: Fleet, listener: Listener
+) -> AsyncIterator[tuple[ServingNode, LedgerShelf]]:
+    """A node with its runners, until the block is left, and the shelf from which it takes what it runs."""
+    store, clock = ground.store, ground.clock
+    with closing(reader_at(store.place)) as reader:
+        async with open_runners(running, clock) as runners:
             await runners.end_leftovers(_open_runs(reader))
-            shelf = LedgerShelf(reader) if shared is None else SharedShelf(reader)
+            shelf = LedgerShelf(reader) if ground.shared is None else SharedShelf(reader)
             perform = Performer(shelf, runners, clock, runners.check)
             upkeep = Upkeep(store, audit_at(store.place), clock, fleet.retention, listener=listener)
-            prepare = perform.prepare if shared is None else beside_the_loop(perform.prepare)
-            performed = perform if shared is None else with_output(perform, state_dir, clock)
             parts = NodeParts(
-                store, clock, performed, listener, upkeep.run, prepare, runners.ended, shared, runners.renew
+                store=store,
+                timer=clock,
+                perform=perform if ground.shared is None else with_output(perform),
+                listener=listener,
+                upkeep=upkeep.run,
+                prepare=perform.prepare if ground.shared is None else beside_the_loop(perform.prepare),
+                ended=runners.ended,
+                shared=ground.shared,
+                renewed=runners.renew,
             )
-            labels = tuple(sorted(settings.labels))
-            identity = Identity(
-                host=platform.node(),
-                pid=os.getpid(),
-                version=__version__,
-                labels=labels,
-                works=settings.max_concurrent > 0,
-            )
-            node = ServingNode(parts, settings, identity)
-            on_ready(Ready(node=node, store=store, arranged=arranged, state_dir=state_dir, shelf=shelf, clock=clock))
-            await node.serve()
-    finally:
-        reader.close()
+            yield ServingNode(parts, settings, _identity(settings)), shelf
+
+
+def _identity(settings: Settings) -> Identity:
+    return Identity(
+        host=platform.node(),
+        pid=os.getpid(),
+        version=__version__,
+        labels=tuple(sorted(settings.labels)),
+        works=settings.max_concurrent > 0,
+    )
 
 
 def _open_runs(reader: Reader) -> frozenset[int]:

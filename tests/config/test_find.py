@@ -34,3 +34,10 @@ def test_yaml_wins_over_yml_in_one_folder(folder: Folder) -> None:
     folder.write({"herdbeat.yml": "", "herdbeat.yaml": ""})
 
     assert find_config(folder.path, {}) == folder.path / "herdbeat.yaml"
+
+
+def test_a_link_to_nowhere_was_passed_over_for_a_fleet_further_up(folder: Folder) -> None:
+    folder.write({"herdbeat.yaml": "", "a/x": ""})
+    (folder.path / "a/herdbeat.yaml").symlink_to("moved.yaml")
+
+    assert find_config(folder.path / "a", {}) == folder.path / "a/herdbeat.yaml"

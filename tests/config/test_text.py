@@ -49,3 +49,11 @@ def test_a_control_character_is_told_with_its_place(tmp_path: Path) -> None:
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
     assert code_of(tmp_path / "nowhere.yaml")[0] is Code.FILE_NOT_FOUND
     assert code_of(tmp_path)[0] is Code.UNREADABLE_FILE
+
+
+def test_a_link_to_nowhere_is_told_as_one(tmp_path: Path) -> None:
+    link = tmp_path / "a.yaml"
+    link.symlink_to("nowhere.yaml")
+
+    with pytest.raises(Misfit, match="is a link to nowhere"):
+        read_text(link, "a.yaml")

@@ -18,11 +18,7 @@ from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite_asking import SqliteAsking
 
 ROOT = Path(__file__).parents[2]
-FLEET = """\
-version: 1
-fleet: {{ name: faults }}
-timezone: UTC
-lease: 2s
+WATCHED = """\
 commands:
   - name: ticker
     command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
@@ -31,6 +27,14 @@ commands:
     command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
     every: 1s
 {more}"""
+"""Two commands, one by the calendar and one by its pace, that each write down every start."""
+
+FLEET = f"""\
+version: 1
+fleet: {{{{ name: faults }}}}
+timezone: UTC
+lease: 2s
+{WATCHED}"""
 
 
 @dataclass(slots=True)
@@ -50,7 +54,8 @@ class FaultyFleet:
         """Return once the node is ready, or has ended before."""
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
         command = [sys.executable, "-m", "tests.faults.node_process", str(self.folder)]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE)
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
         assert self.process.stdout is not None
         self.process.stdout.readline()
 
@@ -84,6 +89,13 @@ class FaultyFleet:
         deadline = time.monotonic() + 30
         while len(self.starts()) < wanted:
             assert time.monotonic() < deadline, "the fleet starts nothing any more"
+            time.sleep(0.02)
+
+    def wait_for_word(self, word: str) -> None:
+        """Until the node has said so in its log."""
+        log, deadline = self.folder / "log", time.monotonic() + 30
+        while word not in log.read_text(encoding="utf-8"):
+            assert time.monotonic() < deadline, f"the node never says {word!r}: {log.read_text(encoding='utf-8')}"
             time.sleep(0.02)
 
     def starts(self) -> list[str]:

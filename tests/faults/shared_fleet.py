@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
-from tests.faults.fleet import ROOT
-from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_interval, check_reasons, check_runs
+from tests.faults.fleet import ROOT, WATCHED
+from tests.oracle import CronPromise, all_runs, check_cron, check_interval, check_reasons, check_runs
 
 from herdbeat.config import load_fleet
 from herdbeat.domain.fleet import Fleet
@@ -27,20 +28,41 @@ from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Reader
 
 LEASE = timedelta(seconds=2)
-FLEET = """\
+FLEET = f"""\
 version: 1
-fleet: {{ name: several }}
+fleet: {{{{ name: several }}}}
 timezone: UTC
-store: "{store}"
+store: "{{store}}"
 lease: 2s
-commands:
-  - name: ticker
-    command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
-    cron: "* * * * * *"
-  - name: pacer
-    command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
-    every: 1s
-{more}"""
+{WATCHED}"""
+
+HERD = """\
+callables:
+  - name: herd
+    instances: {{ max_concurrent: 200 }}
+    call: "recorder:note"
+    schedules:
+{schedules}"""
+RECORDER = """\
+async def note(run):
+    with open("{starts}", "ab", buffering=0) as file:
+        file.write(f"{{run.beat}} {{run.attempt}}\\n".encode())
+"""
+RECORDING = ("ticker", "pacer", "herd")
+"""Targets that write their starts down, outside of herdbeat."""
+
+
+def herd_of(number: int) -> str:
+    """So many schedules more, which write their starts down as the others do: a load that needs no programs."""
+    lines = [f"      s{each}: {{ type: interval, interval: {2 + each % 5}s }}\n" for each in range(number)]
+    return HERD.format(schedules="".join(lines))
+
+
+RUNS = f"""
+SELECT target.name || '/' || schedule.name || ':' || dedup_id || ' ' || run.attempt, run.status
+  FROM run JOIN beat ON beat.id = beat_id
+  JOIN schedule ON schedule.id = run.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE target.name IN {RECORDING}"""
 
 
 @dataclass(slots=True)
@@ -55,31 +77,66 @@ class SharedFleet:
     @classmethod
     def create(cls, folder: Path, place: PostgresPlace, more: str = "") -> "SharedFleet":
         fleet = cls(folder, place, more)
-        store = PostgresStore(place, lease=LEASE)
-        store.open()
-        try:
-            store.write_now(lambda tx: arrange(tx, fleet._read(0, place.url), datetime.now(UTC)))
-        finally:
-            store.close()
+        fleet.arrange()
         return fleet
 
-    def start(self, number: int, *, url: str = "", crash_at: str = "") -> None:
-        """Return once the node is ready, or has ended before. `url` is its own way to the database, if it has one."""
-        self._write(number, url or self.place.url)
+    def arrange(self) -> None:
+        store = PostgresStore(self.place, lease=LEASE)
+        store.open()
+        try:
+            store.write_now(lambda tx: arrange(tx, self._read(0), datetime.now(UTC)))
+        finally:
+            store.close()
+
+    def prepare(self, number: int, url: str = "") -> Path:
+        """The folder of a node, with its fleet file in it."""
+        home = self._home(number)
+        home.mkdir(exist_ok=True)
+        text = FLEET.format(store=url or self.place.url, starts=self.folder / "starts", more=self.more)
+        (home / "herdbeat.yaml").write_text(text, encoding="utf-8")
+        (home / "recorder.py").write_text(RECORDER.format(starts=self.folder / "starts"), encoding="utf-8")
+        return home
+
+    def start(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> None:
+        """Return once the node is ready, or has ended before. `url` is its own way to the database, if it has one, and
+        `code` the checkout that it runs out of."""
+        node = self.begin(number, url=url, crash_at=crash_at, code=code)
+        assert node.stdout is not None
+        node.stdout.readline()
+
+    def start_all(self, *numbers: int, url: str = "", code: Path = ROOT) -> None:
+        """The same for several, which come up beside each other."""
+        for node in [self.begin(number, url=url, code=code) for number in numbers]:
+            assert node.stdout is not None
+            node.stdout.readline()
+
+    def begin(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> subprocess.Popen[bytes]:
+        """The same, without waiting for it."""
+        self.prepare(number, url)
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
+        if code != ROOT:
+            environ["PYTHONPATH"] = str(code / "src")
         command = [sys.executable, "-m", "tests.faults.node_process", str(self._home(number))]
         log = (self._home(number) / "log").open("ab")
         with log:
-            node = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
+            node = subprocess.Popen(command, cwd=code, env=environ, stdout=subprocess.PIPE, stderr=log)
         self.nodes[number] = node
-        assert node.stdout is not None
-        node.stdout.readline()
+        return node
 
     def kill(self, number: int) -> None:
         self._end(number, signal.SIGKILL)
 
     def stop(self, number: int) -> None:
         self._end(number, signal.SIGTERM)
+
+    def stop_all(self) -> None:
+        for number in self.nodes:
+            self.send(number, signal.SIGTERM)
+        for number in list(self.nodes):
+            self.stop(number)
+
+    def is_alive(self, number: int) -> bool:
+        return self.nodes[number].poll() is None
 
     def send(self, number: int, what: signal.Signals) -> None:
         self.nodes[number].send_signal(what)
@@ -107,9 +164,21 @@ class SharedFleet:
     def wait_for_starts(self, more: int, seconds: float = 30) -> None:
         """Until the targets have seen so many more starts: what we wait for, not how long it takes."""
         wanted = len(self.starts()) + more
+        self.wait_until(lambda: len(self.starts()) >= wanted, "the fleet starts nothing any more", seconds)
+
+    def wait_for_word(self, number: int, word: str, more: int = 1, seconds: float = 30) -> None:
+        """Until the node has said so in its log, so many times more."""
+        wanted = self.log(number).count(word) + more
+        self.wait_until(lambda: self.log(number).count(word) >= wanted, f"node {number} never says {word!r}", seconds)
+
+    def wait_for_row(self, question: str, seconds: float = 30) -> None:
+        """Until the database has an answer."""
+        self.wait_until(lambda: bool(self.ask(question)), f"no answer to {question}", seconds)
+
+    def wait_until(self, is_so: Callable[[], bool], else_: str, seconds: float = 30) -> None:
         deadline = time.monotonic() + seconds
-        while len(self.starts()) < wanted:
-            assert time.monotonic() < deadline, f"the fleet starts nothing any more: {self._all_logs()}"
+        while not is_so():
+            assert time.monotonic() < deadline, f"{else_}: {self._all_logs()}"
             time.sleep(0.02)
 
     def starts(self) -> list[str]:
@@ -142,10 +211,32 @@ class SharedFleet:
         assert not stuck, f"still running: {stuck}"
         early = [run for run in runs if run.claimed_at < run.due_at]
         assert not early, f"before its time: {early[:3]}"
-        # What the target saw is what the ledger says has started, and nothing else.
-        known = {f"{beat.id}" for label in ("ticker", "pacer") for beat in all_beats(reader, label)}
-        assert known
+        self._compare_with_the_target()
         assert self.ask("SELECT name, running FROM target WHERE running <> 0") == []
+        forgotten = "SELECT id FROM schedule WHERE wake_at IS NULL AND running = 0 AND waiting = 0"
+        assert self.ask(forgotten) == [], "schedules that nothing will ever wake"
+
+    def _compare_with_the_target(self) -> None:
+        """What the target saw is in the ledger, and what the ledger says has succeeded was seen."""
+        known = dict(self.ask(RUNS))
+        seen = set(self.starts())
+        unknown = seen - known.keys()
+        assert not unknown, f"the ledger knows nothing of {sorted(unknown)[:3]}"
+        unseen = {each for each, status in known.items() if status == RunStatus.SUCCEEDED} - seen
+        assert not unseen, f"the target never saw {sorted(unseen)[:3]}"
+
+    def longest_wait(self) -> timedelta:
+        """Between the instant of a beat that ran and its claim, since there was a node."""
+        ((micros,),) = self.ask(
+            "SELECT max(claimed_at - due_at) FROM run JOIN beat ON beat.id = beat_id"
+            " WHERE due_at > (SELECT min(started_at) FROM node)"
+        )
+        return timedelta(microseconds=micros)
+
+    def longest_recovery(self) -> timedelta:
+        """Between the claim of a run whose node died and the word that it was interrupted."""
+        ((micros,),) = self.ask("SELECT max(finished_at - claimed_at) FROM run WHERE status = 'interrupted'")
+        return timedelta(microseconds=micros or 0)
 
     def _marks(self) -> tuple[datetime, datetime]:
         ((created, settled),) = self.ask(
@@ -154,16 +245,9 @@ class SharedFleet:
         )
         return from_micros(created), from_micros(settled)
 
-    def _read(self, number: int, url: str) -> Fleet:
-        self._write(number, url)
-        path = self._home(number) / "herdbeat.yaml"
+    def _read(self, number: int) -> Fleet:
+        path = self.prepare(number) / "herdbeat.yaml"
         return load_fleet(path, environ=os.environ, system_zone=ZoneInfo("UTC"))
-
-    def _write(self, number: int, url: str) -> None:
-        home = self._home(number)
-        home.mkdir(exist_ok=True)
-        text = FLEET.format(store=url, starts=self.folder / "starts", more=self.more)
-        (home / "herdbeat.yaml").write_text(text, encoding="utf-8")
 
     def _home(self, number: int) -> Path:
         return self.folder / f"node-{number}"

@@ -26,7 +26,7 @@ def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_says_that_it_sl
     fleet.wait_for_starts(3)
     assert fleet.process is not None
     fleet.process.send_signal(signal.SIGSTOP)
-    time.sleep(4)  # what is tested is that time passes and nobody is there
+    time.sleep(3.5)  # what is tested is that time passes and nobody is there to say so
 
     fleet.process.send_signal(signal.SIGCONT)
     fleet.wait_for_starts(3)
@@ -60,7 +60,7 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultyFleet) -> N
     fleet.wait_for_starts(2)
     other = sqlite3.connect(ledger(fleet), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    time.sleep(3)  # longer than the writer's own patience
+    fleet.wait_for_word("database is locked")  # longer than the writer's own patience
 
     other.execute("ROLLBACK")
     other.close()
@@ -105,7 +105,7 @@ def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultyFleet) -> No
     assert fleet.process is not None
     size = ledger(fleet).with_suffix(".db-wal").stat().st_size
     resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    time.sleep(2)  # beats come due, and cannot be written
+    fleet.wait_for_word("nothing claimed")
 
     resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     fleet.wait_for_starts(3)

@@ -175,3 +175,20 @@ async def test_a_retry_at_the_very_next_instant_is_dropped_and_one_before_it_wai
         await herd.advance(timedelta(minutes=15))
 
         assert herd.fates("report") == [fate]
+
+
+async def test_a_finish_after_the_end_of_a_pause_does_not_lose_what_passed_meanwhile(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN - MINUTE) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("report", cron="0 * * * *", runner=runner)
+        await herd.advance(2 * MINUTE)
+        herd.pause("report", until=TEN + HOUR + 30 * MINUTE)
+        herd.clock.advance(3 * HOUR)  # nobody looks: the pause is over, and two instants have come due since
+
+        runner.let_go()
+        await herd.settle()
+        await herd.tick()
+
+        fates = herd.fates("report")
+        assert fates[:2] == [("ran", "", 1), ("skipped", "paused", 1)]  # eleven o'clock alone was the pause's
+        assert sum(count for _, _, count in fates) == 4

@@ -2,26 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.scheduler.node_at_work import HeldRun, ledger_with_one_schedule, statuses
 
-from herdbeat.domain.claim import Claim
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import RunStatus
 from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, RunFinished
 from herdbeat.scheduler.fire import fire
 from herdbeat.scheduler.life import Identity
 from herdbeat.scheduler.loop import Settings
 from herdbeat.scheduler.node import NodeParts, ServingNode
-from herdbeat.store.base import FinishedRun, Transaction
-from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.base import Transaction
+from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.herd import MONDAY, open_herd
+from herdbeat.testing.herd import MONDAY
 
 PATIENT = timedelta(days=1)
 T = TypeVar("T")
@@ -42,51 +42,27 @@ class Fickle:
         return await self._store.write(work)
 
 
-class Serving:
+class Serving(HeldRun):
     """A node at work on one schedule whose run goes on until it is let go."""
 
     def __init__(self, store: SqliteStore) -> None:
+        super().__init__()
         self.store = Fickle(store)
-        self.begun = asyncio.Event()
-        self.let_go = asyncio.Event()
         self.events: list[Event] = []
         self.clock = FakeClock(MONDAY)
-        parts = NodeParts(self.store, self.clock, self._perform, self.events.append)
+        parts = NodeParts(self.store, self.clock, self.perform, self.events.append)
         self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
-
-    async def _perform(self, claim: Claim) -> FinishedRun:
-        self.begun.set()
-        await self.let_go.wait()
-        return FinishedRun(claim.run_id, None, Outcome(status=RunStatus.SUCCEEDED))
 
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[Serving]:
-    async with open_herd(folder) as herd:
-        herd.schedule("triage", every="5m")
-        herd.standing("triage")  # writes the fleet down
-    store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
-    store.open()
-    try:
+    async with ledger_with_one_schedule(folder) as store:
         yield Serving(store)
-    finally:
-        store.close()
-
-
-def statuses(folder: Path) -> list[RunStatus]:
-    reader = SqliteReader(folder / "herdbeat.db")
-    try:
-        return [run.status for run in reader.runs(Filter())]
-    finally:
-        reader.close()
 
 
 def seen_at(folder: Path) -> datetime:
-    reader = SqliteReader(folder / "herdbeat.db")
-    try:
+    with closing(SqliteReader(folder / "herdbeat.db")) as reader:
         node = reader.last_node()
-    finally:
-        reader.close()
     assert node is not None
     return node.seen_at
 

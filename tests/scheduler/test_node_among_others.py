@@ -2,16 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.scheduler.node_at_work import HeldRun, ledger_with_one_schedule, runs_of, statuses
 
-from herdbeat.domain.claim import Claim
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import RunStatus
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.events import Event, NodeReady, TimeLost
 from herdbeat.scheduler.fire import fire
@@ -21,11 +21,10 @@ from herdbeat.scheduler.node import NodeParts, ServingNode
 from herdbeat.scheduler.room import Pacer
 from herdbeat.scheduler.shared_timer import SharedTimer
 from herdbeat.scheduler.turn import Node, claim
-from herdbeat.store.base import FinishedRun, Transaction
-from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.base import StopRequest, Transaction
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.herd import MONDAY, open_herd
+from herdbeat.testing.herd import MONDAY
 
 PATIENT = timedelta(days=1)
 HEARTBEAT = timedelta(seconds=10)
@@ -53,6 +52,9 @@ class Neighbours:
         self._clock = clock
         self._closed = threading.Event()
         self.given_up = 0
+        self.looks = 0
+        self.stops: list[StopRequest] = []
+        self.forgotten: list[list[int]] = []
         self.heard: Callable[[], None] | None = None
         self.listens = threading.Event()
 
@@ -64,6 +66,14 @@ class Neighbours:
         self.listens.set()
         self._closed.wait()
 
+    def asked_to_stop(self, node_id: int) -> list[StopRequest]:
+        self.looks += 1
+        return list(self.stops)
+
+    def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
+        self.forgotten.append(list(run_ids))
+        self.stops = [each for each in self.stops if each.run_id not in run_ids]
+
     def give_up(self) -> None:
         self.given_up += 1
         if isinstance(self._store.error, ClaimLost):
@@ -73,24 +83,18 @@ class Neighbours:
         self._closed.set()
 
 
-class AmongOthers:
+class AmongOthers(HeldRun):
     """A node at work on one schedule, whose first run goes on until somebody ends it."""
 
     def __init__(self, store: SqliteStore) -> None:
+        super().__init__()
         self.clock = FakeClock(MONDAY)
         self.store = Refusing(store)
         self.shared = Neighbours(self.store, self.clock)
-        self.begun = asyncio.Event()
-        self.let_go = asyncio.Event()
         self.events: list[Event] = []
         timer = SharedTimer(self.clock, self.shared.now)
-        parts = NodeParts(self.store, timer, self._perform, self.events.append, shared=self.shared)
+        parts = NodeParts(self.store, timer, self.perform, self.events.append, shared=self.shared)
         self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
-
-    async def _perform(self, claim: Claim) -> FinishedRun:
-        self.begun.set()
-        await self.let_go.wait()
-        return FinishedRun(claim.run_id, None, Outcome(status=RunStatus.SUCCEEDED))
 
     @property
     def numbers(self) -> list[int]:
@@ -100,23 +104,12 @@ class AmongOthers:
 
 @asynccontextmanager
 async def among_others(folder: Path) -> AsyncIterator[AmongOthers]:
-    async with open_herd(folder, MONDAY - timedelta(hours=1)) as herd:
-        herd.schedule("triage", every="5m")
-        herd.standing("triage")  # writes the fleet down
-    store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
-    store.open()
-    try:
+    async with ledger_with_one_schedule(folder, MONDAY - timedelta(hours=1)) as store:
         yield AmongOthers(store)
-    finally:
-        store.close()
 
 
-def statuses(folder: Path) -> list[RunStatus]:
-    reader = SqliteReader(folder / "herdbeat.db")
-    try:
-        return [run.status for run in reader.runs(Filter())][::-1]
-    finally:
-        reader.close()
+def errors(folder: Path) -> list[str]:
+    return [run.error or "" for run in reversed(runs_of(folder))]
 
 
 async def happens(is_so: Callable[[], bool]) -> None:
@@ -224,6 +217,68 @@ async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
         at_work.node.stop(PATIENT)
         await task
         assert statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2
+
+
+async def test_a_run_that_somebody_elsewhere_wants_to_end_is_cancelled_in_their_words(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        await asyncio.to_thread(at_work.shared.listens.wait, 10)
+        assert at_work.shared.heard is not None
+
+        at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
+        at_work.shared.heard()
+        await happens(lambda: statuses(tmp_path) == [RunStatus.CANCELLED])
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert at_work.shared.stops == []
+        assert errors(tmp_path) == ["cancelled by human:you"]
+
+
+async def test_word_that_was_lost_on_its_way_is_found_by_looking(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        await happens(lambda: at_work.shared.looks > 0)
+
+        at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
+        at_work.clock.advance(timedelta(seconds=1))
+        await happens(lambda: statuses(tmp_path) == [RunStatus.CANCELLED])
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert at_work.shared.forgotten == [[1]]
+
+
+async def test_word_for_a_run_that_is_not_there_yet_is_kept(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.shared.stops.append(StopRequest(2, "cancelled by human:you", force=False))
+
+        at_work.clock.advance(timedelta(seconds=1))
+        await happens(lambda: bool(at_work.shared.forgotten))
+        at_work.let_go.set()
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert at_work.shared.forgotten[0] == []
+        assert [each.run_id for each in at_work.shared.stops] == [2]
+
+
+async def test_a_node_that_drains_still_ends_what_it_is_told_to(tmp_path: Path) -> None:
+    async with among_others(tmp_path) as at_work:
+        task = asyncio.ensure_future(at_work.node.serve())
+        await at_work.begun.wait()
+        at_work.node.stop(PATIENT)
+
+        at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=True))
+        at_work.clock.advance(timedelta(seconds=1))
+        async with asyncio.timeout(10):
+            await task
+
+        assert statuses(tmp_path) == [RunStatus.CANCELLED]
 
 
 async def test_the_time_that_nobody_was_there_is_told_at_the_start(tmp_path: Path) -> None:

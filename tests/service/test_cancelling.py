@@ -9,7 +9,7 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import What
 from herdbeat.domain.policies import Overlap
 from herdbeat.events import BeatSettled, Event
-from herdbeat.service.cancelling import cancel_for_later, cancel_here, cancel_run_here
+from herdbeat.service.cancelling import cancel_from_outside, cancel_here, cancel_run_here
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
 
@@ -92,6 +92,6 @@ async def test_while_nothing_runs_only_what_waits_is_settled(tmp_path: Path) -> 
         await herd.advance(10 * MINUTE)
         numbers = [herd.standing(label).id for label in ("worker/busy", "worker/waits")]
 
-    items = cancel_for_later(tmp_path / "herdbeat.db", TEN + 20 * MINUTE, numbers, who=YOU, reason="")
+    items = cancel_from_outside(tmp_path / "herdbeat.db", TEN + 20 * MINUTE, numbers, who=YOU, reason="", force=False)
 
     assert [(each["schedule"], each["called_off"]) for each in items] == [("worker/busy", 0), ("worker/waits", 1)]

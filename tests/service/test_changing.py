@@ -2,63 +2,20 @@
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from tests.service.changer import AGENT, HOUR, MINUTE, RULE, TEN, YOU, changes, do, do_one, limits
 
-from herdbeat.domain.change import Change, What
+from herdbeat.domain.change import What
 from herdbeat.domain.decision import Source
-from herdbeat.domain.policies import Limits
 from herdbeat.errors import SchedulerError, UsageError
 from herdbeat.scheduler.quarantine import put_away
 from herdbeat.scheduler.verdict import changed
-from herdbeat.service.acts import (
-    Act,
-    Clearing,
-    Disabling,
-    Enabling,
-    Hinting,
-    Pausing,
-    Resetting,
-    Resuming,
-    act_from_json,
-    act_to_json,
-)
-from herdbeat.service.changing import Changed, change, changed_object
-from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.service.acts import Act, Disabling, Enabling, Hinting, Pausing, Resetting, Resuming
+from herdbeat.service.changing import change, changed_object
 from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
-
-YOU, AGENT, RULE = "human:you", "agent:triage", "rule:surge"
-TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-
-
-def do(herd: Herd, act: Act, *labels: str) -> list[Changed]:
-    ids = [herd.standing(label).id for label in labels]
-    return herd.store.write_now(lambda tx: change(tx, herd.now, act, ids))
-
-
-def do_one(herd: Herd, act: Act, label: str = "queue") -> Changed:
-    (done,) = do(herd, act, label)
-    return done
-
-
-@contextmanager
-def reading(herd: Herd) -> Iterator[SqliteReader]:
-    reader = SqliteReader(herd.store.path)
-    try:
-        yield reader
-    finally:
-        reader.close()
-
-
-def changes(herd: Herd, **wanted: object) -> list[Change]:
-    with reading(herd) as reader:
-        found = reader.changes(Filter(**wanted))  # type: ignore[arg-type]
-    return [each for each in found if each.what is not What.ADD]
 
 
 async def test_a_pause_says_what_it_was_and_what_it_is(tmp_path: Path) -> None:
@@ -156,108 +113,6 @@ async def test_enabling_a_one_shot_that_is_still_to_come_leaves_its_id(tmp_path:
         assert [beat.dedup_id for beat in herd.beats("launch")] == ["delay:launch/default"]
 
 
-async def test_a_hint_below_the_minimum_says_what_will_happen(tmp_path: Path) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h", limits=_limits(15, 900))
-        await herd.tick()
-
-        fast, slow, fine = (do_one(herd, Hinting(who=YOU, every=each)) for each in (5, 3_600, 20))
-
-        assert fast.notes == ("asked for 5s, will run every 15s: min_interval 15s (clamped-min)",)
-        assert slow.notes == ("asked for 1h, will run every 15m: max_interval 15m (clamped-max)",)
-        assert fine.notes == ("min_interval 15s: allowed",)
-        assert fine.next_run_at == TEN + timedelta(seconds=20)
-        assert fine.before["every"] == "1h"
-
-
-async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h")
-        await herd.tick()
-        do_one(herd, Hinting(who=RULE, every=30))
-
-        above, below = do_one(herd, Hinting(who=YOU, every=20)), do_one(herd, Hinting(who=AGENT, every=10))
-
-        assert above.notes == ("rule:surge (every 30s) is shadowed until then",)
-        assert below.notes == ("shadowed by human:you (every 20s), which ranks higher",)
-        assert below.next_run_at == TEN + timedelta(seconds=20)
-
-
-@pytest.mark.parametrize(
-    ("act", "note"),
-    [
-        (Pausing(who=YOU), "it is paused: the hint counts once it goes on"),
-        (Disabling(who=YOU), "it is disabled: the hint counts once it is enabled"),
-    ],
-)
-async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, act: Act, note: str) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h")
-        do_one(herd, act)
-
-        assert do_one(herd, Hinting(who=YOU, every=20)).notes == (note,)
-
-
-async def test_ten_thousand_hints_harm_nothing(tmp_path: Path) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h")
-        await herd.tick()
-        number = herd.standing("queue").id
-
-        wishes = [Hinting(who=AGENT, every=10 + place) for place in range(10_000)]
-        flood = herd.store.write_now(lambda tx: [change(tx, herd.now, wish, [number])[0] for wish in wishes])
-
-        assert sum(each.is_changed for each in flood) == 30
-        assert "30 hints within a minute" in flood[-1].refused
-        assert len(herd.standing("queue").hints) == 1
-        assert len(changes(herd, limit=1_000)) == 30
-
-
-async def test_the_same_wish_again_only_moves_its_end_and_a_machine_leaves_one_row(tmp_path: Path) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h")
-        await herd.tick()
-        for _ in range(100):
-            assert do_one(herd, Hinting(who=RULE, every=30, lasts=600, reason="surge")).is_changed
-            herd.clock.advance(timedelta(seconds=10))
-
-        (hint,) = herd.standing("queue").hints
-
-        assert hint.expires_at == herd.now - timedelta(seconds=10) + 10 * MINUTE
-        assert len(changes(herd)) == 1
-
-
-async def test_of_too_many_one_shots_the_earliest_are_kept(tmp_path: Path) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="12h")
-        await herd.tick()
-        for minute in range(25, 0, -1):
-            do_one(herd, Hinting(who=AGENT, at=TEN + minute * MINUTE))
-
-        late = do_one(herd, Hinting(who=AGENT, at=TEN + HOUR))
-
-        kept = sorted(hint.at for hint in herd.standing("queue").hints if hint.at)
-        assert kept == [TEN + minute * MINUTE for minute in range(1, 21)]
-        assert late.notes == ("it is not kept: there are earlier ones enough",)
-
-
-async def test_a_machine_clears_only_its_own_rank_and_below(tmp_path: Path) -> None:
-    async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h")
-        for who in (YOU, AGENT, RULE, "planner"):
-            do_one(herd, Hinting(who=who, every=20))
-
-        by_rule = do_one(herd, Clearing(who=RULE))
-        left = [hint.origin for hint in herd.standing("queue").hints]
-        by_person, again = do_one(herd, Clearing(who=YOU)), do_one(herd, Clearing(who=YOU))
-
-        assert left == [YOU, AGENT]
-        assert by_rule.notes[0] == "kept: the hint by human:you, which ranks higher"
-        assert by_person.is_changed
-        assert herd.standing("queue").hints == ()
-        assert (again.is_changed, again.notes) == (False, ("there is no hint",))
-
-
 async def test_a_reset_forgets_the_failures_and_the_backoff(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="5m", runner=ScriptedRunner(fails=9))
@@ -347,7 +202,7 @@ async def test_edits_of_the_files_are_in_the_record(tmp_path: Path) -> None:
         herd.schedule("queue", every="5m")
         herd.schedule("old", every="1h")
         await herd.tick()
-        herd.schedule("queue", every="10m", limits=_limits(15, None), max_concurrent=2)
+        herd.schedule("queue", every="10m", limits=limits(15, None), max_concurrent=2)
         herd.remove("old")
         await herd.tick()
 
@@ -393,57 +248,11 @@ async def test_a_pause_that_would_be_over_or_has_no_zone_is_refused(tmp_path: Pa
             do_one(herd, Pausing(who=YOU, until=until))
 
 
-def _limits(at_least: int | None, at_most: int | None) -> Limits:
-    low, high = (None if each is None else timedelta(seconds=each) for each in (at_least, at_most))
-    return Limits(at_least=low, at_most=high)
-
-
 def _put_in_quarantine(herd: Herd, label: str) -> None:
     """As the loop does with what it cannot decide."""
     standing = herd.standing(label)
     verdict = put_away(herd.now, standing, SchedulerError("it was told to"))
     herd.store.write_now(lambda tx: tx.change_schedules([changed(verdict, 0, None)]))
-
-
-ACTS: list[Act] = [
-    Pausing(who=YOU, reason="x", until=TEN),
-    Resuming(who=YOU),
-    Disabling(who=YOU),
-    Enabling(who=YOU),
-    Hinting(who=RULE, every=0.5, lasts=60, reason="y"),
-    Hinting(who=RULE, at=TEN),
-    Clearing(who="planner"),
-    Resetting(who=YOU),
-]
-
-
-@pytest.mark.parametrize("act", ACTS, ids=lambda act: type(act).__name__)
-def test_an_act_goes_through_the_socket_unchanged(act: Act) -> None:
-    assert act_from_json(json.loads(json.dumps(act_to_json(act)))) == act
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        [],
-        {},
-        {"what": "dance", "who": YOU},
-        {"what": "pause"},
-        {"what": "pause", "who": ""},
-        {"what": "pause", "who": YOU, "until": "soon"},
-        {"what": "pause", "who": YOU, "until": 5},
-        {"what": "pause", "who": YOU, "colour": "red"},
-        {"what": "hint", "who": YOU, "every": "fast"},
-        {"what": "hint", "who": YOU, "every": [1]},
-        {"what": "hint", "who": YOU, "every": 10**400},
-    ],
-)
-def test_what_is_no_act_is_refused_in_words(data: object) -> None:
-    with pytest.raises(UsageError) as caught:
-        act_from_json(data)
-
-    assert caught.value.hint
 
 
 async def test_a_number_that_is_none_is_refused_before_anything_is_written(tmp_path: Path) -> None:

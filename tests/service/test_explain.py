@@ -61,7 +61,7 @@ _QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it 
             "it is running; paused; go on with: herdbeat resume triage/standup",
         ),
         ({"running": 1, "next_run_at": None}, True, "it is running; the next time is decided when the run ends"),
-        ({"next_run_at": NOW - MINUTE}, False, "it is due, 1m ago, and waits: nothing is running here"),
+        ({"next_run_at": NOW - MINUTE}, False, "it is due, 1m ago, and waits: nobody runs this fleet"),
         ({"waiting": 1, "next_run_at": None}, True, "the next time is decided when that one has run"),
         ({"next_run_at": None}, True, "no next run: hint every 30s"),
     ],
@@ -70,6 +70,33 @@ def test_why_the_next_run_is_then(changes: dict[str, Any], is_served: bool, text
     record = schedule(**{"next_trace": TRACE, **changes})
 
     assert explain_next(record, NOW, is_served=is_served).text == text
+
+
+@pytest.mark.parametrize(
+    ("overlap", "waiting", "told"),
+    [
+        (Overlap.SKIP, 0, "next beat now because of baseline-cron, skipped if the run is still going (overlap: skip)"),
+        (
+            Overlap.QUEUE,
+            0,
+            "next beat now because of baseline-cron, which waits until the run is over (overlap: queue)",
+        ),
+        (Overlap.QUEUE, 1, "next beat now because of baseline-cron, merged into the one that waits (overlap: queue)"),
+        (
+            Overlap.CANCEL,
+            0,
+            "next beat now because of baseline-cron, which stops the run if it is still going (overlap: cancel)",
+        ),
+        (Overlap.ALLOW, 0, "next run now because of baseline-cron"),
+    ],
+)
+def test_a_running_cron_schedule_said_next_run_now_of_a_beat_that_was_to_be_skipped(
+    overlap: Overlap, waiting: int, told: str
+) -> None:
+    cron = plan(Cron.parse("* * * * *", UTC_ZONE), overlap=overlap)
+    record = schedule(plan=cron, running=1, waiting=waiting, next_run_at=NOW, next_source=Source.BASELINE_CRON)
+
+    assert explain_next(record, NOW, is_served=True).text == f"it is running; {told}"
 
 
 def test_a_beat_that_waits_is_told_before_the_next_run() -> None:

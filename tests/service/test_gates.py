@@ -100,7 +100,7 @@ def test_a_used_up_budget_says_when_it_opens_again() -> None:
 def test_a_label_that_no_node_has_says_how_to_give_it() -> None:
     answer = explain_next(schedule(plan=plan(runs_on="gpu")), NOW, is_served=True)
 
-    assert answer.text.endswith('no live node has the label "gpu"; give it to one: herdbeat up --label gpu')
+    assert answer.text.endswith("so its beats are skipped; give it to one: herdbeat up --label gpu")
 
 
 @pytest.mark.parametrize(

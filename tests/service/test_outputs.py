@@ -29,7 +29,7 @@ async def test_what_a_run_has_printed_comes_with_its_end(tmp_path: Path) -> None
         log.close()
         return DONE
 
-    finished = await with_output(perform, tmp_path, CLOCK)(claim())
+    finished = await with_output(perform)(claim())
 
     assert finished.output is not None
     assert [line.text for line in read_kept(finished.output)] == ["one", "two"]
@@ -39,7 +39,7 @@ async def test_a_run_that_says_nothing_costs_nothing(tmp_path: Path) -> None:
     async def perform(_: Claim) -> FinishedRun:
         return DONE
 
-    assert await with_output(perform, tmp_path, CLOCK)(claim()) is DONE
+    assert await with_output(perform)(claim()) is DONE
 
 
 def test_of_a_long_log_the_end_is_kept_in_whole_records(tmp_path: Path) -> None:

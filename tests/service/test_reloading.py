@@ -1,5 +1,6 @@
 """Files that change while the fleet runs: when they are read, what they do, and what a mistake in them does."""
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,7 +12,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import StoreUnavailable
 from herdbeat.events import Event, FilesApplied, FilesRefused
 from herdbeat.scheduler.arrange import Arranged
-from herdbeat.service.reloading import Reloader, unheeded
+from herdbeat.service.reloading import TURN, Reloader, read_beside, unheeded
 from herdbeat.testing import FakeClock
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -145,3 +146,14 @@ def test_settings_that_wait_for_the_next_start_are_named(desk: Desk, line: str, 
     assert first is not None
     assert second is not None
     assert unheeded(first, second) == names
+
+
+async def test_beats_were_late_while_ten_thousand_targets_were_read() -> None:
+    usual = sys.getswitchinterval()
+
+    while_reading = await read_beside(sys.getswitchinterval)
+    with pytest.raises(ZeroDivisionError):
+        await read_beside(lambda: 1 / 0)
+
+    assert while_reading == pytest.approx(TURN)
+    assert sys.getswitchinterval() == pytest.approx(usual)

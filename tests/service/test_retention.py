@@ -212,3 +212,20 @@ async def test_what_was_spent_on_days_long_past_is_forgotten(tmp_path: Path) -> 
 
         old, young = (herd.store.write_now(partial(spent, number, day)) for day in days)
         assert (old, young) == (0, 4)
+
+
+async def test_a_node_is_forgotten_when_it_is_gone_and_no_run_speaks_of_it(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("report", cron="0 * * * *")
+        await herd.advance(HOUR)
+    async with open_herd(tmp_path, TEN + 2 * HOUR) as herd:
+        herd.schedule("report", cron="0 * * * *")
+        await herd.advance(40 * DAY)
+        before = await herd.store.write(lambda tx: tx.join_node("here", 1, "test", herd.now))
+
+        await pruned(herd, MONTH)
+
+        reader = SqliteReader(herd.store.path)
+        kept = [each.id for each in reader.nodes(10)]
+        reader.close()
+        assert kept == [before, before - 1]  # the newest, and the one whose runs are still there

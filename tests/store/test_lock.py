@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.errors import Conflict
+from herdbeat.errors import Conflict, StoreUnavailable
 from herdbeat.store.lock import StateLock, holder_of
 
 
@@ -25,6 +25,13 @@ def test_a_lock_that_was_released_can_be_taken_again(tmp_path: Path) -> None:
 
 def test_nobody_holds_a_folder_that_never_was_one(tmp_path: Path) -> None:
     assert holder_of(tmp_path / "nothing") is None
+
+
+def test_a_file_where_the_state_directory_should_be_was_called_a_failure_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("somebody's notes")
+
+    with pytest.raises(StoreUnavailable, match="cannot be the state directory: Not a directory"):
+        holder_of(tmp_path / "state")
 
 
 def test_a_process_that_was_killed_holds_nothing_any_more(tmp_path: Path) -> None:

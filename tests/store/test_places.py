@@ -30,6 +30,23 @@ def test_the_place_of_a_ledger_never_shows_its_password() -> None:
     assert "secret" not in repr(place)
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://who@db/fleet", "postgresql://who@db/fleet"),
+        ("postgres://who:s3cret@[::1]:5432/fleet", "postgresql://who@[::1]:5432/fleet"),
+        ("postgresql://who:s3cret@one:1,two:2/fleet", "postgresql://who@one:1,two:2/fleet"),
+        ("postgresql:///fleet?host=%2Frun%2Fpg&user=who&password=s3cret", "postgresql://who@/run/pg/fleet"),
+        ("postgresql://who:s3@cret@db/fleet", "postgresql://who@db/fleet"),
+        ("postgresql://who:s3/cret@db/fleet", "postgresql://…"),
+        ("postgresql://who:s3?cret@db/fleet", "postgresql://…"),
+        ("postgresql://who:s3cret@db:99999999/fleet", "postgresql://…"),
+    ],
+)
+def test_wherever_a_password_ends_it_is_not_shown(url: str, shown: str) -> None:
+    assert PostgresPlace(url=url, state_dir=Path()).shown == shown
+
+
 def test_any_other_store_is_refused_with_what_to_write() -> None:
     with pytest.raises(ConfigError) as refused:
         ledger_of(replace(a_fleet(), store="mysql://x"))

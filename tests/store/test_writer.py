@@ -169,3 +169,13 @@ async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer
     assert (
         1 not in tablet.tidied
     )  # the second was waiting then; after it, the stop may have been the next order already
+
+
+async def test_an_order_to_a_closed_store_was_waited_for_for_ever(writer: Writer[Tablet]) -> None:
+    writer.start()
+    writer.stop()
+
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await writer.write(lambda tablet: tablet.carve("late"))
+    with pytest.raises(StoreUnavailable, match="closed"):
+        writer.write_now(lambda tablet: tablet.carve("late"))

@@ -14,7 +14,7 @@ from herdbeat.domain.target import CallableSpec, TargetSpec
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.replay import decision_to_json
 from herdbeat.store.base import ScheduleRow, TargetRow, Timed, Transaction
-from herdbeat.store.sqlite import SqliteStore
+from herdbeat.store.opening import OpenStore
 from herdbeat.triggers.interval import Interval
 
 NOTHING = CallableSpec(call="herdbeat.bench.stock:nothing")
@@ -47,7 +47,7 @@ class Lot:
         return self.first_at + self.spread * number / self.count
 
 
-def put(store: SqliteStore, lot: Lot, now: datetime, tell: Callable[[int], None] | None = None) -> None:
+def put(store: OpenStore, lot: Lot, now: datetime, tell: Callable[[int], None] | None = None) -> None:
     """Write the lot down; `tell` hears how many are there already."""
     plan = Plan(trigger=Interval(lot.every), policies=_policies())
     for numbers in _chunks(lot.count):

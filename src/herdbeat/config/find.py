@@ -30,15 +30,20 @@ def config_in(folder: Path) -> Path | None:
 
 def fleet_in(folder: Path) -> Path | None:
     """The fleet file that lies in this very folder."""
-    return next((folder / name for name in (*NATIVE_FILES, *HERDCTL_FILES) if exists(folder / name)), None)
+    return next((folder / name for name in (*NATIVE_FILES, *HERDCTL_FILES) if _lies(folder / name)), None)
 
 
 def _upward(start: Path, names: tuple[str, ...]) -> Path | None:
     for folder in (start.absolute(), *start.absolute().parents):
         for name in names:
-            if exists(folder / name):
+            if _lies(folder / name):
                 return folder / name
     return None
+
+
+def _lies(path: Path) -> bool:
+    """Also a link to nowhere: it was put there to be found, and reading it says what is wrong with it."""
+    return os.path.lexists(path)
 
 
 def exists(path: Path) -> bool:

@@ -23,6 +23,11 @@ _LONGEST_NUMBER = 18
 """Digits of a number. Longer ones stay text: int() refuses thousands of digits, and no setting needs them."""
 
 
+def is_long_number(value: object) -> bool:
+    """Whether a text is one only because it has too many digits."""
+    return isinstance(value, str) and len(value) > _LONGEST_NUMBER and _WHOLE.fullmatch(value) is not None
+
+
 def resolve(text: str) -> Scalar:
     """The value of a plain scalar: null, a bool, a number, or else the text itself."""
     if text in _WORDS:

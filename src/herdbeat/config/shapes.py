@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from herdbeat.codes import Code
 from herdbeat.config.guess import did_you_mean
 from herdbeat.config.report import Misfit, Report
-from herdbeat.config.scalars import resolve
+from herdbeat.config.scalars import is_long_number, resolve
 from herdbeat.config.wording import (
     as_text,
     key_name,
@@ -125,6 +125,8 @@ class Whole(Shape[int]):
 
     def read(self, node: Located) -> int:
         value = _typed(node)
+        if is_long_number(value):
+            raise out_of_range(node, number_range(self.at_least, self.at_most))
         # In Python true is also 1; in a file it is a slip.
         if isinstance(value, bool) or not isinstance(value, int):
             raise wrong_type(node, self.words)

@@ -29,9 +29,8 @@ def read_text(path: Path, shown: str) -> str:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise Misfit(
-            Code.FILE_NOT_FOUND, f'There is no file "{shown}".', hint="Correct the path.", where=where
-        ) from None
+        said = f'"{shown}" is a link to nowhere.' if path.is_symlink() else f'There is no file "{shown}".'
+        raise Misfit(Code.FILE_NOT_FOUND, said, hint="Correct the path.", where=where) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Misfit(

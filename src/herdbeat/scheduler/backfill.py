@@ -67,8 +67,9 @@ def backfill(
 ) -> Filled:
     """Write them down, due now, at most `rate` starts a second. A repeated backfill has the next number."""
     standing = tx.schedules([schedule_id])[schedule_id]
-    number, pacer = tx.last_backfill(schedule_id) + 1, Pacer(rate)
-    beats = [_beat(now, standing, each, number, origin, pacer.next_start(now)) for each in instants]
+    number, starts = tx.last_backfill(schedule_id) + 1, Pacer(rate).starts(len(instants), now)
+    pairs = zip(instants, starts, strict=True)
+    beats = [_beat(now, standing, each, number, origin, start) for each, start in pairs]
     tx.add_beats(beats)
     last = max((beat.wake_at for beat in beats if beat.wake_at is not None), default=now)
     return Filled(number=number, instants=instants, last_start_at=last)

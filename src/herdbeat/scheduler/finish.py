@@ -18,8 +18,9 @@ from herdbeat.governor import Pause, decide
 from herdbeat.governor.state import BY_POLICY
 from herdbeat.scheduler.budget import correct
 from herdbeat.scheduler.control import decide_again, pause
-from herdbeat.scheduler.judge import is_reached, state_of
+from herdbeat.scheduler.judge import is_let_go, is_reached, state_of
 from herdbeat.scheduler.quarantine import Quarantined, put_to_rest, reason_of
+from herdbeat.scheduler.shares import shares
 from herdbeat.scheduler.verdict import trace_of
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, Standing, Transaction
 
@@ -52,43 +53,64 @@ def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Fini
     ours = tx.open_runs([run.run_id for run in ended])
     finished = Finished(now, lost=[run.run_id for run in ended if run.run_id not in ours])
     closing = [run for run in ended if run.run_id in ours]
-    tx.finish_runs(closing, now)
     standings = tx.schedules({run.schedule_id for run in ours.values()})
     correct(tx, closing)
-    is_crowded = len(standings) < len(closing)
-    holds: dict[int, Pause] = {}
-    beats: list[ChangedBeat] = []
-    changes: dict[int, ChangedSchedule] = {}
-    for run in closing:
-        opened = ours[run.run_id]
-        standing = standings[opened.schedule_id]
-        try:
-            beat, change = close(now, standing, opened, run.outcome)
-        except Exception as error:  # noqa: BLE001 - the run is over all the same, and the others go on
-            reason = reason_of(error)
-            beat, change = _rest(now, standing, opened, run.outcome, reason)
-            finished.quarantined.append(Quarantined(standing.label, reason))
-        beats.append(beat)
-        changes[standing.id] = change
-        hold = hold_after(standing, change.failures, run.outcome) if change.failures > standing.failures else None
-        if hold is not None:
-            holds[standing.id] = hold
-        next_run_at = None if hold else change.next_run_at
-        finished.closed.append(
-            Closed(standing.label, run.run_id, run.outcome.status, _said(run.outcome), run.started_at, next_run_at)
-        )
-        if is_crowded:
-            # Another run of the same schedule ends in this very group: it goes on from what this one left.
-            standings[standing.id] = _after(standing, change)
-    tx.change_beats(beats, now)
-    tx.change_schedules(list(changes.values()))
-    for schedule_id, hold in holds.items():
+    group = _Group(now, ours, standings, finished, is_crowded=len(standings) < len(closing))
+    for share in shares(closing):
+        group.close(tx, share)
+    for schedule_id, hold in group.holds.items():
         pause(tx, now, schedule_id, hold)
-    for schedule_id in _left_without_time(tx, [ours[run.run_id] for run in closing], changes, standings):
+    for schedule_id in _left_without_time(tx, [ours[run.run_id] for run in closing], group.changes, standings):
         decide_again(tx, now, schedule_id)
     _give_room(tx, now, list(ours.values()))
     finished.wake_at = tx.next_wake()
     return finished
+
+
+@dataclass(slots=True)
+class _Group:
+    """Runs that end in one transaction. Crowded, if several of one schedule are among them."""
+
+    now: datetime
+    ours: dict[int, OpenRun]
+    standings: dict[int, Standing]
+    finished: Finished
+    is_crowded: bool
+    changes: dict[int, ChangedSchedule] = field(default_factory=dict)
+    holds: dict[int, Pause] = field(default_factory=dict)
+
+    def close(self, tx: Transaction, runs: list[FinishedRun]) -> None:
+        tx.finish_runs(runs, self.now)
+        beats: list[ChangedBeat] = []
+        changes: dict[int, ChangedSchedule] = {}
+        for run in runs:
+            beat, change = self._close(run)
+            beats.append(beat)
+            changes[change.id] = change
+        tx.change_beats(beats, self.now)
+        tx.change_schedules(list(changes.values()))
+        self.changes |= changes
+
+    def _close(self, run: FinishedRun) -> tuple[ChangedBeat, ChangedSchedule]:
+        opened, outcome = self.ours[run.run_id], run.outcome
+        standing = self.standings[opened.schedule_id]
+        try:
+            beat, change = close(self.now, standing, opened, outcome)
+        except Exception as error:  # noqa: BLE001 - the run is over all the same, and the others go on
+            reason = reason_of(error)
+            beat, change = _rest(self.now, standing, opened, outcome, reason)
+            self.finished.quarantined.append(Quarantined(standing.label, reason))
+        hold = hold_after(standing, change.failures, outcome) if change.failures > standing.failures else None
+        if hold is not None:
+            self.holds[standing.id] = hold
+        next_run_at = None if hold else change.next_run_at
+        self.finished.closed.append(
+            Closed(standing.label, run.run_id, outcome.status, _said(outcome), run.started_at, next_run_at)
+        )
+        if self.is_crowded:
+            # Another run of the same schedule ends in this very group: it goes on from what this one left.
+            self.standings[standing.id] = _after(standing, change)
+        return beat, change
 
 
 def close(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> tuple[ChangedBeat, ChangedSchedule]:
@@ -109,7 +131,7 @@ def close(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> 
     if not run.source.is_clock and (settled.failures == standing.failures or standing.next_run_at is None):
         # Without a next run it is at a beat of its own, which decides when it ends, or nothing is to be decided.
         return beat, _changed(now, settled, None, outcome)
-    if is_reached(now, standing):
+    if is_reached(now, standing) or is_let_go(now, standing):
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _changed(now, settled, None, outcome)
     return beat, _changed(now, settled, decide(now, state_of(settled)), outcome)

@@ -14,18 +14,17 @@ from herdbeat.domain.spend import Holder
 from herdbeat.durations import format_duration
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.rate import limited, runs_per_day
-from herdbeat.scheduler.arrange import (
+from herdbeat.scheduler.differences import edit_of, target_edit_of
+from herdbeat.scheduler.fleet_rows import (
     Rows,
-    edited_time,
     gone_from,
     gone_targets,
     is_only_moved,
     plan_text,
-    replanned,
     schedule_row,
     target_row,
 )
-from herdbeat.scheduler.differences import edit_of, target_edit_of
+from herdbeat.scheduler.replan import edited_time, replanned
 from herdbeat.scheduler.shared_budgets import WHOLE_FLEET, budget_edits
 from herdbeat.store.base import ScheduleRow, Standing, Tally, TargetRow, Transaction
 from herdbeat.triggers import Delay

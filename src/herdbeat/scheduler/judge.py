@@ -35,8 +35,12 @@ def judge(bench: Bench, standing: Standing) -> Verdict:
             verdict.stays = True
             return verdict
         if standing.next_source is Source.PAUSED:
-            write_off_passed(bench, verdict, SkipReason.PAUSED)
-        verdict.decision = decide(bench.now, state_of(standing))
+            over_at = _over_at(bench.now, standing)
+            write_off_passed(bench, verdict, SkipReason.PAUSED, over_at)
+            # Decided as of its end: instants after it are late or missed, and no longer the pause's.
+            verdict.decision = decide(over_at, state_of(standing))
+        else:
+            verdict.decision = decide(bench.now, state_of(standing))
         return verdict
     fates = _fates(bench, standing)
     if standing.skips:
@@ -67,6 +71,19 @@ def is_reached(now: datetime, standing: Standing) -> bool:
     return standing.next_run_at <= now or (standing.plan.trigger.pace is None and standing.next_due_at <= now)
 
 
+def is_let_go(now: datetime, standing: Standing) -> bool:
+    """Its pause is over, and no turn has looked at it since: deciding it anew would forget what passed meanwhile."""
+    return standing.next_source is Source.PAUSED and standing.wake_at is not None and standing.wake_at <= now
+
+
+def _over_at(now: datetime, standing: Standing) -> datetime:
+    """Until when instants of a calendar were the pause's. A pace has none meanwhile, and goes on from now."""
+    pause = standing.pause
+    if pause is None or pause.until is None or not isinstance(standing.plan.trigger, Calendar):
+        return now
+    return min(now, max(pause.until, standing.settled_until))
+
+
 def state_of(standing: Standing) -> ScheduleState:
     return ScheduleState(
         schedule=standing.label,
@@ -95,16 +112,20 @@ def _fates(bench: Bench, standing: Standing) -> list[Fate]:
     return account(bench.now - shift, due_at, plan.trigger, plan.policies, gaps)
 
 
-def write_off_passed(bench: Bench, verdict: Verdict, reason: SkipReason) -> None:
-    """Instants of a calendar that passed while nobody was to run them: one row, and the mark moves on."""
+def write_off_passed(bench: Bench, verdict: Verdict, reason: SkipReason, until: datetime | None = None) -> None:
+    """Instants of a calendar that passed while nobody was to run them: one row, and the mark moves on.
+
+    Up to now, or as long as it was held.
+    """
+    until = until or bench.now
     standing = verdict.standing
     trigger = standing.plan.trigger
     if not isinstance(trigger, Calendar):
         return  # a pace has no instants of its own while it stands still
     first = trigger.next_time(None, standing.settled_until)
-    if first is not None and first <= bench.now:
-        _write_off(bench, verdict, Fate(passed(trigger, first, bench.now), BeatOutcome.SKIPPED, reason))
-    verdict.settled_until = bench.now
+    if first is not None and first <= until:
+        _write_off(bench, verdict, Fate(passed(trigger, first, until), BeatOutcome.SKIPPED, reason))
+    verdict.settled_until = until
 
 
 def write_off_outside(bench: Bench, verdict: Verdict) -> None:
@@ -157,11 +178,11 @@ def _tail_of(verdict: Verdict) -> str | None:
 def _arrive(bench: Bench, verdict: Verdict, fate: Fate) -> None:
     """Instants that may run: the first now, later ones as if they came while it is there.
 
-    What is caught up waits for its place in the pace first, and meets others when it is taken up.
+    What is caught up waits for its place in the pace first, and meets others when it is taken up. That place is given
+    when the verdict is written: the pace is the fleet's, and others may be catching up at the same time.
     """
     if fate.source is Source.CATCH_UP:
-        wake_at = bench.pacer.next_start(bench.now)
-        _park(bench, verdict, fate.instants, fate.source, Source.CATCH_UP, wake_at)
+        _park(bench, verdict, fate.instants, fate.source, Source.CATCH_UP, bench.now)
         verdict.catching_up += 1
         return
     first, later = _first_and_later(verdict.standing, fate.instants)

@@ -14,6 +14,7 @@ from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import Listener, nobody
 from herdbeat.scheduler.crowd import Crowd
 from herdbeat.scheduler.finish import Finished
+from herdbeat.scheduler.overlap import REPLACED
 from herdbeat.scheduler.pulse import lost_time, went_back
 from herdbeat.scheduler.quarantine import Quarantined, set_aside
 from herdbeat.scheduler.record import Recorder
@@ -107,6 +108,10 @@ class Loop:
         self.turns = 0
         self.looked_at: datetime | None = None
         self.cut_off_runs: set[int] = set()
+
+    @property
+    def node_id(self) -> int:
+        return self._settings.node_id
 
     def wake(self) -> None:
         """Look now: something was changed."""
@@ -204,7 +209,7 @@ class Loop:
         try:
             claimed = await self._store.write(lambda tx: _turn(tx, now, node, lost, put_back=is_back))
         except StoreUnavailable as error:
-            log.warning("nothing claimed error=%s next look in %s", error, self._settings.check_interval)
+            log.warning("nothing claimed error=%s %s next look in %s", error, error.hint, self._settings.check_interval)
             return Claimed()
         except ClaimLost:
             self.is_lost.set()
@@ -239,7 +244,7 @@ class Loop:
             self.running[each.run_id] = Running(each, task, now)
         # After the starts: a beat that had waited and is taken up in the very turn of its successor is in its way, too.
         for schedule_id in claimed.cancel_schedules:
-            self.cancel_runs(schedule_id, "its next beat takes its place (overlap: cancel)")
+            self.cancel_runs(schedule_id, REPLACED)
         self._report(now, claimed.quarantined)
         self._tell.started(now, claimed.claims)
         self._tell.settled(now, claimed.settled, self.running.values())

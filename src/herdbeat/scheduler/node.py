@@ -15,6 +15,7 @@ from herdbeat.scheduler.life import Identity, Joined, join, sweep
 from herdbeat.scheduler.loop import Ended, Loop, Perform, Prepare, Settings, always, as_it_is, at_once
 from herdbeat.scheduler.shared_timer import SharedTimer
 from herdbeat.scheduler.timer import Timer
+from herdbeat.scheduler.told import stop_when_told
 from herdbeat.store.base import Shared, Store
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class ServingNode:
         self._identity = identity
         self._stop = asyncio.Event()
         self._cut_off = asyncio.Event()
+        self._told = asyncio.Event()
         self._stop_timeout = timedelta(seconds=30)
         self._lease = Lease(settings.lease, parts.timer, parts.renewed) if parts.shared else None
         self.loop: Loop | None = None
@@ -63,10 +65,15 @@ class ServingNode:
         if self.loop is not None:
             self.loop.wake()
 
+    def _hear(self) -> None:
+        """Somebody elsewhere has changed something."""
+        self._told.set()
+        self.wake()
+
     async def serve(self) -> None:
         """Raises SchedulerShutdownError if runs had to be cut off, or results could not be written."""
         joined: Joined | None = await self._join(None)
-        with _heard(self._parts.shared, self.wake):
+        with _heard(self._parts.shared, self._hear):
             while joined is not None and await self._serve_as(joined):
                 log.error("lease lost node=%s its runs are interrupted, it joins again", joined.node_id)
                 joined = await self._join_again(joined.node_id)
@@ -91,7 +98,7 @@ class ServingNode:
             try:
                 return await self._join(before)
             except StoreUnavailable as error:
-                log.warning("not joined error=%s next in %s", error, wait)
+                log.warning("not joined error=%s %s next in %s", error, error.hint, wait)
             await timer.sleep_until(timer.now() + wait, self._stop)
         return None
 
@@ -117,6 +124,7 @@ class ServingNode:
             alive = tasks.create_task(self._stay_alive(loop, node_id), name="heartbeat")
             serving = tasks.create_task(loop.run(), name="loop")
             upkeep = tasks.create_task(self._parts.upkeep(), name="upkeep") if self._parts.upkeep else alive
+            obeying = tasks.create_task(self._obey(loop, node_id), name="told to stop")
             stopping = tasks.create_task(self._stop.wait(), name="stop")
             cutting = tasks.create_task(self._cut_off.wait(), name="cut off")
             losing = tasks.create_task(self._lose(loop), name="lease")
@@ -127,7 +135,7 @@ class ServingNode:
             await asyncio.wait([serving, cutting, losing], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             loop.cut_off()
             await asyncio.wait([serving])
-            for task in (alive, upkeep, stopping, cutting, losing):
+            for task in (alive, upkeep, obeying, stopping, cutting, losing):
                 task.cancel()
         if is_lost and not self._stop.is_set():
             return True
@@ -135,6 +143,11 @@ class ServingNode:
         if cut_off or unwritten:
             raise _shutdown_error(cut_off, unwritten, None if self._cut_off.is_set() else self._stop_timeout)
         return False
+
+    async def _obey(self, loop: Loop, node_id: int) -> None:
+        shared = self._parts.shared
+        if shared is not None:
+            await stop_when_told(shared, self._parts.timer, loop, node_id, self._told, self._settings.check_interval)
 
     async def _lose(self, loop: Loop) -> None:
         """Until the node's hold on its runs is over. Where it has the ledger alone, that never is."""
@@ -159,7 +172,7 @@ class ServingNode:
                 if self._lease is not None:
                     loop.hear(await self._parts.store.write(lambda tx: sweep(tx, timer.now(), node_id)))
             except StoreUnavailable as error:
-                log.warning("no sign of life written error=%s next in %s", error, lease / 3)
+                log.warning("no sign of life written error=%s %s next in %s", error, error.hint, lease / 3)
             except ClaimLost:
                 loop.is_lost.set()
 

@@ -5,6 +5,9 @@ from typing import assert_never
 
 from herdbeat.domain.policies import Overlap
 
+REPLACED = "its next beat takes its place (overlap: cancel)"
+"""What a run says of its end under `overlap: cancel`."""
+
 
 class Meeting(StrEnum):
     """What becomes of the beat that came."""

@@ -115,7 +115,10 @@ class Recorder:
         self._ended[0] = _without_result(run, error)
 
     async def _try_again(self, error: StoreUnavailable, now: datetime) -> None:
-        log.warning("results wait for the store runs=%s error=%s retry_in=%s", len(self._ended), error, self._wait)
+        waiting = len(self._ended)
+        log.warning(
+            "results wait for the store runs=%s error=%s %s retry_in=%s", waiting, error, error.hint, self._wait
+        )
         await self._timer.sleep_until(now + self._wait, self._hurry)
         self._wait = min(self._wait * 2, LONGEST_WAIT)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from herdbeat.scheduler.budget import Wallet
-from herdbeat.store.base import Room
+from herdbeat.store.base import Pace, Room
 
 
 @dataclass(slots=True)
@@ -53,14 +53,24 @@ class Rooms:
         self.taken[target_id] -= 1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Pacer:
-    """Starts that were missed do not come as a burst: at most so many a second (`catchup_rate`)."""
+    """Starts that were missed do not come as a burst: at most so many a second (`catchup_rate`), of all nodes."""
 
     rate: float
-    _next: datetime | None = None
 
-    def next_start(self, now: datetime) -> datetime:
-        at = now if self._next is None else max(now, self._next)
-        self._next = at + timedelta(seconds=1 / self.rate)
-        return at
+    @property
+    def step(self) -> timedelta:
+        return timedelta(seconds=1 / self.rate)
+
+    def starts(self, number: int, first: datetime) -> list[datetime]:
+        """When so many may start, the first of them then."""
+        return [first + place * self.step for place in range(number)]
+
+    def free_from(self, now: datetime, given: Pace) -> datetime:
+        """The first moment that nobody has been given yet.
+
+        A mark that lies beyond all who wait was left by a clock that has been put back since, and counts for nothing.
+        """
+        last = now if given.last_start_at is None else max(now, given.last_start_at)
+        return max(now, min(given.free_at or now, last + self.step))

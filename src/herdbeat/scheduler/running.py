@@ -28,7 +28,7 @@ class Ending:
     is_out: bool = False
 
 
-class Holder(NamedTuple):
+class Occupant(NamedTuple):
     """A run that is in the way of a beat; nothing if none is, or it is another node's."""
 
     run_id: int | None = None
@@ -36,25 +36,25 @@ class Holder(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Holders:
+class Occupants:
     """The oldest run of each target and of each schedule."""
 
-    targets: dict[int, Holder]
-    schedules: dict[int, Holder]
+    targets: dict[int, Occupant]
+    schedules: dict[int, Occupant]
 
     @classmethod
-    def of(cls, running: Iterable[Running]) -> "Holders":
-        holders = cls({}, {})
+    def of(cls, running: Iterable[Running]) -> "Occupants":
+        occupants = cls({}, {})
         for claim, _, since in running:
-            holder = Holder(claim.run_id, since)
-            holders.targets.setdefault(claim.target_id, holder)
-            holders.schedules.setdefault(claim.schedule_id, holder)
-        return holders
+            occupant = Occupant(claim.run_id, since)
+            occupants.targets.setdefault(claim.target_id, occupant)
+            occupants.schedules.setdefault(claim.schedule_id, occupant)
+        return occupants
 
-    def before(self, beat: NewBeat) -> Holder:
+    def before(self, beat: NewBeat) -> Occupant:
         """Who has the place that this beat did not get."""
         if beat.reason == SkipReason.AT_CAPACITY:
-            return self.targets.get(beat.target_id, Holder())
+            return self.targets.get(beat.target_id, Occupant())
         if beat.reason == SkipReason.ALREADY_RUNNING:
-            return self.schedules.get(beat.schedule_id, Holder())
-        return Holder()
+            return self.schedules.get(beat.schedule_id, Occupant())
+        return Occupant()

@@ -17,7 +17,7 @@ from herdbeat.events import (
 )
 from herdbeat.scheduler.finish import Finished
 from herdbeat.scheduler.quarantine import Quarantined
-from herdbeat.scheduler.running import Holders, Running
+from herdbeat.scheduler.running import Occupants, Running
 from herdbeat.store.base import NewBeat
 
 
@@ -37,10 +37,10 @@ class Teller:
         """`running` has the runs that may be in the way of what has to wait."""
         if self._tell is nobody or not beats:
             return
-        holders = Holders.of(running)
+        occupants = Occupants.of(running)
         for label, beat in beats:
             what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._tell(BeatSettled(now, label, *what, *holders.before(beat)))
+            self._tell(BeatSettled(now, label, *what, *occupants.before(beat)))
 
     def finished(self, finished: Finished) -> None:
         for each in finished.closed:

@@ -15,9 +15,11 @@ from herdbeat.scheduler.budget import open_wallets, reserve
 from herdbeat.scheduler.crowd import Crowd, crowd_after, look
 from herdbeat.scheduler.gates import held_by, over_at
 from herdbeat.scheduler.judge import is_due, judge, state_of
-from herdbeat.scheduler.overlap import Meeting, meet
+from herdbeat.scheduler.overlap import REPLACED, Meeting, meet
+from herdbeat.scheduler.pace import keep_pace
 from herdbeat.scheduler.quarantine import Quarantined, put_away, reason_of
 from herdbeat.scheduler.room import Pacer, Rooms
+from herdbeat.scheduler.shares import shares
 from herdbeat.scheduler.verdict import Bench, Verdict, changed
 from herdbeat.scheduler.waiting import arrival_of, go_on_after, held_back
 from herdbeat.store.base import (
@@ -85,8 +87,10 @@ def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
         take_up(tx, now, node, waiting, standings, rooms, claimed)
     judged = [standings[each.id] for each in due]
     bench = Bench(now, rooms, node.pacer, node.gaps, _paced(tx, node, judged))
-    verdicts = list(_judged(bench, judged))
-    write(tx, bench, node, verdicts, claimed)
+    verdicts: list[Verdict] = []
+    for share in shares(_judged(bench, judged)):
+        write(tx, bench, node, share, claimed)
+        verdicts += share
     tx.move_rooms(rooms.taken)
     claimed.wake_at = tx.next_wake()
     claimed.crowd = crowd_after(looked, verdicts, rooms, node.crowd)
@@ -118,6 +122,7 @@ def _judged(bench: Bench, due: list[Standing]) -> Iterator[Verdict]:
 def write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], claimed: Claimed) -> None:
     """Beats before runs, runs before schedules: what is not in the ledger did not start."""
     now = bench.now
+    keep_pace(tx, now, bench.pacer, verdicts)
     beats = [beat for verdict in verdicts for beat in verdict.beats]
     ids = iter(tx.add_beats(beats))
     tx.grow_beats([grown for verdict in verdicts for grown in verdict.grown], now)
@@ -145,6 +150,8 @@ def write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], cl
     tx.change_schedules(changes)
     tx.use_skips([(verdict.standing.id, verdict.let_pass) for verdict in verdicts if verdict.let_pass])
     tx.end_one_shots(list(_used_hints(now, verdicts)), now)
+    if claimed.cancel_schedules:
+        tx.ask_to_stop(REPLACED, schedules=claimed.cancel_schedules, node_id=node.id)
     begun = _with_runs(tx, now, node, starts)
     reserve(tx, bench.rooms.wallets, begun)
     claimed.claims += begun

@@ -13,43 +13,41 @@ from herdbeat.triggers import from_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pausing:
+class Asked:
+    """By whom, and why."""
+
+    who: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pausing(Asked):
     """Hold, until a moment or until somebody resumes."""
 
     what: ClassVar[What] = What.PAUSE
-    who: str
-    reason: str = ""
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resuming:
+class Resuming(Asked):
     what: ClassVar[What] = What.RESUME
-    who: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disabling:
+class Disabling(Asked):
     what: ClassVar[What] = What.DISABLE
-    who: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enabling:
+class Enabling(Asked):
     what: ClassVar[What] = What.ENABLE
-    who: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hinting:
+class Hinting(Asked):
     """A pace in seconds or a moment, for so many seconds. The numbers are checked where the hint is made."""
 
     what: ClassVar[What] = What.HINT
-    who: str
-    reason: str = ""
     every: float | None = None
     at: datetime | None = None
     lasts: float | None = None
@@ -60,30 +58,24 @@ class Hinting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clearing:
+class Clearing(Asked):
     """End the hints: a person all of them, a machine those of its own rank and below."""
 
     what: ClassVar[What] = What.CLEAR_HINTS
-    who: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resetting:
+class Resetting(Asked):
     """Forget the failures, and leave the quarantine if that is possible."""
 
     what: ClassVar[What] = What.RESET
-    who: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipping:
+class Skipping(Asked):
     """Let the next so many beats pass; 0 takes the wish back."""
 
     what: ClassVar[What] = What.SKIP
-    who: str
-    reason: str = ""
     count: int = 1
 
 

@@ -8,10 +8,13 @@ from herdbeat.scheduler.budget import LAST, Purse, Wallet, day_of, estimate
 from herdbeat.service.gates import Around
 from herdbeat.store.reader import Reader
 
+MANY = 1_000
+
 
 def look_around(reader: Reader, record: ScheduleRecord, now: datetime, *, is_served: bool) -> Around:
-    node = reader.last_node() if is_served and record.plan.policies.runs_on is not None else None
-    labels = frozenset(node.labels if node is not None else ())
+    """The labels are those of all nodes that live and work: any of them may run it."""
+    nodes = reader.nodes(MANY, now) if is_served and record.plan.policies.runs_on is not None else []
+    labels = frozenset(label for node in nodes if node.works for label in node.labels)
     return Around(is_served=is_served, labels=labels, wallet=wallet_of(reader, record, now))
 
 

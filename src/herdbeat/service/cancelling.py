@@ -41,8 +41,10 @@ async def cancel_here(
     of what was called off; that a run has ended is told by its finish.
     """
     settled = await store.write(lambda tx: _called_off(tx, now, schedule_ids))
-    stopped = {number: loop.cancel_runs(number, why(who, reason), force=force) for number in schedule_ids}
-    await store.write(lambda tx: _record(tx, now, settled, stopped, who=who, reason=reason))
+    here = {number: loop.cancel_runs(number, why(who, reason), force=force) for number in schedule_ids}
+    stopped = await store.write(
+        lambda tx: _stop_elsewhere(tx, now, settled, here, loop.node_id, who=who, reason=reason, force=force)
+    )
     for each in settled.values():
         _tell(tell, now, each)
     return [_object(number, each.label, len(each.beats), stopped[number]) for number, each in settled.items()]
@@ -53,23 +55,60 @@ async def cancel_run_here(
 ) -> Json:
     """One run alone; what waits of its schedule stays."""
     is_here = loop.cancel(run_id, why(who, reason), force=force)
-    stopped = [run_id] if is_here else []
-    if is_here:
-        await store.write(lambda tx: tx.add_changes([_change(now, label, 0, stopped, who=who, reason=reason)]))
-    return _object(0, label, 0, stopped)
+    return await store.write(
+        lambda tx: _stop_run(tx, now, run_id, label, is_here=is_here, who=who, reason=reason, force=force)
+    )
 
 
-def cancel_for_later(
-    path: LedgerPlace, now: datetime, schedule_ids: Sequence[int], *, who: str, reason: str
+def cancel_from_outside(
+    path: LedgerPlace, now: datetime, schedule_ids: Sequence[int], *, who: str, reason: str, force: bool
 ) -> list[Json]:
-    """While nothing runs there are only beats that wait. Raises Conflict if something does."""
+    """Without a node here. In a file there are only beats that wait then; Conflict is raised if something runs."""
 
-    def work(tx: Transaction) -> dict[int, CalledOff]:
+    def work(tx: Transaction) -> list[Json]:
         settled = _called_off(tx, now, schedule_ids)
-        _record(tx, now, settled, {}, who=who, reason=reason)
-        return settled
+        stopped = _stop_elsewhere(tx, now, settled, {}, 0, who=who, reason=reason, force=force)
+        return [_object(number, each.label, len(each.beats), stopped[number]) for number, each in settled.items()]
 
-    return [_object(number, each.label, len(each.beats), []) for number, each in write_offline(path, work).items()]
+    return write_offline(path, work)
+
+
+def cancel_run_from_outside(
+    path: LedgerPlace, now: datetime, run_id: int, label: str, *, who: str, reason: str, force: bool
+) -> Json:
+    """The same for one run. Of a file nobody runs, it was cut off, and the next start says so."""
+    return write_offline(
+        path, lambda tx: _stop_run(tx, now, run_id, label, is_here=False, who=who, reason=reason, force=force)
+    )
+
+
+def _stop_elsewhere(
+    tx: Transaction,
+    now: datetime,
+    settled: dict[int, CalledOff],
+    here: dict[int, list[int]],
+    node_id: int,
+    *,
+    who: str,
+    reason: str,
+    force: bool,
+) -> dict[int, list[int]]:
+    """Leave word for the nodes that have other runs of these schedules, and write down what was done. All that end."""
+    stopped = {number: list(here.get(number, [])) for number in settled}
+    for schedule_id, run_id in tx.ask_to_stop(why(who, reason), schedules=list(settled), node_id=node_id, force=force):
+        stopped[schedule_id].append(run_id)
+    _record(tx, now, settled, stopped, who=who, reason=reason)
+    return stopped
+
+
+def _stop_run(
+    tx: Transaction, now: datetime, run_id: int, label: str, *, is_here: bool, who: str, reason: str, force: bool
+) -> Json:
+    asked = [] if is_here else tx.ask_to_stop(why(who, reason), runs=[run_id], force=force)
+    stopped = [run_id] if is_here or asked else []
+    if stopped:
+        tx.add_changes([_change(now, label, 0, stopped, who=who, reason=reason)])
+    return _object(0, label, 0, stopped)
 
 
 def why(who: str, reason: str) -> str:

@@ -65,10 +65,31 @@ async def change_here(store: OpenStore, now: datetime, act: Act, schedule_ids: S
     return [changed_object(each) for each in done]
 
 
-def change_for_later(path: LedgerPlace, now: datetime, act: Act, schedule_ids: Sequence[int]) -> list[Json]:
-    """While nothing runs: written under the state lock. Raises Conflict if something does."""
-    done = write_offline(path, lambda tx: change(tx, now, act, schedule_ids))
-    return [changed_object(each) for each in done]
+def change_for_later(
+    path: LedgerPlace, now: datetime, act: Act, schedule_ids: Sequence[int], *, cancel_running: bool = False
+) -> list[Json]:
+    """Without a node here. Raises Conflict if one has the file. Runs are ended by the nodes elsewhere that have them.
+
+    Those hear of it with the change.
+    """
+
+    def work(tx: Transaction) -> list[Changed]:
+        done = change(tx, now, act, schedule_ids)
+        if cancel_running:
+            stop_elsewhere(tx, act, schedule_ids)
+        return done
+
+    return [changed_object(each) for each in write_offline(path, work)]
+
+
+def stop_elsewhere(tx: Transaction, act: Act, schedule_ids: Sequence[int], node_id: int = 0) -> None:
+    """Leave word for other nodes that have runs of these schedules."""
+    tx.ask_to_stop(why_stopped(act), schedules=schedule_ids, node_id=node_id)
+
+
+def why_stopped(act: Act) -> str:
+    """What a run says of its end that was stopped together with such a change."""
+    return f"stopped by {act.who} with a {act.what}"
 
 
 def changed_object(changed: Changed) -> Json:

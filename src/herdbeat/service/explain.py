@@ -5,7 +5,7 @@ Each is a pure function of stored data, so the answer is still true when the fil
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
@@ -20,12 +20,11 @@ from herdbeat.scheduler.budget import Wallet
 from herdbeat.service.coming import Coming, coming
 from herdbeat.service.gates import Around, Gate, gate_object, gates_of, shut_words
 from herdbeat.service.hints import HintState, StandingHint, hint_object, hint_of, up_to_date
-from herdbeat.service.holds import disabled_words, is_paused, paused_words, wish_words
+from herdbeat.service.holds import wish_words
+from herdbeat.service.next_words import last_words, next_words, waiting_words
 from herdbeat.service.objects import Json, beat_object, moment_or_null, run_object
 from herdbeat.service.reasons import CAUSES, is_passed_over, rule_of, skip_words
 from herdbeat.service.states import State, state_of
-
-_A_MOMENT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +80,20 @@ def explain_next(
 
     `hints` are those that stand now: the trace is of the moment it was decided, and a run in progress hears them later.
     """
-    steps = _steps(record.next_trace)
     hints = tuple(each for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED))
-    told: tuple[StandingHint, ...] = ()
-    if record.next_run_at is not None:  # while it runs, the trace is of what has caused the run
-        steps, told = up_to_date(steps, hints, now)
+    steps, told = _told_by_trace(record, hints, now)
     state = state_of(record, now)
-    text = _next_text(record, now, state, steps, is_served=is_served)
-    if waiting is not None:
-        text = f"{_waiting_text(record, waiting, now, is_served=is_served)}; {text}"
-    if record.skips:
-        text = f"{text}; {wish_words(record)}"
     gates = gates_of(record, around or Around(is_served=is_served), now)
-    for words in shut_words(gates, now):
-        text = f"{text}; {words}"
+    said = (
+        *([waiting_words(record, waiting, now, is_served=is_served)] if waiting is not None else []),
+        next_words(record, now, state, steps, is_served=is_served),
+        *([wish_words(record)] if record.skips else []),
+        *shut_words(gates, now),
+    )
     return Explanation(
         schedule=record.label,
         now=now,
-        text=text,
+        text="; ".join(said),
         next_run_at=record.next_run_at,
         source=record.next_source,
         origin=record.next_origin,
@@ -107,10 +102,18 @@ def explain_next(
         gates=gates,
         hints=hints,
         unheard=tuple(each for each in hints if each not in told),
-        last=_last(record, now),
+        last=last_words(record, now),
         coming=coming(record, [hint_of(each.record) for each in hints], now) if is_served else Coming(),
         beat=waiting,
     )
+
+
+def _told_by_trace(
+    record: ScheduleRecord, hints: tuple[StandingHint, ...], now: datetime
+) -> tuple[tuple[Json, ...], tuple[StandingHint, ...]]:
+    """The steps of the next decision, and the hints among them. While it runs, they are of what has caused the run."""
+    steps = _steps(record.next_trace)
+    return (steps, ()) if record.next_run_at is None else up_to_date(steps, hints, now)
 
 
 def explain_instant(record: ScheduleRecord, past: Past, now: datetime, zone: ZoneInfo) -> Explanation:
@@ -243,45 +246,6 @@ def explanation_object(explanation: Explanation) -> Json:
 def _steps(trace: str | None) -> tuple[Json, ...]:
     found: dict[str, Any] = json.loads(trace) if trace else {}
     return tuple(found.get("steps", ()))
-
-
-def _next_text(record: ScheduleRecord, now: datetime, state: State, steps: tuple[Json, ...], *, is_served: bool) -> str:
-    at = record.next_run_at
-    if state is State.DISABLED:
-        return f"no next run: {disabled_words(record)}"
-    if record.quarantine is not None:
-        again = f"edit it, or try it again: herdbeat reset {record.label}"
-        return f"no next run: it cannot be decided ({record.quarantine}); {again}"
-    if state is State.PAUSED:
-        return paused_words(record, now)
-    if state is State.RUNNING and at is None:
-        held = paused_words(record, now) if is_paused(record, now) else "the next time is decided when the run ends"
-        return f"it is running; {held}"
-    if at is None and record.waiting:
-        return "the next time is decided when that one has run"
-    if state is State.LATE and at is not None and at <= now:
-        what = "for its turn" if is_served else "nothing is running here"
-        return f"it is due, {spoken_duration(now - at)} ago, and waits: {what}"
-    if at is None:
-        told = next((str(step["text"]) for step in reversed(steps)), "nothing is planned")
-        return f"no next run: {told}"
-    when = f"next run in {spoken_duration(at - now)}" if at - now >= _A_MOMENT else "next run now"
-    won = next((str(step["text"]) for step in steps if step.get("won")), "")
-    return f"{when} because of {won or record.next_source}"
-
-
-def _last(record: ScheduleRecord, now: datetime) -> str:
-    """How its last run ended, where that is why it waits longer; empty if all is well."""
-    if not record.failures or record.last_status is None or record.last_run_at is None:
-        return ""
-    error = f": {record.last_error}" if record.last_error else ""
-    return f"{record.last_status} {spoken_duration(now - record.last_run_at)} ago{error}"
-
-
-def _waiting_text(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, is_served: bool) -> str:
-    why = f"{beat.reason}, {record.target_running} of {record.target_room} running" if beat.reason else "for its turn"
-    since = spoken_duration(now - beat.due_at)
-    return f"a beat due {since} ago waits ({why if is_served else 'nothing is running here'})"
 
 
 def _fate(past: Past, zone: ZoneInfo) -> tuple[str, str]:

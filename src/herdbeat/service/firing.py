@@ -20,11 +20,15 @@ async def fire_here(store: OpenStore, now: datetime, selector: str, *, origin: s
     return fired_object(fired, label)
 
 
-def fire_for_later(path: LedgerPlace, now: datetime, selector: str, *, origin: str) -> Json:
-    """While nothing runs: written under the state lock, started by the next `up`. Raises Conflict if something does."""
+def fire_for_later(path: LedgerPlace, now: datetime, selector: str, *, origin: str, queue: bool = True) -> Json:
+    """Without a node here: for nodes elsewhere, or for the next `up`. Raises Conflict if one has the file.
+
+    It queues unless somebody runs the fleet elsewhere: what a killed node has left open is swept at the next start, so
+    room counts for nothing until then.
+    """
     schedule_id, label = _find(path, selector)
-    # Room counts only while somebody runs: what a killed node has left open is swept at the next start.
-    fired = write_offline(path, lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=uuid4().hex, queue=True))
+    event_id = uuid4().hex
+    fired = write_offline(path, lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=event_id, queue=queue))
     return fired_object(fired, label)
 
 

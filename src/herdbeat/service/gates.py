@@ -59,7 +59,8 @@ def shut_words(gates: Iterable[Gate], now: datetime) -> Iterator[str]:
             left = spoken_duration(gate.opens_at - now)
             yield f"its budget is used up ({gate.text}); it opens again in {left}, until then beats are skipped"
         if gate.gate == Name.LABEL:
-            yield f'no live node has the label "{gate.text}"; give it to one: herdbeat up --label {gate.text}'
+            give = f"give it to one: herdbeat up --label {gate.text}"
+            yield f'no live node has the label "{gate.text}", so its beats are skipped; {give}'
 
 
 def gate_object(gate: Gate) -> Json:

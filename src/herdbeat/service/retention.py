@@ -54,6 +54,7 @@ async def prune(store: Store, audit: Audit, retention: Retention, now: datetime)
         pruned.plans = await store.write(lambda tx: tx.drop_plans(plans))
     while gone := await store.write(lambda tx: tx.drop_hints(before, BATCH)):
         pruned.hints += gone
+    await store.write(lambda tx: tx.drop_nodes(before))
     last_day = min(before, kept_since).date().isoformat()
     await store.write(lambda tx: tx.drop_spend(last_day))
     while gone := await store.write(lambda tx: tx.drop_changes(before, MOST_CHANGES, BATCH)):

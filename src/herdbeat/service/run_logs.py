@@ -80,6 +80,11 @@ class LogFeed:
         return bool(self._open)
 
     @property
+    def unheard(self) -> list[RunRecord]:
+        """Runs that are going and of which nothing lies here: they have said nothing yet, or say it elsewhere."""
+        return [each.run for each in self._open.values() if each.follower is None]
+
+    @property
     def is_over(self) -> bool:
         """Whether only certain runs are wanted, and all of them have ended."""
         return bool(self.wanted.runs) and not self.wanted.names and not self._open

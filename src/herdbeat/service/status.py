@@ -69,12 +69,17 @@ class Status:
     behind: timedelta | None = None
     """How late the scheduler comes to what is due; None if there is nothing to tell it by."""
 
+    crew: tuple[NodeRecord, ...] = ()
+    """The nodes that live, where several may share the ledger."""
+
     today: tuple[float, float] | None = None
     """Dollars that the fleet has used today, and may use; None if it has no such budget."""
 
     @property
     def since(self) -> datetime | None:
         """Since when it is running; or since when it is not."""
+        if self.pid and self.crew:
+            return min(each.started_at for each in self.crew)
         if self.node is None:
             return None
         return self.node.started_at if self.pid else self.node.stopped_at or self.node.seen_at
@@ -99,7 +104,7 @@ def read_status(
     status = Status(
         now=now,
         pid=pid,
-        node=reader.last_node(),
+        node=_last_of(reader.nodes(SHOWN)),
         schedules=reader.number_of_schedules(),
         running=tuple(_running(reader)) if pid else (),
         late=tuple(_late(reader, now, pid)),
@@ -112,6 +117,11 @@ def read_status(
     if name is not None:
         status = _narrowed(status, find_named(reader, Look(now=now, names=(name,), limit=MANY)))
     return replace(status, paces=paces_of(reader, [each.id for each in status.soon], now))
+
+
+def _last_of(nodes: Iterable[NodeRecord]) -> NodeRecord | None:
+    """The one that was there longest: the newest need not be the last to leave."""
+    return max(nodes, key=lambda each: (each.stopped_at is None, each.stopped_at or each.seen_at), default=None)
 
 
 def _today(reader: LookReader, now: datetime, zone: ZoneInfo) -> tuple[float, float] | None:
@@ -174,6 +184,7 @@ def status_object(status: Status, fleet: str) -> Json:
             "running": status.pid is not None,
             "pid": status.pid,
             "since": moment_or_null(status.since),
+            "nodes": len(status.crew) if status.crew else int(status.pid is not None),
             "behind_s": None if status.behind is None else round(status.behind.total_seconds(), 3),
         },
         "schedules": status.schedules,

@@ -34,6 +34,21 @@ class Requests(Protocol):
         """Runs (id, by whom) that have a cause of their own, beside that of their beat."""
         ...
 
+    def ask_to_stop(
+        self,
+        why: str,
+        *,
+        schedules: Sequence[int] = (),
+        runs: Sequence[int] = (),
+        node_id: int = 0,
+        force: bool = False,
+    ) -> list[tuple[int, int]]:
+        """Leave word for the nodes that have these runs, or any of these schedules. Which (schedule, run) those are.
+
+        What `node_id` has itself is left out: it knows. Whoever has a file alone has nobody to leave word for.
+        """
+        ...
+
     def last_backfill(self, schedule_id: int) -> int:
         """The number of the newest backfill that the ledger keeps; 0 if there was none."""
         ...

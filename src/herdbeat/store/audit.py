@@ -15,6 +15,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Suspects, Transaction
 from herdbeat.store.clean import decode
 from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.sqlite_faults import unavailable
 from herdbeat.store.sqlite_ledger import SqliteLedger
 from herdbeat.store.sqlite_statements import SqliteStatements
 from herdbeat.store.statements import Statements
@@ -122,9 +123,7 @@ class SqliteAudit(SqlAudit):
             connection.execute("BEGIN")
             yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            # A damaged schema is quoted in SQLite's own message, whose bytes the driver cannot always read.
-            hint = "Run: herdbeat db check. If it is damaged: herdbeat db restore FILE"
-            raise StoreUnavailable(f"{self.path}: {error}", hint=hint) from error
+            raise unavailable(self.path, error) from error
         finally:
             if connection is not None:
                 connection.close()

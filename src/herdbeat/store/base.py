@@ -25,9 +25,11 @@ from herdbeat.store.rows import (
     NewBeat,
     NewRun,
     OpenRun,
+    Pace,
     Room,
     ScheduleRow,
     Standing,
+    StopRequest,
     Suspects,
     Switch,
     Tally,
@@ -51,12 +53,14 @@ __all__ = [
     "NewBeat",
     "NewRun",
     "OpenRun",
+    "Pace",
     "Requests",
     "Room",
     "ScheduleRow",
     "Shared",
     "Spending",
     "Standing",
+    "StopRequest",
     "Store",
     "Suspects",
     "Switch",
@@ -163,6 +167,10 @@ class Upkeep(Protocol):
         """Remove those that no schedule has."""
         ...
 
+    def drop_nodes(self, before: datetime) -> int:
+        """Forget nodes that were gone by then and have no run in the ledger. The last sign of life stays."""
+        ...
+
     def drop_hints(self, ended_before: datetime, limit: int) -> int: ...
 
 
@@ -220,6 +228,12 @@ class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
     def paced_beats(self, schedule_ids: Iterable[int]) -> dict[int, int]:
         """How many beats of these schedules wait for their pace (`catchup_rate`), and for nothing else."""
         ...
+
+    def pace(self) -> Pace:
+        """Which places in the fleet's pace are given away. Nobody else is given one until this transaction ends."""
+        ...
+
+    def set_pace(self, free_at: datetime) -> None: ...
 
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]: ...
 

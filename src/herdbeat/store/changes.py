@@ -21,7 +21,7 @@ class SqlChanges(SqlCatalogue):
             self._statements.tell("add_changes", [_row(each, texts) for each in changes[start : start + CHUNK]])
 
     def drop_changes(self, before: datetime, most: int, limit: int) -> int:
-        return self._statements.do("drop_changes", before=to_micros(before), most=most, limit=limit)
+        return self._statements.do("drop_changes", before=to_micros(before), most=most, limit=limit)()
 
     def switches(self, ids: Iterable[int]) -> dict[int, Switch]:
         rows = self._statements.ask("switches", ids)
@@ -47,7 +47,7 @@ class SqlChanges(SqlCatalogue):
             expires_at=to_micros(hint.expires_at),
             now=to_micros(now),
         )
-        return moved > 0
+        return moved() > 0
 
     def end_hints_of(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
         self._statements.tell("end_hints_of", ranks, id=schedule_id, now=to_micros(now), by=by)

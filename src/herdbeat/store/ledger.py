@@ -25,6 +25,7 @@ from herdbeat.store.base import (
     NewBeat,
     NewRun,
     OpenRun,
+    Pace,
     Room,
     Standing,
     WaitingBeat,
@@ -33,7 +34,7 @@ from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.plans import read_plan
 from herdbeat.store.spending import SqlSpending
 from herdbeat.store.standing import read_contained, read_standing
-from herdbeat.store.statements import Statements, dump_clean
+from herdbeat.store.statements import Statements, Touched, dump_clean
 from herdbeat.store.upkeep import read_waiting
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -76,6 +77,13 @@ class SqlLedger(SqlSpending, ABC):
 
     def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
         return {row[0]: Room(*row) for row in self._statements.ask("rooms", target_ids)}
+
+    def pace(self) -> Pace:
+        last, free = self._statements.ask_one("pace")
+        return Pace(from_micros(last), from_micros(free))
+
+    def set_pace(self, free_at: datetime) -> None:
+        self._statements.do("set_pace", free_at=to_micros(free_at))
 
     def running_in_all(self) -> int:
         return int(self._statements.ask_one("running_in_all")[0])
@@ -176,13 +184,17 @@ class SqlLedger(SqlSpending, ABC):
             return []
         ids = self._beat_numbers(len(beats))
         starts, others = plain.part(zip(ids, beats, strict=True), plain.starts_plainly)
-        written = self._statements.put("start_beats", [plain.start_row(each) for each in starts])
-        written += self._statements.tell("add_beats", [(number, *_beat_row(beat)) for number, beat in others])
-        if written == len(beats):
+        started = self._statements.put("start_beats", [plain.start_row(each) for each in starts])
+        added = self._statements.tell("add_beats", [(number, *_beat_row(beat)) for number, beat in others])
+        if self._touched_all(started, len(starts)) and added() == len(others):
             return list(ids)
         pairs = [(beat.schedule_id, beat.dedup_id) for beat in beats]
         held = {(schedule, dedup): number for schedule, dedup, number in self._statements.ask("known_beats", pairs)}
         return [number if held.get(pair) == number else None for number, pair in zip(ids, pairs, strict=True)]
+
+    def _touched_all(self, touched: Touched, number: int) -> bool:
+        """Whether a write has found as many rows as it should."""
+        return touched() == number
 
     def grow_beats(self, beats: Sequence[GrownBeat], now: datetime) -> None:
         settled = to_micros(now)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from herdbeat.errors import MissingExtra
-from herdbeat.store.places import LedgerPlace
+from herdbeat.store.places import LedgerPlace, PostgresPlace
 
 if TYPE_CHECKING:
+    from herdbeat.clock import Clock
     from herdbeat.store.base import Suspects, Transaction
     from herdbeat.store.looking import LookReader
     from herdbeat.store.reader import Reader
@@ -106,6 +107,13 @@ def audit_at(place: LedgerPlace) -> Audit:
     return PostgresAudit(place)
 
 
+def try_writing(place: PostgresPlace) -> None:
+    """Raises StoreUnavailable, with what to do, if nothing can be added to the database."""
+    with _extra():
+        from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
+    PostgresAudit(place).try_writing()
+
+
 def shared_by(store: OpenStore) -> "Shared | None":
     """What nodes that share this ledger have in common; None for a file, which has one node."""
     if isinstance(store.place, Path):
@@ -124,6 +132,19 @@ def is_there(place: LedgerPlace) -> bool:
     with _extra():
         from herdbeat.store.postgres.reader import has_ledger  # noqa: PLC0415
     return has_ledger(place)
+
+
+def clock_at(place: LedgerPlace, own: "Clock") -> "Clock | None":
+    """Whose time counts there: that of this machine, or of the database. None if nothing was ever kept there.
+
+    Whoever writes without a node here has no other way to know it: a laptop that was ten minutes ahead could write
+    times that no node had reached, and pause until a moment that had passed. Raises StoreUnavailable.
+    """
+    if isinstance(place, Path):
+        return own if place.exists() else None
+    with _extra():
+        from herdbeat.store.postgres.reader import clock_of  # noqa: PLC0415
+    return clock_of(place, own)
 
 
 def alone_at(place: LedgerPlace) -> AbstractContextManager[object]:

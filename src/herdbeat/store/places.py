@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from herdbeat.codes import Code
 from herdbeat.domain.fleet import Fleet
@@ -27,11 +27,30 @@ class PostgresPlace:
     @property
     def shown(self) -> str:
         """For people: where it is, and as whom."""
-        parts = urlsplit(self.url)
-        host = parse_qs(parts.query).get("host", [parts.hostname or "localhost"])[0]
-        port = f":{parts.port}" if parts.port else ""
-        user = parts.username or parse_qs(parts.query).get("user", [""])[0]
-        return f"postgresql://{f'{user}@' if user else ''}{host}{port}{parts.path}"
+        return shown_url(self.url) or "postgresql://…"
+
+
+def shown_url(url: str) -> str | None:
+    """A store's URL without its password. None if it cannot be told for certain where that ends.
+
+    In `postgresql://herd:s3c/ret@host/fleet` the name of the host is `herd` to a program, and the rest of the password
+    stood in every message.
+    """
+    head, _, query = url.partition("?")
+    authority, slash, name = head.partition("://")[2].partition("/")
+    known, _, hosts = authority.rpartition("@")
+    if "@" in name or not all(_is_host(each) for each in hosts.split(",")):
+        return None
+    words = parse_qs(query)
+    user = known.partition(":")[0] or words.get("user", [""])[0]
+    where = hosts or words.get("host", ["localhost"])[0]
+    return f"postgresql://{f'{user}@' if user else ''}{where}{slash}{name}"
+
+
+def _is_host(text: str) -> bool:
+    """host, host:5432 or [::1]:5432"""
+    port = text.rpartition("]")[2].partition(":")[2]
+    return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65_536)
 
 
 LedgerPlace: TypeAlias = Path | PostgresPlace

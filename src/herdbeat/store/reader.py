@@ -4,30 +4,25 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.brief import Brief
 from herdbeat.domain.change import Change
-from herdbeat.domain.codec import from_json
-from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
-from herdbeat.domain.plan import Plan
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecord, ScheduleRecord
-from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import label_of
 from herdbeat.domain.spend import Account, Holder, Spent
-from herdbeat.domain.target import SPECS, Target, TargetSpec
+from herdbeat.domain.target import Target
 from herdbeat.store.asking import Asking
 from herdbeat.store.change_rows import read_change, read_hint
 from herdbeat.store.finding import Filter, find_beats, find_runs
 from herdbeat.store.micros import from_micros, to_micros
-from herdbeat.store.plans import STAND_IN, read_budgets, read_plan, why_unreadable
+from herdbeat.store.plans import read_budgets
+from herdbeat.store.record_rows import read_beat, read_brief, read_node, read_run, read_schedule, read_spec
 from herdbeat.store.sqlite_asking import SqliteAsking
-from herdbeat.triggers import from_options
 
 __all__ = ["SHEETS", "Filter", "Reader", "SqliteReader"]
 
@@ -47,24 +42,24 @@ class Reader:
         """Newest first."""
         with self._one_moment():
             ids = find_beats(self._ids, wanted)
-            return [_beat(row) for row in self._rows("list_beats", ids=ids)]
+            return [read_beat(row) for row in self._rows("list_beats", ids=ids)]
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
         """Newest first."""
         with self._one_moment():
             ids = find_runs(self._ids, wanted)
-            return [_run(row) for row in self._rows("list_runs", ids=ids)]
+            return [read_run(row) for row in self._rows("list_runs", ids=ids)]
 
     def schedules(self, wanted: Filter) -> list[ScheduleRecord]:
         """In the order they were written down."""
         rows = self._rows(
             "list_schedules", target=wanted.target, name=wanted.name, after=wanted.before, limit=wanted.limit
         )
-        return [_schedule(row) for row in rows]
+        return [read_schedule(row) for row in rows]
 
     def schedules_of(self, ids: Iterable[int]) -> list[ScheduleRecord]:
         """These, in the order they were written down."""
-        return [_schedule(row) for row in self._rows("schedules_of_ids", ids=list(ids))]
+        return [read_schedule(row) for row in self._rows("schedules_of_ids", ids=list(ids))]
 
     def beat(self, beat_id: int) -> BeatRecord | None:
         """One beat. Asked for as the first up to its id, which the index finds at once."""
@@ -124,7 +119,7 @@ class Reader:
 
     def nodes(self, limit: int, alive_at: datetime | None = None) -> list[NodeRecord]:
         """The newest first; all there ever were, or those that are alive at a moment."""
-        return [_node(row) for row in self._rows("list_nodes", limit=limit, now=to_micros(alive_at))]
+        return [read_node(row) for row in self._rows("list_nodes", limit=limit, now=to_micros(alive_at))]
 
     def budgets(self, schedule_id: int) -> dict[Holder, Budget]:
         """Those that a schedule shares with others: of its target, and of the fleet."""
@@ -147,7 +142,7 @@ class Reader:
 
     def briefs(self, schedule_ids: Iterable[int]) -> dict[int, Brief]:
         found = self._asking.whole("briefs_of", {"ids": list(schedule_ids)})
-        return {schedule_id: _brief(text) for schedule_id, text in found}
+        return {schedule_id: read_brief(text) for schedule_id, text in found}
 
     def output_of(self, run_id: int) -> str | None:
         """The end of what a run has printed, as its log has it; None where that is only beside the node that ran it."""
@@ -162,7 +157,7 @@ class Reader:
     def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
         found = self._asking.whole("targets_of", {"ids": list(target_ids)})
         return {
-            number: Target(name=name, spec=_spec(kind, text), max_concurrent=room)
+            number: Target(name=name, spec=read_spec(kind, text), max_concurrent=room)
             for number, name, kind, text, room in found
         }
 
@@ -206,119 +201,3 @@ class SqliteReader(Reader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(SqliteAsking(path, *SHEETS))
-
-
-def _node(row: Any) -> NodeRecord:
-    number, host, pid, version, *times, labels, works, running = row
-    started, seen, stopped, lease_until = (from_micros(micros) for micros in times)
-    return NodeRecord(
-        id=number,
-        host=host,
-        pid=pid,
-        version=version,
-        started_at=started,
-        seen_at=seen,
-        stopped_at=stopped,
-        labels=tuple(json.loads(labels)),
-        lease_until=lease_until,
-        works=bool(works),
-        running=running,
-    )
-
-
-# Thousands of schedules say the same: each text is read once.
-@lru_cache(maxsize=1_000)
-def _brief(text: str) -> Brief:
-    return from_json(Brief, json.loads(text), from_options)
-
-
-@lru_cache(maxsize=1_000)
-def _spec(kind: str, text: str) -> TargetSpec:
-    return from_json(SPECS[kind], json.loads(text), from_options)
-
-
-def _beat(row: Any) -> BeatRecord:
-    return BeatRecord(
-        id=row[0],
-        schedule=label_of(row[1], row[2]),
-        due_at=from_micros(row[3]),
-        last_due_at=from_micros(row[4]),
-        count=row[5],
-        outcome=BeatOutcome(row[6]),
-        reason=row[7],
-        source=Source(row[8]),
-        origin=row[9],
-        dedup_id=row[10],
-        settled_at=from_micros(row[11]),
-        runs=tuple(json.loads(row[12])),
-        last_status=RunStatus(row[13]) if row[13] else None,
-    )
-
-
-def _run(row: Any) -> RunRecord:
-    return RunRecord(
-        id=row[0],
-        schedule=label_of(row[1], row[2]),
-        beat_id=row[3],
-        attempt=row[4],
-        status=RunStatus(row[5]),
-        claimed_at=from_micros(row[6]),
-        started_at=from_micros(row[7]),
-        finished_at=from_micros(row[8]),
-        code=row[9],
-        error=row[10],
-        summary=row[11],
-        log=row[12],
-        source=Source(row[13]),
-        origin=row[14],
-        due_at=from_micros(row[15]),
-        dedup_id=row[16],
-        note=row[17] or "",
-    )
-
-
-def _schedule(row: Any) -> ScheduleRecord:
-    plan, unreadable = _plan(row[3])
-    return ScheduleRecord(
-        id=row[0],
-        target=row[1],
-        name=row[2],
-        plan=plan,
-        origin=row[4],
-        enabled=bool(row[5]),
-        disabled_by=row[6],
-        quarantine=row[7] or unreadable,
-        next_run_at=from_micros(row[8]),
-        next_due_at=from_micros(row[9]),
-        next_source=Source(row[10]) if row[10] else None,
-        next_origin=row[11],
-        next_trace=row[12],
-        anchor_at=from_micros(row[13]),
-        is_new=bool(row[14]),
-        failures=row[15],
-        running=row[16],
-        waiting=row[17],
-        paused=bool(row[18]),
-        paused_until=from_micros(row[19]),
-        paused_by=row[20],
-        paused_reason=row[21],
-        last_started_at=from_micros(row[22]),
-        last_run_at=from_micros(row[23]),
-        last_status=RunStatus(row[24]) if row[24] else None,
-        last_error=row[25],
-        target_room=row[26],
-        target_running=row[27],
-        skips=row[28],
-        skips_by=row[29],
-        skips_reason=row[30],
-        runs=row[31],
-    )
-
-
-@lru_cache(maxsize=4_096)
-def _plan(text: str) -> tuple[Plan, str | None]:
-    """A plan, or what stands in for it and why. A listing of ten thousand schedules reads a handful of texts."""
-    try:
-        return read_plan(text), None
-    except Exception as error:  # noqa: BLE001 - one schedule that cannot be read must not hide all the others
-        return STAND_IN, why_unreadable(error)

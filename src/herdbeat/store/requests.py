@@ -33,5 +33,16 @@ class SqlRequests(SqlUpkeep):
     def mark_retries(self, runs: Sequence[tuple[int, str]]) -> None:
         self._statements.tell("mark_retries", runs)
 
+    def ask_to_stop(
+        self,
+        why: str,  # noqa: ARG002 - as of all that follows: one node has the file, and what it has it stops itself
+        *,
+        schedules: Sequence[int] = (),  # noqa: ARG002
+        runs: Sequence[int] = (),  # noqa: ARG002
+        node_id: int = 0,  # noqa: ARG002
+        force: bool = False,  # noqa: ARG002
+    ) -> list[tuple[int, int]]:
+        return []
+
     def last_backfill(self, schedule_id: int) -> int:
         return int(self._statements.ask_one("last_backfill", id=schedule_id)[0])

@@ -226,6 +226,22 @@ class Room(NamedTuple):
     has_waiting: bool = False
 
 
+class Pace(NamedTuple):
+    """How far the places of what is caught up are given away: when the last who waits for its own may start, and from
+    when on one is free."""
+
+    last_start_at: datetime | None = None
+    free_at: datetime | None = None
+
+
+class StopRequest(NamedTuple):
+    """Word from elsewhere that a run is to end, with what the run will say of it."""
+
+    run_id: int
+    why: str
+    force: bool
+
+
 class Tally(NamedTuple):
     """What the open runs and the pending beats of a schedule say, whatever its own counters do.
 

@@ -1,8 +1,10 @@
 """What a store that several nodes share has beside its ledger: a clock for all, and word of what others change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
+
+from herdbeat.store.rows import StopRequest
 
 
 class Shared(Protocol):
@@ -14,6 +16,14 @@ class Shared(Protocol):
 
     def listen(self, heard: Callable[[], None]) -> None:
         """Call back whenever somebody has changed something, until closed. A hint only: some may be lost."""
+        ...
+
+    def asked_to_stop(self, node_id: int) -> Sequence[StopRequest]:
+        """Which runs of a node somebody elsewhere wants to end. Raises StoreUnavailable."""
+        ...
+
+    def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
+        """These were taken up. What was asked of runs that are over is forgotten, too."""
         ...
 
     def give_up(self) -> None:

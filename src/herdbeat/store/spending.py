@@ -1,6 +1,7 @@
 """Budgets: those that are shared, what a day has used, and what is set aside for runs that are still going."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.policies import Budget
@@ -33,8 +34,7 @@ class SqlSpending(SqlRequests):
         self.add_spend([Correction(each.account, 1, each.tokens, each.usd) for each in reservations])
 
     def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
-        found = self._statements.ask("reservations", run_ids)
-        return [Reservation(run, _account(*account), tokens, usd) for run, *account, tokens, usd in found]
+        return read_reservations(self._statements.ask("reservations", run_ids))
 
     def drop_reservations(self, run_ids: Sequence[int]) -> None:
         self._statements.tell("drop_reservations", run_ids)
@@ -43,7 +43,11 @@ class SqlSpending(SqlRequests):
         self._statements.tell("add_spend", [(*_flat(each.account), *each[1:]) for each in corrections])
 
     def drop_spend(self, before: str) -> int:
-        return self._statements.do("drop_spend", before=before)
+        return self._statements.do("drop_spend", before=before)()
+
+
+def read_reservations(rows: Iterable[Any]) -> list[Reservation]:
+    return [Reservation(run, _account(*account), tokens, usd) for run, *account, tokens, usd in rows]
 
 
 def _flat(account: Account) -> tuple[Scope, int, str]:

@@ -11,6 +11,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
 from herdbeat.store.clean import decode
 from herdbeat.store.queries import migrations
+from herdbeat.store.sqlite_faults import unavailable
 from herdbeat.store.sqlite_ledger import SqliteLedger
 from herdbeat.store.writer import Writer
 
@@ -53,7 +54,7 @@ class SqliteSession:
             _migrate(self._connection)
             self._ledger = SqliteLedger(self._connection)
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
+            raise unavailable(self._path, error) from error
 
     def begin(self) -> None:
         self._say("BEGIN IMMEDIATE")
@@ -72,7 +73,7 @@ class SqliteSession:
         except sqlite3.Error as error:
             if not isinstance(error, _OF_THE_WORK):
                 # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
-                raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
+                raise unavailable(self._path, error) from error
             self._undo()
             raise
         except BaseException:
@@ -102,7 +103,7 @@ class SqliteSession:
         try:
             self._connection.execute(statement)
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"{self._path}: {error}", hint=_mend(error)) from error
+            raise unavailable(self._path, error) from error
 
 
 class SqliteStore:
@@ -158,14 +159,3 @@ def _migrate(connection: sqlite3.Connection) -> None:
 def _version(connection: sqlite3.Connection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
-
-
-def _mend(error: sqlite3.Error) -> str:
-    said = str(error)
-    if "not a database" in said or "malformed" in said:
-        return "Keep the file, and restore a backup: herdbeat never starts empty over a damaged ledger."
-    if "locked" in said:
-        return "Another program holds the file. herdbeat tries again."
-    if "full" in said:
-        return "Make room on the disk. herdbeat tries again."
-    return "Look at the file and its folder."

@@ -7,12 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from herdbeat.errors import StoreUnavailable
 from herdbeat.store.clean import decode
 from herdbeat.store.queries import queries
-
-_OLDER = ("no such table", "no such column")
-"""What a ledger says that was not opened by this version yet. It is whole, and only a node may change it."""
+from herdbeat.store.sqlite_faults import unavailable
 
 _OUR_MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
@@ -26,7 +23,7 @@ class SqliteAsking:
             self._connection.text_factory = decode
             self._connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"{path}: {error}", hint="Has anything run here yet?") from error
+            raise unavailable(path, error) from error
         self._path = path
         self._sql = queries(*sheets)
 
@@ -59,11 +56,7 @@ class SqliteAsking:
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if isinstance(error, _OUR_MISTAKES):
                 raise
-            if str(error).startswith(_OLDER):
-                said = f"{self._path} was written by an older version of herdbeat ({error})."
-                raise StoreUnavailable(said, hint="Start it once, which brings it up to date: herdbeat up") from error
-            hint = "Run: herdbeat db check. If it is damaged: herdbeat db restore FILE"
-            raise StoreUnavailable(f"{self._path}: {error}", hint=hint) from error
+            raise unavailable(self._path, error) from error
 
     def pattern(self, name: str) -> str:
         return "".join(f"[{letter}]" if letter in "[?" else letter for letter in name)

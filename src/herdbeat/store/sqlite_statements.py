@@ -3,13 +3,14 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from herdbeat.store.batch import Row, batches
 from herdbeat.store.queries import queries
-from herdbeat.store.statements import dump, dump_clean
+from herdbeat.store.statements import Touched, dump, dump_clean, nothing_touched
 
-SHEETS = ("sqlite", "upkeep", "requests", "changes", "spending")
+SHEETS = ("both", "sqlite", "upkeep", "requests", "changes", "spending")
 
 
 class SqliteStatements:
@@ -28,21 +29,21 @@ class SqliteStatements:
         """The only row of an answer that is not JSON."""
         return self._connection.execute(self._sql[name], values).fetchone()
 
-    def tell(self, name: str, rows: Sequence[object], **values: object) -> int:
-        """Write a batch; how many rows it touched. Nothing to write costs nothing."""
+    def tell(self, name: str, rows: Sequence[object], **values: object) -> Touched:
+        """Write a batch. Nothing to write costs nothing."""
         if not rows:
-            return 0
-        return self._connection.execute(self._sql[name], {"rows": dump_clean(rows), **values}).rowcount
+            return nothing_touched
+        return partial(int, self._connection.execute(self._sql[name], {"rows": dump_clean(rows), **values}).rowcount)
 
-    def put(self, name: str, rows: Sequence[Row], **values: object) -> int:
+    def put(self, name: str, rows: Sequence[Row], **values: object) -> Touched:
         """The same with bound values. Only for rows of numbers and our own words: foreign text may be poison."""
         if not rows:
-            return 0
+            return nothing_touched
         before = self._connection.total_changes  # the driver has no rowcount for what begins with WITH
         for sql, bound in batches(self._sql[name], rows, values):
             self._connection.execute(sql, bound)
-        return self._connection.total_changes - before
+        return partial(int, self._connection.total_changes - before)
 
-    def do(self, name: str, **values: object) -> int:
-        """One statement without a batch; how many rows it touched."""
-        return self._connection.execute(self._sql[name], values).rowcount
+    def do(self, name: str, **values: object) -> Touched:
+        """One statement without a batch."""
+        return partial(int, self._connection.execute(self._sql[name], values).rowcount)

@@ -56,13 +56,16 @@ class SqlUpkeep(SqlChanges):
         self._statements.tell("drop_runs", [run for run, _, _ in runs])
         self._statements.tell("forget_tails", ids)
         beats = self._statements.tell("drop_beats", ids)
-        return Dropped(beats, runs)
+        return Dropped(beats(), runs)
 
     def drop_plans(self, ids: Sequence[int]) -> int:
-        return self._statements.tell("drop_plans", ids)
+        return self._statements.tell("drop_plans", ids)()
+
+    def drop_nodes(self, before: datetime) -> int:
+        return self._statements.do("drop_nodes", before=to_micros(before))()
 
     def drop_hints(self, ended_before: datetime, limit: int) -> int:
-        return self._statements.do("drop_hints", before=to_micros(ended_before), limit=limit)
+        return self._statements.do("drop_hints", before=to_micros(ended_before), limit=limit)()
 
 
 def read_waiting(rows: list[Any]) -> list[WaitingBeat]:

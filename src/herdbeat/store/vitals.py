@@ -5,8 +5,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from herdbeat.errors import StoreUnavailable
+from herdbeat.errors import shown
 from herdbeat.store.queries import migrations
+from herdbeat.store.sqlite_faults import unavailable
+
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,6 @@ def read_vitals(path: Path) -> Vitals:
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
             (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
-        hint = "Keep the file, and restore a backup: herdbeat db restore FILE"
-        raise StoreUnavailable(f"{path}: {error}", hint=hint) from error
-    damage = "" if said == "ok" else str(said)
+        raise unavailable(path, error) from error
+    damage = "" if said == "ok" else shown(str(said).removeprefix("*** in database main ***"), _LONGEST)
     return Vitals(schema=schema, newest=migrations()[-1][0], journal=journal, size=path.stat().st_size, damage=damage)

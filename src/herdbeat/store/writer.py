@@ -58,6 +58,7 @@ class Writer(Generic[C]):
         self._most = most
         self._orders: SimpleQueue[_Order[C] | None] = SimpleQueue()
         self._opened: Future[None] = Future()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
 
     def start(self) -> None:
@@ -66,23 +67,30 @@ class Writer(Generic[C]):
         self._opened.result()
 
     async def write(self, work: Callable[[C], T]) -> T:
-        """Do the work in the next group; returns once it is durable."""
-        order = _Order[C](work)
-        self._orders.put(order)
+        """Do the work in the next group; returns once it is durable. Raises StoreUnavailable once it is closed."""
+        order = self._ordered(work)
         # Shielded: who stops waiting does not take the order back. A cancelled one, found done by the writer, ended its
         # thread, and every write after it waited for ever.
         return await asyncio.shield(asyncio.wrap_future(order.future))  # type: ignore[arg-type]
 
     def write_now(self, work: Callable[[C], T]) -> T:
         """The same for callers without an event loop."""
-        order = _Order[C](work)
-        self._orders.put(order)
+        order = self._ordered(work)
         return order.future.result()  # type: ignore[return-value]
 
     def stop(self) -> None:
         """Finish what was ordered, then close."""
+        self._is_closed = True
         self._orders.put(None)
         self._thread.join()
+
+    def _ordered(self, work: Callable[[C], T]) -> _Order[C]:
+        """Nobody is there any more to do what is ordered from a closed store: its results were waited for for ever."""
+        if self._is_closed:
+            raise StoreUnavailable("The store was closed.", hint="Open it again.")
+        order = _Order[C](work)
+        self._orders.put(order)
+        return order
 
     def _serve(self) -> None:
         try:

@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from tests.faces.cli.past_fleet import give_a_past
 
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.command_line import CommandLine
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import Herd, ScriptedRunner
 
 FLEET = """\
 version: 1
@@ -22,13 +23,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
     """A report every hour, an interval whose first run failed, and one that waits for the room of another."""
-    cli.environ["USER"] = "you"
-    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
-    state = cli.folder / ".herdbeat"
-    state.mkdir()
-    async with open_herd(state, cli.clock.now() - HOUR) as herd:
-        _schedules(herd)
-        await herd.advance(HOUR)
+    await give_a_past(cli, FLEET, _schedules, lasted=HOUR)
     return cli
 
 
@@ -81,7 +76,7 @@ def test_asked_twice_it_says_so_and_taken_back_it_runs_again(fleet: CommandLine)
     again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
 
     assert again.out == "· report  it skips its next beat already; nothing changed\n"
-    assert back.out == "Skips report no longer. Next run 15:00 CET.\n"
+    assert back.out == "Skips report no longer. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
 
 
 def test_the_wish_is_seen_where_people_look(fleet: CommandLine) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from tests.faces.cli.past_fleet import give_a_past
 
 from herdbeat.domain.policies import Limits
 from herdbeat.store.lock import StateLock, holder_of
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import Answer, CommandLine
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import Herd, ScriptedRunner
 
 FLEET = """\
 version: 1
@@ -27,13 +28,7 @@ LIMITS = Limits(at_least=timedelta(seconds=15), at_most=timedelta(minutes=15))
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
     """Three targets with a past of one run each, and nobody at work."""
-    cli.environ["USER"] = "you"
-    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
-    state = cli.folder / ".herdbeat"
-    state.mkdir()
-    async with open_herd(state, cli.clock.now()) as herd:
-        _schedules(herd)
-        await herd.tick()
+    await give_a_past(cli, FLEET, _schedules)
     return cli
 
 
@@ -84,6 +79,32 @@ def test_an_undo_that_is_pasted_brings_back_what_was_before(fleet: CommandLine, 
     assert undo[0] == "herdbeat"
     assert undone.status == 0
     assert (states(fleet), said_of(fleet, "triage/check"), said_of(fleet, "queue-depth")) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (("pause", "queue-depth", "--for", "2h", "--reason", "it's the db"), ("resume", "queue-depth")),
+        (("pause", "queue-depth", "--until", "18:00"), ("pause", "queue-depth", "--for", "9h")),
+        (("pause", "queue-depth"), ("resume", "queue-depth", "--config", "my fleet.yaml")),
+        (("pause", "queue-depth", "--for", "2h"), ("resume", "queue-depth", "triage/standup")),
+        (("skip", "queue-depth", "--count", "2"), ("skip", "queue-depth", "--count", "5")),
+        (("skip", "queue-depth", "--count", "2"), ("skip", "queue-depth", "--clear")),
+    ],
+)
+def test_the_undo_of_a_resume_forgot_when_the_pause_was_to_end(
+    fleet: CommandLine, first: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    (fleet.folder / "my fleet.yaml").write_text(FLEET, encoding="utf-8")
+    fleet.run("pause", "triage/standup", "--reason", "holidays")
+    fleet.run(*first)
+    before = (said_of(fleet, "queue-depth"), said_of(fleet, "triage/standup"))
+
+    changed = fleet.run(*then)
+    for undo in changed.out.partition("undo: ")[2].partition("\n")[0].split(" && "):
+        fleet.run(*shlex.split(undo)[1:])
+
+    assert (said_of(fleet, "queue-depth"), said_of(fleet, "triage/standup")) == before
 
 
 def test_a_pause_says_until_when_and_how_to_undo_it(fleet: CommandLine) -> None:

@@ -18,6 +18,7 @@ from herdbeat.service.explain import Explanation
 from herdbeat.service.gates import Gate
 from herdbeat.service.hints import HintState, StandingHint
 from herdbeat.service.states import State
+from herdbeat.testing.clock import FakeClock
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -59,7 +60,8 @@ def explanation(**changes: Any) -> Explanation:
 
 def lines_of(shown: Explanation, columns: int | None = None) -> list[str]:
     out = StringIO()
-    ledger = Ledger(name="f", path=Path("x"), now=NOW, zone=ZoneInfo("UTC"), reader=None, read_files=lambda: None)  # type: ignore[arg-type,return-value]
+    clock = FakeClock(NOW)
+    ledger = Ledger(name="f", path=Path("x"), now=NOW, clock=clock, zone=ZoneInfo("UTC"), read_files=lambda: None)  # type: ignore[arg-type,return-value]
     show_explanation(Terminal(out=out, err=StringIO(), columns=columns), ledger, shown)
     return out.getvalue().splitlines()
 

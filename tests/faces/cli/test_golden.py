@@ -3,28 +3,18 @@
 After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/faces/cli/test_golden.py, and read the difference.
 """
 
-import os
-import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from tests.faces.cli.goldens import HERE, Screen, strays
 
-from herdbeat.testing.command_line import Answer, CommandLine
-
-HERE = Path(__file__).parent
+from herdbeat.testing.command_line import CommandLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    name: str
-    line: str
+class Case(Screen):
+    folder = "golden"
     columns: int | None = None
-    coloured: bool = False
-
-    @property
-    def file(self) -> Path:
-        return HERE / "golden" / f"{self.name}.txt"
 
 
 CASES = [
@@ -86,32 +76,17 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine) -> None:
     cli.folder = HERE / "fleet"
-    environ = {"COLUMNS": str(case.columns)} if case.columns else {}
-    environ |= {"FORCE_COLOR": "1"} if case.coloured else {}
 
-    answer = cli.run(*shlex.split(case.line), **environ)
+    answer = case.run(cli)
 
-    if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
-        case.file.write_text(_transcript(case, answer), encoding="utf-8")
-        pytest.fail(f"{case.file.name} is written anew: read it, then run again without the variable")
-    assert _transcript(case, answer) == case.file.read_text(encoding="utf-8")
+    text = case.transcript(answer)
+    assert text == case.golden(text)
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert {path.stem for path in (HERE / "golden").glob("*")} == {case.name for case in CASES}
+    assert strays(CASES) == set()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.columns == 80], ids=lambda case: case.name)
-def test_lines_fit_a_narrow_screen(case: Case) -> None:
-    lines = case.file.read_text(encoding="utf-8").splitlines()
-
-    wide = [line for line in lines if len(line) > 80 and not line.startswith("$")]
-
-    assert wide == []
-
-
-def _transcript(case: Case, answer: Answer) -> str:
-    text = f"$ herdbeat {case.line}".rstrip() + f"\n{answer.out}"
-    if answer.err:
-        text += f"-- stderr\n{answer.err}"
-    return f"{text}-- exit {answer.status}\n"
+@pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)
+def test_lines_fit_the_screen(case: Case) -> None:
+    assert case.wide_lines() == []

@@ -5,30 +5,22 @@ After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/faces/cli/test_ledge
 
 import asyncio
 import os
-import shlex
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.faces.cli.goldens import Screen, strays
 from tests.faces.cli.story import tell
 
 from herdbeat.store.lock import StateLock
-from herdbeat.testing.command_line import Answer, CommandLine
-
-HERE = Path(__file__).parent
+from herdbeat.testing.command_line import CommandLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    name: str
-    line: str
-    columns: int | None = 80
-    coloured: bool = False
+class Case(Screen):
+    folder = "golden_ledger"
     is_served: bool = True
-
-    @property
-    def file(self) -> Path:
-        return HERE / "golden_ledger" / f"{self.name}.txt"
 
 
 CASES = [
@@ -77,34 +69,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: Path) -> None:
     cli.folder = folder
-    environ = {"COLUMNS": str(case.columns)} if case.columns else {}
-    environ |= {"FORCE_COLOR": "1"} if case.coloured else {}
-    lock = StateLock(folder / ".herdbeat")
 
-    if case.is_served:
-        lock.acquire()
-    try:
-        answer = cli.run(*shlex.split(case.line), **environ)
-    finally:
-        lock.release()
+    with StateLock(folder / ".herdbeat") if case.is_served else nullcontext():
+        answer = case.run(cli)
 
-    if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
-        case.file.write_text(_transcript(case, answer), encoding="utf-8")
-        pytest.fail(f"{case.file.name} is written anew: read it, then run again without the variable")
-    assert _transcript(case, answer) == case.file.read_text(encoding="utf-8")
+    text = anonymous(case.transcript(answer))
+    assert text == case.golden(text)
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert {path.stem for path in (HERE / "golden_ledger").glob("*")} == {case.name for case in CASES}
+    assert strays(CASES) == set()
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.columns == 80 and not case.coloured], ids=lambda case: case.name
-)
-def test_lines_fit_a_narrow_screen(case: Case) -> None:
-    lines = case.file.read_text(encoding="utf-8").splitlines()
-
-    assert [line for line in lines if len(line) > 80 and not line.startswith("$")] == []
+@pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)
+def test_lines_fit_the_screen(case: Case) -> None:
+    assert case.wide_lines() == []
 
 
 @pytest.mark.parametrize("line", ["status", "beats", "runs", "beats --json"])
@@ -117,10 +96,5 @@ def test_where_nothing_ever_ran_the_answer_is_empty_and_says_what_to_do(cli: Com
     assert "never was" in answer.out or "herdbeat up" in answer.err or answer.json()["items"] == []
 
 
-def _transcript(case: Case, answer: Answer) -> str:
-    out, err = (text.replace(f"pid {os.getpid()}", "pid 4121") for text in (answer.out, answer.err))
-    out = out.replace(f'"pid": {os.getpid()}', '"pid": 4121')
-    text = f"$ herdbeat {case.line}".rstrip() + f"\n{out}"
-    if err:
-        text += f"-- stderr\n{err}"
-    return f"{text}-- exit {answer.status}\n"
+def anonymous(text: str) -> str:
+    return text.replace(f"pid {os.getpid()}", "pid 4121").replace(f'"pid": {os.getpid()}', '"pid": 4121')

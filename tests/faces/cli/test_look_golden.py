@@ -5,32 +5,22 @@ After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/faces/cli/test_look_
 
 import asyncio
 import os
-import shlex
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.faces.cli.goldens import Screen, strays
 from tests.faces.cli.look_story import tell
 
-from herdbeat.faces.cli.terminal import width
 from herdbeat.store.lock import StateLock
-from herdbeat.testing.command_line import Answer, CommandLine
-
-HERE = Path(__file__).parent
-GOLDEN = HERE / "golden_look"
+from herdbeat.testing.command_line import CommandLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    name: str
-    line: str
-    columns: int | None = 80
-    environ: str = ""
+class Case(Screen):
+    folder = "golden_look"
     is_served: bool = True
-
-    @property
-    def file(self) -> Path:
-        return GOLDEN / f"{self.name}.txt"
 
 
 CASES = [
@@ -38,8 +28,8 @@ CASES = [
     Case(name="list_wide_screen", line="list", columns=200),
     Case(name="list_narrow", line="list", columns=60),
     Case(name="list_piped", line="list", columns=None),
-    Case(name="list_coloured", line="list", environ="FORCE_COLOR"),
-    Case(name="list_no_color", line="list --no-color", environ="FORCE_COLOR"),
+    Case(name="list_coloured", line="list", coloured=True),
+    Case(name="list_no_color", line="list --no-color", coloured=True),
     Case(name="list_plain", line="list --plain", columns=None),
     Case(name="list_json", line="ls queue-depth --json", columns=None),
     Case(name="list_target", line="list 'marketing/*'"),
@@ -57,7 +47,7 @@ CASES = [
     Case(name="show_interval", line="show triage/check-issues"),
     Case(name="show_hinted", line="show queue-depth"),
     Case(name="show_hinted_wide", line="show queue-depth", columns=200),
-    Case(name="show_failing", line="show api-health", environ="FORCE_COLOR"),
+    Case(name="show_failing", line="show api-health", coloured=True),
     Case(name="show_paused", line="show marketing/weekly"),
     Case(name="show_disabled", line="show marketing/old-promo"),
     Case(name="show_target", line="show marketing"),
@@ -69,12 +59,12 @@ CASES = [
     Case(name="logs_run", line="logs 0001"),
     Case(name="logs_target", line="logs triage -n 5"),
     Case(name="logs_since", line="logs queue-depth --since 13:30"),
-    Case(name="logs_coloured", line="logs 0001 0002", environ="FORCE_COLOR"),
+    Case(name="logs_coloured", line="logs 0001 0002", coloured=True),
     Case(name="logs_jsonl", line="logs 0001 --jsonl", columns=None),
     Case(name="logs_unknown", line="logs qeue-depth"),
     Case(name="timeline", line="timeline --since 1h"),
     Case(name="timeline_wide_screen", line="timeline --since 17h", columns=200),
-    Case(name="timeline_coloured", line="timeline --since 1h", environ="FORCE_COLOR"),
+    Case(name="timeline_coloured", line="timeline --since 1h", coloured=True),
     Case(name="timeline_named", line="timeline triage --since 17h"),
     Case(name="timeline_plain", line="timeline marketing/scan --plain --since 17h", columns=None),
     Case(name="timeline_json", line="timeline launch --json --since 17h", columns=None),
@@ -100,40 +90,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: Path) -> None:
     cli.folder = folder
-    environ = {"COLUMNS": str(case.columns)} if case.columns else {}
-    environ |= {case.environ: "1"} if case.environ else {}
     cli.run("list")  # leaves the signpost that completion goes by
-    lock = StateLock(folder / ".herdbeat")
 
-    if case.is_served:
-        lock.acquire()
-    try:
-        answer = cli.run(*shlex.split(case.line), **environ)
-    finally:
-        lock.release()
+    with StateLock(folder / ".herdbeat") if case.is_served else nullcontext():
+        answer = case.run(cli)
 
-    if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
-        case.file.write_text(_transcript(case, answer, folder), encoding="utf-8")
-        pytest.fail(f"{case.file.name} is written anew: read it, then run again without the variable")
-    assert _transcript(case, answer, folder) == case.file.read_text(encoding="utf-8")
+    text = case.transcript(answer).replace(f"pid {os.getpid()}", "pid 4121").replace(str(folder), "~")
+    assert text == case.golden(text)
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert {path.stem for path in GOLDEN.glob("*")} == {case.name for case in CASES}
+    assert strays(CASES) == set()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)
 def test_lines_fit_the_screen(case: Case) -> None:
-    lines = case.file.read_text(encoding="utf-8").splitlines()
-
-    assert [line for line in lines if width(line) > (case.columns or 0) and not line.startswith("$")] == []
-
-
-def _transcript(case: Case, answer: Answer, folder: Path) -> str:
-    out, err = (
-        text.replace(f"pid {os.getpid()}", "pid 4121").replace(str(folder), "~") for text in (answer.out, answer.err)
-    )
-    text = f"$ herdbeat {case.line}".rstrip() + f"\n{out}"
-    if err:
-        text += f"-- stderr\n{err}"
-    return f"{text}-- exit {answer.status}\n"
+    assert case.wide_lines() == []

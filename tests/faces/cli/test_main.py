@@ -96,6 +96,18 @@ def test_a_bug_is_one_calm_line_with_the_way_to_report_it(cli: CommandLine) -> N
     assert "HERDBEAT_DEBUG=1" in answer.err
 
 
+def test_a_state_directory_of_another_user_was_called_a_failure_of_ours(cli: CommandLine) -> None:
+    cli.clock = BrokenClock(PermissionError(13, "Permission denied", "/srv/.herdbeat/herdbeat.db"))
+
+    answer = cli.run("next", "@daily")
+
+    assert answer.status == 1
+    assert answer.err.splitlines() == [
+        "error: /srv/.herdbeat/herdbeat.db: Permission denied.",
+        "  Let this user read and write it, or run herdbeat as the user whose it is.",
+    ]
+
+
 def test_a_bug_shows_its_traceback_to_who_asks(cli: CommandLine) -> None:
     cli.clock = BrokenClock(ZeroDivisionError())
 

@@ -3,7 +3,6 @@
 After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/faces/cli/test_make_golden.py, and read the difference.
 """
 
-import os
 import re
 import shlex
 import sys
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.faces.cli.goldens import Screen, strays
 
-from herdbeat.testing.command_line import Answer, CommandLine
+from herdbeat.testing.command_line import CommandLine
 
-HERE = Path(__file__).parent
 FLEET = """\
 version: 1
 fleet: { name: my-fleet }
@@ -56,22 +55,15 @@ TIDY = "create tidy --command 'find /tmp/scratch -delete' --every 1h"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class Case(Screen):
     """`before` are calls whose output does not matter; `edited` is what the file says from then on."""
 
-    name: str
-    line: str
-    columns: int | None = 80
-    coloured: bool = False
+    folder = "golden_make"
     before: tuple[str, ...] = ("apply",)
     edited: str | None = None
     typed: str | None = None
     fleet: str | None = FLEET
     path: str = "/usr/bin:/bin"
-
-    @property
-    def file(self) -> Path:
-        return HERE / "golden_make" / f"{self.name}.txt"
 
 
 CASES = [
@@ -134,16 +126,11 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, tmp_path: Path) -> None:
     folder = told(case, cli, tmp_path / "my-fleet")
-    environ = {"COLUMNS": str(case.columns)} if case.columns else {}
-    environ |= {"FORCE_COLOR": "1"} if case.coloured else {}
 
-    answer = cli.run(*shlex.split(case.line), **environ)
+    answer = case.run(cli)
 
-    said = _transcript(case, answer, folder)
-    if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
-        case.file.write_text(said, encoding="utf-8")
-        pytest.fail(f"{case.file.name} is written anew: read it, then run again without the variable")
-    assert said == case.file.read_text(encoding="utf-8")
+    text = anywhere(case.transcript(answer), folder)
+    assert text == case.golden(text)
 
 
 def told(case: Case, cli: CommandLine, folder: Path) -> Path:
@@ -178,25 +165,17 @@ def test_a_refusal_while_nothing_runs_does_not_keep_one_waiting(
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert {path.stem for path in (HERE / "golden_make").glob("*")} == {case.name for case in CASES}
+    assert strays(CASES) == set()
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.columns == 80 and not case.coloured], ids=lambda case: case.name
-)
-def test_lines_fit_a_narrow_screen(case: Case) -> None:
-    lines = case.file.read_text(encoding="utf-8").splitlines()
-
-    assert [line for line in lines if len(line) > 80 and not line.startswith(("$", "undo:"))] == []
+@pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)
+def test_lines_fit_the_screen(case: Case) -> None:
+    assert case.wide_lines() == []
 
 
-def _transcript(case: Case, answer: Answer, folder: Path) -> str:
-    text = f"$ herdbeat {case.line}".rstrip() + f"\n{answer.out}"
-    if answer.err:
-        text += f"-- stderr\n{answer.err}"
+def anywhere(text: str, folder: Path) -> str:
+    """Without what every machine says otherwise: its places, its clock, and how large a ledger is on its disk."""
     text = text.replace(str(folder), "/my-fleet").replace(sys.executable, "/usr/bin/python")
-    # What every machine says otherwise: its clock, and how large a ledger is on its disk.
     text = re.sub(r"(clock +)[^\n]*(\n {4,}[^\n]*)*", r"\1zone data 2026a", text)
     text = re.sub(r'("about": "clock",\n +"text": ")[^"]*("[^}]*)', r"\1zone data 2026a\2", text)
-    text = re.sub(r"WAL, [0-9.]+ MB, schema [0-9]+", "WAL, 0.1 MB, schema 7", text)
-    return f"{text}-- exit {answer.status}\n"
+    return re.sub(r"WAL, [0-9.]+ MB, schema [0-9]+", "WAL, 0.1 MB, schema 7", text)

@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from tests.faces.cli.past_fleet import give_a_past
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Jitter
 from herdbeat.store.lock import StateLock
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import CommandLine
-from herdbeat.testing.herd import ScriptedRunner, open_herd
+from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
 
 FLEET = """\
 version: 1
@@ -30,19 +31,17 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
     """Twenty minutes of a fleet that nobody runs any more: one is failing, one has fired, one is only in the file."""
-    cli.environ["USER"] = "you"
-    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
-    state = cli.folder / ".herdbeat"
-    state.mkdir()
-    async with open_herd(state, cli.clock.now() - 20 * MINUTE) as herd:
-        herd.schedule("poll", every="1h", zone=ZONE)
-        herd.schedule("shaky", every="5m", zone=ZONE, runner=ScriptedRunner(fails=9))
-        herd.schedule("daily", cron="0 9 * * *", zone=ZONE)
-        herd.schedule("busy", every="10m", zone=ZONE)
-        herd.schedule("spread", cron="4 * * * *", zone=ZONE, jitter=Jitter(span=30 * MINUTE))
-        herd.schedule("launch", at="2026-03-26T13:00:00Z", zone=ZONE)
-        await herd.advance(20 * MINUTE)
+    await give_a_past(cli, FLEET, _schedules, lasted=20 * MINUTE)
     return cli
+
+
+def _schedules(herd: Herd) -> None:
+    herd.schedule("poll", every="1h", zone=ZONE)
+    herd.schedule("shaky", every="5m", zone=ZONE, runner=ScriptedRunner(fails=9))
+    herd.schedule("daily", cron="0 9 * * *", zone=ZONE)
+    herd.schedule("busy", every="10m", zone=ZONE)
+    herd.schedule("spread", cron="4 * * * *", zone=ZONE, jitter=Jitter(span=30 * MINUTE))
+    herd.schedule("launch", at="2026-03-26T13:00:00Z", zone=ZONE)
 
 
 def rows(fleet: CommandLine, *words: str) -> dict[str, str]:

@@ -33,7 +33,9 @@ def test_a_past_moment_is_read_as_people_say_it(text: str, moment: str) -> None:
     assert read_past(text, NOW, BERLIN) == datetime.fromisoformat(moment).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "25:00", "2026-02-30", "today at nine", "99999999d", "5", "٣m"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "25:00", "2026-02-30", "today at nine", "99999999d", "5", "٣m", "0001-01-01"]
+)
 def test_what_cannot_be_read_is_an_error_in_words(text: str) -> None:
     with pytest.raises(SchedulerError) as raised:
         read_past(text, NOW, BERLIN)

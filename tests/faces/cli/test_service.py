@@ -108,3 +108,20 @@ def test_odd_paths_are_written_as_systemd_reads_them(cli: CommandLine, folder: s
 
     assert f"--config {written.format(home)}\n" in answer.out
     assert Path(home, folder, ".config").exists() is False
+
+
+def test_a_dollar_in_the_path_of_programs_was_doubled(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(FLEET)
+    cli.environ["PATH"] = "/opt/$tools/bin:/usr/bin"
+
+    answer = cli.run("service", "install", "--print")
+
+    assert 'Environment="PATH=/opt/$tools/bin:/usr/bin"\n' in answer.out
+
+
+def test_a_line_break_in_the_name_of_a_fleet_began_another_line_of_its_unit(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(FLEET.replace("my fleet", '"mine\\nExecStartPre=rm"'))
+
+    answer = cli.run("service", "install", "--print")
+
+    assert "Description=herdbeat: mine ExecStartPre=rm\n" in answer.out

@@ -1,4 +1,4 @@
-"""The documented class, item by item of its documented test plan."""
+"""The documented class, item by item of its documented test plan: its life, its loop, what it tells."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -9,19 +9,14 @@ import pytest
 from tests.faces.python.stage import LONG, MONDAY, Lines, Told, agent, idle, started, until
 
 from herdbeat import (
-    ConfigError,
     Scheduler,
     SchedulerShutdownError,
     SchedulerStatus,
     ScheduleSkipReason,
-    ScheduleTriggerError,
-    TriggerInfo,
     update_schedule_state,
 )
-from herdbeat.errors import Conflict, HerdbeatError, UsageError
+from herdbeat.errors import Conflict
 from herdbeat.testing import FakeClock
-
-# ── start and stop ──
 
 
 async def test_start_begins_to_check_and_says_that_it_runs(tmp_path: Path) -> None:
@@ -114,102 +109,6 @@ async def test_it_can_be_started_again_after_a_stop(tmp_path: Path) -> None:
         await scheduler.start([agent(check="5m")])
 
         assert await told.next() == "scout/check"
-
-
-# ── trigger ──
-
-
-async def test_trigger_runs_a_schedule_now_and_names_its_job(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(nightly={"type": "cron", "cron": "0 2 * * *"})], told) as scheduler:
-        result = await scheduler.trigger("scout", "nightly")
-        first = await told.next()
-
-        assert (result.success, result.skipped, result.error) == (True, False, None)
-        assert (first, told.infos[0].job_id) == ("scout/nightly", result.job_id)
-        assert scheduler.state.schedules[0].next_run_at is not None
-
-
-async def test_a_schedule_that_queues_behind_itself_waits_its_turn(tmp_path: Path) -> None:
-    told = Told(holds=("scout/slow",))
-    async with started(tmp_path, [agent(most=2, slow={"type": "manual"})], told) as scheduler:
-        first = await scheduler.trigger("scout", "slow")
-        second = await scheduler.trigger("scout", "slow")
-        told.let_go()
-
-        assert (first.job_id, second.success, second.job_id) == ("0001", True, None)
-        assert [await told.next(), await told.next()] == ["scout/slow", "scout/slow"]
-
-
-async def test_a_schedule_that_does_not_overlap_is_not_triggered_beside_itself(tmp_path: Path) -> None:
-    told = Told(holds=("scout/slow",))
-    slow = {"type": "manual", "overlap": "skip"}
-    async with started(tmp_path, [agent(most=2, slow=slow)], told) as scheduler:
-        await scheduler.trigger("scout", "slow")
-
-        again = await scheduler.trigger("scout", "slow")
-
-        assert (again.success, again.skipped, again.skip_reason) == (False, True, ScheduleSkipReason.ALREADY_RUNNING)
-
-
-async def test_at_capacity_is_the_documented_answer_and_the_documented_line(tmp_path: Path) -> None:
-    told, lines = Told(holds=("scout/a", "scout/b")), Lines()
-    manual = {"type": "manual"}
-    agents = [agent(most=2, a=manual, b=manual, c=manual)]
-    async with started(tmp_path, agents, told, logger=lines) as scheduler:
-        for name in ("a", "b"):
-            await scheduler.trigger("scout", name)
-
-        result = await scheduler.trigger("scout", "c")
-
-        assert (result.skipped, result.skip_reason) == (True, ScheduleSkipReason.AT_CAPACITY)
-        assert "info: Skipping scout/c: at max capacity (2/2)" in lines.lines
-
-
-@pytest.mark.parametrize(
-    ("name", "schedule", "message"),
-    [
-        ("nobody", None, 'There is no agent "nobody".'),
-        ("scout", "never", 'The agent "scout" has no schedule "never".'),
-        ("idle", None, 'The agent "idle" has no schedule.'),
-    ],
-)
-async def test_what_does_not_exist_is_an_error_with_its_names(
-    tmp_path: Path, name: str, schedule: str | None, message: str
-) -> None:
-    async with started(tmp_path, [agent(check="5m"), agent("idle")], Told()) as scheduler:
-        with pytest.raises(ScheduleTriggerError) as caught:
-            await scheduler.trigger(name, schedule)
-
-        assert caught.value.message == message
-        assert (caught.value.agent_name, caught.value.schedule_name) == (name, schedule or "")
-
-
-async def test_trigger_takes_the_first_schedule_if_none_is_named(tmp_path: Path) -> None:
-    told = Told()
-    manual = {"type": "manual"}
-    async with started(tmp_path, [agent(first=manual, second=manual)], told) as scheduler:
-        await scheduler.trigger("scout")
-
-        assert await told.next() == "scout/first"
-
-
-async def test_a_program_does_not_trigger_what_is_disabled_but_a_person_may(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(hand={"type": "manual", "enabled": False})], told) as scheduler:
-        by_program = await scheduler.trigger("scout", "hand")
-        by_person = await scheduler.trigger("scout", "hand", by="human:anna")
-
-        assert (by_program.skipped, by_program.skip_reason) == (True, ScheduleSkipReason.DISABLED)
-        assert by_person.success
-
-
-async def test_nothing_is_triggered_while_it_does_not_run(tmp_path: Path) -> None:
-    with pytest.raises(ScheduleTriggerError, match="not running"):
-        await Scheduler(tmp_path).trigger("scout", "check")
-
-
-# ── the loop ──
 
 
 async def test_all_agents_are_checked(tmp_path: Path) -> None:
@@ -315,9 +214,6 @@ def _after(scheduler: Scheduler, count: int) -> Any:
     return state if state.check_count > count else None
 
 
-# ── status and concurrency ──
-
-
 async def test_state_tells_since_when_how_often_and_every_schedule(tmp_path: Path) -> None:
     told, clock = Told(), FakeClock(MONDAY)
     async with started(tmp_path, [agent(check="5m", hand={"type": "manual"})], told, clock) as scheduler:
@@ -355,142 +251,6 @@ async def test_a_scheduler_that_was_never_started_has_a_state(tmp_path: Path) ->
     state = Scheduler(tmp_path).state
 
     assert (state.status, state.started_at, state.check_count, state.schedules) == ("stopped", None, 0, ())
-
-
-# ── agents and options ──
-
-
-async def test_set_agents_changes_them_while_it_runs(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
-        await told.next()
-
-        await scheduler.set_agents([agent(check="5m"), agent("new", check="1h")])
-
-        assert await told.next() == "new/check"
-        assert [each.agent for each in scheduler.state.schedules] == ["scout", "new"]
-
-
-async def test_set_agents_that_are_wrong_change_nothing(tmp_path: Path) -> None:
-    async with started(tmp_path, [agent(check="5m")], Told()) as scheduler:
-        with pytest.raises(ConfigError, match=r"agents\.scout\.schedules\.check\.interval"):
-            scheduler.set_agents([agent(check="5x")])
-
-        assert [each.schedule for each in scheduler.state.schedules] == ["check"]
-
-
-async def test_every_problem_of_the_agents_is_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        await Scheduler(tmp_path).start([agent(a="5x", b={"type": "cron", "cron": "0 25 * * *"})])
-
-    assert [each.where.path for each in caught.value.problems if each.where] == [
-        "agents.scout.schedules.a.interval",
-        "agents.scout.schedules.b.cron",
-    ]
-    assert len(caught.value.__notes__) == 2
-
-
-async def test_one_agent_belongs_into_a_list(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one mapping") as caught:
-        await Scheduler(tmp_path).start(agent(check="1h"))  # type: ignore[arg-type]
-
-    assert "list" in caught.value.hint
-
-
-async def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="42 is not an agent"):
-        await Scheduler(tmp_path).start([42])
-
-
-async def test_a_fleet_file_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "herdbeat.yaml"
-    file.write_text("version: 1\ncommands:\n  - { name: tidy, command: [date], every: 5m }\n", encoding="utf-8")
-    told = Told()
-
-    async with started(tmp_path / "state", file, told):
-        assert await told.next() == "tidy/default"
-
-
-async def test_on_trigger_is_told_agent_schedule_and_a_ready_prompt(tmp_path: Path) -> None:
-    told = Told()
-    schedule = {"type": "interval", "interval": "5m", "prompt": "I am {{agent}}."}
-    async with started(tmp_path, [agent(check=schedule)], told):
-        await told.next()
-
-        info = told.infos[0]
-        assert (info.agent.name, info.schedule_name, info.schedule.id) == ("scout", "check", "scout/check")
-        assert (info.prompt, info.due_at, info.attempt) == ("I am scout.", MONDAY, 1)
-        assert (info.metadata.trigger_type, info.metadata.schedule) == ("interval", "check")
-
-
-async def test_a_plain_function_may_be_on_trigger(tmp_path: Path) -> None:
-    done: list[str] = []
-
-    def on_trigger(info: TriggerInfo) -> None:
-        done.append(info.schedule_name)
-
-    scheduler = Scheduler(tmp_path, on_trigger=on_trigger, timer=FakeClock(MONDAY), lease=LONG)
-    await scheduler.start([agent(check="5m")])
-    await until(scheduler, lambda: scheduler.state.schedules[0].last_run_at)
-    await scheduler.stop()
-
-    assert done == ["check"]
-
-
-async def test_without_on_trigger_the_target_is_run_by_its_own_runner(tmp_path: Path) -> None:
-    scout = {**agent(check="5m"), "runtime": "command", "command": ["sh", "-c", "cat > said"]}
-    scout["working_directory"] = str(tmp_path)
-    scheduler = Scheduler(tmp_path / "state", timer=FakeClock(MONDAY), lease=LONG)
-
-    await scheduler.start([scout])
-    await until(scheduler, lambda: scheduler.state.schedules[0].last_run_at)
-    await scheduler.stop()
-
-    assert (tmp_path / "said").read_text(encoding="utf-8") == "Do check."
-
-
-async def test_jitter_percent_spreads_intervals(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(check="1h")], told, jitter_percent=50) as scheduler:
-        await told.next()
-        await idle(scheduler)
-
-        (schedule,) = scheduler.state.schedules
-        assert schedule.next_run_at is not None
-        assert MONDAY + timedelta(hours=1) <= schedule.next_run_at <= MONDAY + timedelta(minutes=90)
-        assert schedule.next_run_at != MONDAY + timedelta(hours=1)
-
-
-@pytest.mark.parametrize("percent", [-1, 101])
-async def test_jitter_outside_of_zero_to_a_hundred_is_refused(tmp_path: Path, percent: float) -> None:
-    with pytest.raises(UsageError, match="jitter_percent"):
-        await Scheduler(tmp_path, jitter_percent=percent).start([agent(check="1h")])
-
-
-def test_a_negative_check_interval_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="check_interval is negative"):
-        Scheduler(tmp_path, check_interval=-1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"check_interval": "0s"}, "zero"),
-        ({"check_interval": 0}, "check_interval is zero"),
-        ({"lease": 0}, "lease is zero"),
-        ({"max_concurrent": -1}, "max_concurrent cannot be -1"),
-        ({"check_interval": float("nan")}, "check_interval is no length of time: nan"),
-        ({"lease": float("inf")}, "lease is no length of time: inf"),
-    ],
-)
-def test_what_would_keep_a_scheduler_from_working_is_refused(
-    tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(HerdbeatError, match=message):
-        Scheduler(tmp_path, **options)
-
-
-# ── integration ──
 
 
 async def test_state_survives_a_restart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from herdbeat.service.doctor.finding import Level
 from herdbeat.service.doctor.ledger import check_ledger, check_node
 from herdbeat.store.lock import StateLock
 from herdbeat.store.sqlite import SqliteStore
+from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import open_herd
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -18,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 
 def told(path: Path, now: datetime = NOW) -> dict[str, tuple[Level, str]]:
-    return {each.about: (each.level, each.text) for each in check_ledger(path, now)}
+    return {each.about: (each.level, each.text) for each in check_ledger(path, FakeClock(now))}
 
 
 def a_ledger(folder: Path) -> Path:

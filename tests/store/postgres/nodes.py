@@ -61,9 +61,11 @@ class Joining:
         self.joined = self.store.write_now(lambda tx: join(tx, now, who))
         return self.joined
 
-    def claim(self, now: datetime, *, labels: tuple[str, ...] = (), fleet_limit: int | None = None) -> Claimed:
+    def claim(
+        self, now: datetime, *, labels: tuple[str, ...] = (), fleet_limit: int | None = None, room: int = 100
+    ) -> Claimed:
         node = Node(
-            self.joined.node_id, 100, Pacer(10), self.joined.gaps, labels=frozenset(labels), fleet_limit=fleet_limit
+            self.joined.node_id, room, Pacer(10), self.joined.gaps, labels=frozenset(labels), fleet_limit=fleet_limit
         )
         return self.store.write_now(lambda tx: claim(tx, now, node))
 

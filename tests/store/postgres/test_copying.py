@@ -6,6 +6,7 @@ from tests.store.postgres.test_reader import IDENTITY, LATER, QUESTIONS, tell
 
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.life import join
+from herdbeat.service.members import Standing, standing_of
 from herdbeat.service.moving import move
 from herdbeat.store.opening import look_at, store_at
 from herdbeat.store.places import PostgresPlace
@@ -55,3 +56,20 @@ def test_a_database_with_a_fleet_in_it_is_not_written_over(tmp_path: Path, datab
 
     with pytest.raises(Conflict, match="holds a fleet already"):
         move(path, database, a_fleet())
+
+
+def test_a_node_that_had_left_its_file_is_not_called_dead(tmp_path: Path, database: PostgresPlace) -> None:
+    path = filled(tmp_path / "herdbeat.db")
+    file = store_at(path)
+    file.open()
+    left, died = (file.write_now(lambda tx: tx.join_node("here", 1, "test", LATER)) for _ in range(2))
+    file.write_now(lambda tx: tx.leave_node(left, LATER))
+    file.close()
+
+    move(path, database, a_fleet())
+
+    reader = look_at(database)
+    standings = {each.id: standing_of(each, LATER, is_served=False) for each in reader.nodes(10)}
+    reader.close()
+    assert standings[left] is Standing.LEFT
+    assert standings[died] is Standing.DEAD

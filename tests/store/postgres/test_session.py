@@ -57,7 +57,7 @@ def test_a_database_that_is_not_there_is_named(database: PostgresPlace) -> None:
 
 def test_a_ledger_that_is_newer_than_this_program_is_left_alone(database: PostgresPlace) -> None:
     with psycopg.connect(database.url, autocommit=True) as connection:
-        connection.execute("UPDATE meta SET value = '999' WHERE key = 'schema'")
+        connection.execute("UPDATE meta SET value = '999' WHERE key IN ('schema', 'understood_by')")
 
     with pytest.raises(StoreUnavailable, match="newer herdbeat"):
         opened(database.url)
@@ -81,11 +81,16 @@ def test_many_nodes_may_start_on_an_empty_database_at_once(database: PostgresPla
 def test_a_connection_that_is_cut_is_made_again(database: PostgresPlace) -> None:
     store = opened(database.url)
     store.write_now(lambda tx: put(tx, "before"))
-    with psycopg.connect(database.url, autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'herdbeat'")
+
+    def cut_and_put(tx: Transaction) -> None:
+        with psycopg.connect(database.url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'herdbeat'"
+            )
+        put(tx, "lost")
 
     with pytest.raises(StoreUnavailable):
-        store.write_now(lambda tx: put(tx, "lost"))
+        store.write_now(cut_and_put)
     store.write_now(lambda tx: put(tx, "after"))
 
     assert sorted(store.write_now(lambda tx: tx.targets())) == ["after", "before"]

@@ -62,7 +62,7 @@ MAX_CONCURRENT = Key("max_concurrent", Whole(1, 1_000_000), "Runs of the whole f
 BUDGET = Key("budget", BUDGET_TABLE, "What a day of all schedules together may cost.", "none", may_be_null=True)
 LEASE = Key("lease", DURATION, "A node that is silent for this long is dead.", "30s")
 CHECK_INTERVAL = Key("check_interval", DURATION, "How often changes from outside are looked for.", "1s")
-CATCHUP_RATE = Key("catchup_rate", Whole(1, 10_000), "Starts per second while catching up.", "10")
+CATCHUP_RATE = Key("catchup_rate", Whole(1, 10_000), "Starts per second while catching up, of all nodes.", "10")
 STOP_TIMEOUT = Key("stop_timeout", DURATION, "How long a stop waits for runs.", "30s")
 
 DEFAULTS = Key(

@@ -14,7 +14,8 @@ from herdbeat.errors import ConfigError, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.apply_words import plan_lines, summary
 from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import Ledger
+from herdbeat.faces.cli.crew import effect_words
+from herdbeat.faces.cli.ledger import Ledger, by_its_clock
 from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.person import person
 from herdbeat.faces.cli.problems import show_error
@@ -74,7 +75,7 @@ def run(given: Given, world: World) -> int:
         answer = {**plan_object(plan), "applied": True, "served": is_served}
         world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        world.terminal.remark(_told(plan, done, is_served=is_served))
+        world.terminal.remark(_told(plan, done, wanted.ledger))
     return 0
 
 
@@ -91,6 +92,7 @@ def _wanted(given: Given, world: World) -> Wanted:
         name=whole.name,
         path=path,
         now=world.clock.now(),
+        clock=world.clock,
         zone=wanted_zone(given) or whole.zone,
         reader=None,
         read_files=lambda: whole,
@@ -98,6 +100,7 @@ def _wanted(given: Given, world: World) -> Wanted:
     named = word or option
     file = find_config(world.folder, world.environ, None if named is None else Path(named))
     assert file is not None, "it was read a moment ago"
+    ledger = by_its_clock(ledger, world)
     return Wanted(fleet=fleet, ledger=ledger, file=file.absolute(), is_whole=not is_part)
 
 
@@ -132,8 +135,8 @@ def _end_dry(given: Given, world: World, plan: Foresight, *, is_json: bool) -> i
     return CHANGES if plan.items and given.has(flags.EXIT_CODE) else 0
 
 
-def _told(plan: Foresight, done: dict[str, Any], *, is_served: bool) -> str:
+def _told(plan: Foresight, done: dict[str, Any], ledger: Ledger) -> str:
     if not plan.items:
         return _SAME
-    effect = f"In effect now (pid {done['pid']})." if is_served else "Nothing runs here: it counts from herdbeat up."
-    return f"{summary(plan, '')}  {effect}\nundo: put the files back as they were, and apply again"
+    effect = f"  In effect now (pid {done['pid']})." if "pid" in done else f"\n{effect_words(ledger)}"
+    return f"{summary(plan, '')}{effect}\nundo: put the files back as they were, and apply again"

@@ -13,7 +13,7 @@ from herdbeat.faces.cli.changing import DECLINED, agreed, elsewhere
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import counted, near_time
 from herdbeat.faces.cli.past import read_past
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.reaching import reach
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.faces.cli.world import World
@@ -43,7 +43,7 @@ def backfill(given: Given, world: World) -> int:
             window=window,
             rate=ledger.fleet.catchup_rate,
             who=person(world),
-            reason=(given.value(flags.REASON) or "").strip(),
+            reason=reason_of(given),
         )
         answer, is_served = _carry_out(ledger, filling)
         _tell(given, world, ledger, answer, is_served=is_served)

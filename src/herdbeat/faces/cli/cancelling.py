@@ -17,11 +17,11 @@ from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.changing import DECLINED, chosen, consented
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.reaching import reach
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.faces.cli.world import World
-from herdbeat.service.cancelling import cancel_for_later
+from herdbeat.service.cancelling import cancel_from_outside, cancel_run_from_outside
 from herdbeat.service.meant import meant
 from herdbeat.service.questions import find_run
 
@@ -44,7 +44,7 @@ class _Asked:
 
 
 def cancel(given: Given, world: World) -> int:
-    asked = _Asked(who=person(world), reason=(given.value(flags.REASON) or "").strip(), force=given.has(flags.FORCE))
+    asked = _Asked(who=person(world), reason=reason_of(given), force=given.has(flags.FORCE))
     with open_ledger(given, world) as ledger:
         runs, schedules = _subjects(given, ledger)
         if given.has(flags.DRY_RUN):
@@ -52,9 +52,8 @@ def cancel(given: Given, world: World) -> int:
         if not consented(given, world, f"Stops every run of {counted(len(schedules), 'schedule')}, and what waits."):
             world.terminal.remark("Nothing was changed.")
             return DECLINED
-        items, is_served = _carry_out(ledger, asked, runs, schedules)
-        ended = _watched(ledger, items) if is_served else {}
-        return _tell(given, world, items, ended)
+        items = _carry_out(ledger, asked, runs, schedules)
+        return _tell(given, world, items, _watched(ledger, items))
 
 
 def _subjects(given: Given, ledger: Ledger) -> tuple[list[RunRecord], list[ScheduleRecord]]:
@@ -77,30 +76,29 @@ def _refuse_ended(ledger: Ledger, run: RunRecord) -> None:
         raise Conflict(f"Run {name} is over: {run.status}{when}.", hint=f"Look at it: herdbeat explain {name}")
 
 
-def _carry_out(
-    ledger: Ledger, asked: _Asked, runs: list[RunRecord], schedules: list[ScheduleRecord]
-) -> tuple[list[Item], bool]:
+def _carry_out(ledger: Ledger, asked: _Asked, runs: list[RunRecord], schedules: list[ScheduleRecord]) -> list[Item]:
     words: Item = {"do": "cancel", "who": asked.who, "reason": asked.reason, "force": asked.force}
     items: list[Item] = []
-    is_served = False
     for run in runs:
         request = {**words, "run": run.id, "label": run.schedule}
-        answer, is_served = reach(ledger, request, partial(_left_open, run))
+        answer, _ = reach(ledger, request, partial(_run_from_outside, ledger, asked, run))
         items += answer["items"]
     for start in range(0, len(schedules), BATCH):
         ids = [each.id for each in schedules[start : start + BATCH]]
-        answer, is_served = reach(ledger, {**words, "schedules": ids}, partial(_offline, ledger, asked, ids))
+        answer, _ = reach(ledger, {**words, "schedules": ids}, partial(_from_outside, ledger, asked, ids))
         items += answer["items"]
-    return items, is_served
+    return items
 
 
-def _offline(ledger: Ledger, asked: _Asked, ids: list[int]) -> Item:
-    return {"items": cancel_for_later(ledger.path, ledger.now, ids, who=asked.who, reason=asked.reason)}
+def _from_outside(ledger: Ledger, asked: _Asked, ids: list[int]) -> Item:
+    words = {"who": asked.who, "reason": asked.reason}
+    return {"items": cancel_from_outside(ledger.path, ledger.now, ids, **words, force=asked.force)}
 
 
-def _left_open(run: RunRecord) -> Item:
-    """Nothing runs here, so that run was cut off: the next start says so."""
-    return {"items": [{"schedule": run.schedule, "runs": [], "called_off": 0}]}
+def _run_from_outside(ledger: Ledger, asked: _Asked, run: RunRecord) -> Item:
+    words = {"who": asked.who, "reason": asked.reason}
+    item = cancel_run_from_outside(ledger.path, ledger.now, run.id, run.schedule, **words, force=asked.force)
+    return {"items": [item]}
 
 
 def _watched(ledger: Ledger, items: list[Item]) -> dict[str, RunRecord]:

@@ -10,6 +10,7 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.crew import effect_words
 from herdbeat.faces.cli.ledger import Ledger
 from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.reaching import reach
@@ -81,12 +82,10 @@ def chosen(given: Given, ledger: Ledger) -> list[ScheduleRecord]:
     try:
         return select(ledger.opened(), selection_of(given))
     except NotFound:
-        written = next((each for each in given.words if ledger.fleet.schedule(each) is not None), None)
+        written = next((told for each in given.words if (told := ledger.only_written(each))), None)
         if written is None:
             raise
-        raise NotFound(
-            f'"{written}" is in the files, but not in the ledger yet.', hint="Start it once: herdbeat up"
-        ) from None
+        raise written from None
 
 
 def consented(given: Given, world: World, sentence: str) -> bool:
@@ -113,7 +112,7 @@ def carry_out(
     is_served = False
     for start in range(0, len(records), BATCH):
         ids = [each.id for each in records[start : start + BATCH]]
-        found, is_served = _batch(world, ledger, act, ids, cancel_running=cancel_running)
+        found, is_served = _batch(ledger, act, ids, cancel_running=cancel_running)
         items += found
         _show_progress(world, len(items), len(records))
     return Done(items=items, is_served=is_served)
@@ -124,15 +123,17 @@ def show_json(world: World, done: Done, undo: str) -> None:
     world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def remark_unserved(world: World, done: Done) -> None:
+def remark_unserved(world: World, ledger: Ledger, done: Done) -> None:
     if not done.is_served and done.changed:
-        world.terminal.remark("Nothing runs here: it is written down, and counts from the next herdbeat up.")
+        world.terminal.remark(effect_words(ledger))
 
 
-def _batch(world: World, ledger: Ledger, act: Act, ids: list[int], *, cancel_running: bool) -> tuple[list[Item], bool]:
+def _batch(ledger: Ledger, act: Act, ids: list[int], *, cancel_running: bool) -> tuple[list[Item], bool]:
     request = {"do": "change", "act": act_to_json(act), "schedules": ids, "cancel_running": cancel_running}
     answer, is_served = reach(
-        ledger, request, lambda: {"items": change_for_later(ledger.path, world.clock.now(), act, ids)}
+        ledger,
+        request,
+        lambda: {"items": change_for_later(ledger.path, ledger.clock.now(), act, ids, cancel_running=cancel_running)},
     )
     items: list[Item] = answer["items"]
     return items, is_served

@@ -14,15 +14,15 @@ from herdbeat.faces.cli.changing import (
     chosen,
     consented,
     remark_unserved,
-    same_again,
     show_json,
 )
-from herdbeat.faces.cli.control_words import outcome_lines, undo_of
+from herdbeat.faces.cli.control_words import outcome_lines
 from herdbeat.faces.cli.future import read_future
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.terminal import printable
+from herdbeat.faces.cli.undoing import undo_of
 from herdbeat.faces.cli.world import World
 from herdbeat.service.acts import Act, Disabling, Enabling, Pausing, Resetting, Resuming
 from herdbeat.service.states import state_of
@@ -32,29 +32,29 @@ REFUSED = 1
 
 def pause(given: Given, world: World) -> int:
     with open_ledger(given, world) as ledger:
-        until = _until(given, ledger)
-        act = Pausing(who=person(world), reason=_reason(given), until=until)
+        act = Pausing(who=person(world), reason=reason_of(given), until=_until(given, ledger))
         return run_act(given, world, ledger, act)
 
 
 def resume(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        return run_act(given, world, ledger, Resuming(who=person(world), reason=_reason(given)))
+    return _plain(given, world, Resuming)
 
 
 def disable(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        return run_act(given, world, ledger, Disabling(who=person(world), reason=_reason(given)))
+    return _plain(given, world, Disabling)
 
 
 def enable(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        return run_act(given, world, ledger, Enabling(who=person(world), reason=_reason(given)))
+    return _plain(given, world, Enabling)
 
 
 def reset(given: Given, world: World) -> int:
+    return _plain(given, world, Resetting)
+
+
+def _plain(given: Given, world: World, kind: type[Resuming | Disabling | Enabling | Resetting]) -> int:
     with open_ledger(given, world) as ledger:
-        return run_act(given, world, ledger, Resetting(who=person(world), reason=_reason(given)))
+        return run_act(given, world, ledger, kind(who=person(world), reason=reason_of(given)))
 
 
 def run_act(given: Given, world: World, ledger: Ledger, act: Act) -> int:
@@ -67,13 +67,13 @@ def run_act(given: Given, world: World, ledger: Ledger, act: Act) -> int:
         return DECLINED
     cancels = given.has(flags.CANCEL_RUNNING)
     done = carry_out(world, ledger, act, records, cancel_running=cancels)
-    undo = f"herdbeat {undo_of(act)} {same_again(given, done)}" if undo_of(act) and done.changed else ""
+    undo = undo_of(given, act.what, done)
     if given.has(flags.JSON):
         show_json(world, done, undo)
     else:
         for line in outcome_lines(ledger, act.what, done, undo, cancelled=cancels and done.is_served):
             world.terminal.say(line)
-        remark_unserved(world, done)
+        remark_unserved(world, ledger, done)
     return REFUSED if done.refused else 0
 
 
@@ -84,10 +84,6 @@ def _until(given: Given, ledger: Ledger) -> datetime | None:
     if lasts is not None:
         return ledger.now + parse_duration(lasts)
     return None if until is None else read_future(until, ledger.now, ledger.zone)
-
-
-def _reason(given: Given) -> str:
-    return (given.value(flags.REASON) or "").strip()
 
 
 def _sentence(given: Given, act: Act, records: list[ScheduleRecord]) -> str:

@@ -30,7 +30,7 @@ WHICH = Argument(name="WHICH", meaning="TARGET (all its schedules), TARGET/SCHED
 SELECTING = (TAG, GROUP, ALL)
 _SHAPE = (REASON, *SELECTING, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
 _STATUS = "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
-_OFFLINE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
+OFFLINE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
 
 CONTROL = (
     Command(
@@ -46,7 +46,7 @@ CONTROL = (
         ),
         notes=(
             "What is due or waits is skipped as `paused`; a run in progress finishes. Nothing bursts afterwards.",
-            _OFFLINE,
+            OFFLINE,
             _STATUS,
         ),
     ),
@@ -60,7 +60,7 @@ CONTROL = (
             ("herdbeat resume queue-depth", "go on now"),
             ("herdbeat resume --tag nightly", "all that have the tag"),
         ),
-        notes=("An interval that is overdue by then runs once; a cron waits for its next instant.", _OFFLINE, _STATUS),
+        notes=("An interval that is overdue by then runs once; a cron waits for its next instant.", OFFLINE, _STATUS),
     ),
     Command(
         path=("disable",),
@@ -72,7 +72,7 @@ CONTROL = (
             ("herdbeat disable marketing/old-promo", "off"),
             ("herdbeat disable --group reports --dry-run", "which would it be?"),
         ),
-        notes=(_OFFLINE, _STATUS),
+        notes=(OFFLINE, _STATUS),
     ),
     Command(
         path=("enable",),
@@ -84,7 +84,7 @@ CONTROL = (
             ("herdbeat enable marketing/old-promo", "on"),
             ("herdbeat enable launch", "let a one-shot fire once more: at once, if its time has passed"),
         ),
-        notes=("What its file switches off (enabled: false) can only be switched on there.", _OFFLINE, _STATUS),
+        notes=("What its file switches off (enabled: false) can only be switched on there.", OFFLINE, _STATUS),
     ),
     Command(
         path=("hint",),
@@ -101,7 +101,7 @@ CONTROL = (
         notes=(
             "A hint lasts 1h unless --for says otherwise, 30d at most; one for a moment, until an hour after it.",
             "min_interval, max_interval and a pause are stronger than any hint.",
-            _OFFLINE,
+            OFFLINE,
         ),
     ),
     Command(
@@ -111,7 +111,7 @@ CONTROL = (
         arguments=(WHICH,),
         options=_SHAPE,
         examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
-        notes=(_OFFLINE, _STATUS),
+        notes=(OFFLINE, _STATUS),
     ),
 )
 

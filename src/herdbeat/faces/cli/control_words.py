@@ -10,7 +10,6 @@ from herdbeat.faces.cli.ledger import Ledger
 from herdbeat.faces.cli.marks import counted, near_time
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.moments import parse_moment
-from herdbeat.service.acts import Act, Skipping
 
 DID = {
     What.PAUSE: "Paused",
@@ -20,13 +19,6 @@ DID = {
     What.RESET: "Reset",
     What.SKIP: "Skips",
     What.CLEAR_HINTS: "Cleared the hints of",
-}
-UNDO = {
-    What.PAUSE: "resume",
-    What.RESUME: "pause",
-    What.DISABLE: "enable",
-    What.ENABLE: "disable",
-    What.SKIP: "skip --clear",
 }
 
 
@@ -70,11 +62,6 @@ def _running(changed: list[Item], *, cancelled: bool) -> str:
         return ""
     verb = ("stops" if cancelled else "finishes") if running == 1 else ("stop" if cancelled else "finish")
     return f" {counted(running, 'run')} in progress {verb}."
-
-
-def undo_of(act: Act) -> str:
-    """The command that takes it back; empty if there is none. A wish that was taken back is only wished anew."""
-    return "" if isinstance(act, Skipping) and not act.count else UNDO.get(act.what, "")
 
 
 def _skipped(ledger: Ledger, changed: list[Item]) -> str:

@@ -15,8 +15,8 @@ UNWELL = 6
 
 
 def run(given: Given, world: World) -> int:
-    _, place = fleet_and_place(given, world)
-    ledger, found = shown_place(place), check_up(place, world.clock.now())
+    _, place, now = fleet_and_place(given, world)
+    ledger, found = shown_place(place), check_up(place, now)
     if given.has(flags.JSON):
         world.terminal.say(json.dumps({"ledger": ledger, **_object(found)}))
     elif found.is_well:

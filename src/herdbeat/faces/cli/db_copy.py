@@ -15,8 +15,14 @@ from herdbeat.store.places import PostgresPlace
 def run(given: Given, world: World) -> int:
     fleet, ledger = fleet_and_ledger(given, world)
     to = PostgresPlace(url=_url(given, world), state_dir=ledger.parent)
-    with shown_progress(given, world) as progress:
-        copied = move(ledger, to, fleet, progress)
+    if given.word(0) and ":" in to.url.partition("://")[2].rpartition("@")[0]:
+        world.terminal.remark("Others on this machine can read a password in a command line: use HERDBEAT_STORE.")
+    try:
+        with shown_progress(given, world) as progress:
+            copied = move(ledger, to, fleet, progress)
+    except KeyboardInterrupt:
+        world.terminal.complain("Interrupted. Nothing was copied; begin again whenever you like.")
+        raise
     if given.has(flags.JSON):
         world.terminal.say(json.dumps({"from": str(ledger), "to": to.shown, "rows": copied}))
         return 0

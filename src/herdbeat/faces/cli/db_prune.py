@@ -22,11 +22,11 @@ PATIENCE = 3_600.0
 
 
 def run(given: Given, world: World) -> int:
-    fleet, ledger = fleet_and_place(given, world)
+    fleet, ledger, now = fleet_and_place(given, world)
     if given.has(flags.DRY_RUN):
-        pruned = would_prune(audit_at(ledger), fleet.retention, world.clock.now())
+        pruned = would_prune(audit_at(ledger), fleet.retention, now)
     else:
-        pruned = _prune(ledger, fleet.retention, world.clock.now())
+        pruned = _prune(ledger, fleet.retention, now)
     if given.has(flags.JSON):
         world.terminal.say(json.dumps({"dry_run": given.has(flags.DRY_RUN), **asdict(pruned)}))
     else:

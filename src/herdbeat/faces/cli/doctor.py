@@ -8,11 +8,12 @@ from pathlib import Path
 
 from herdbeat.app import read_configuration
 from herdbeat.domain.fleet import Fleet
-from herdbeat.errors import ConfigError, Problem, Severity
+from herdbeat.errors import ConfigError, HerdbeatError, Problem, Severity
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.terminal import Terminal, printable
+from herdbeat.faces.cli.up_shared import unapplied_words
 from herdbeat.faces.cli.world import World
 from herdbeat.service.doctor.finding import Finding, Level, problem, warning, well
 from herdbeat.service.doctor.ledger import check_ledger, check_node
@@ -55,12 +56,23 @@ def _fleet(fleet: Fleet, world: World) -> Iterator[Finding]:
     counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
     yield well("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
     path = ledger_of(fleet)
-    yield from check_ledger(path, world.clock.now())
+    yield from check_ledger(path, world.clock)
+    yield from _applied(fleet, world)
     yield from check_node(path)
     yield from check_programs(fleet, world.environ)
     yield from check_modules(fleet, sys.path)
     yield from check_environment(fleet, world.environ)
     yield from check_others(Path(fleet.home), holder_of(state_dir_of(path)))
+
+
+def _applied(fleet: Fleet, world: World) -> Iterator[Finding]:
+    """Whether nodes that share a ledger run what these files say."""
+    try:
+        differs = unapplied_words(fleet, world)
+    except HerdbeatError:
+        return  # the ledger cannot be asked, as was said above
+    if differs:
+        yield warning("files", differs.partition("\n")[0], "herdbeat apply --dry-run, then herdbeat apply")
 
 
 def _files(problems: tuple[Problem, ...], sources: list[str]) -> Iterator[Finding]:

@@ -31,6 +31,8 @@ def _explain(given: Given, ledger: Ledger) -> Explanation:
         record = find_schedule(reader, selector)
     except NotFound:
         found = find_run(reader, selector)
+        if found is None and (written := ledger.only_written(selector)):
+            raise written from None
         if found is None:
             raise
         return why_run(reader, found, ledger.now, ledger.zone)

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.errors import TimeParseError, shown
-from herdbeat.faces.cli.times import read_time
+from herdbeat.faces.cli.times import read_time, within_the_calendar
 
 _SPOKEN = re.compile(
     r"((?P<day>today|tomorrow|[0-9]{4}-[0-9]{2}-[0-9]{2})[\sT]+)?(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)",
@@ -21,7 +21,7 @@ def read_future(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     if parts is None:
         return read_time(written, now, zone)
     try:
-        return _spoken(parts, now, zone)
+        return within_the_calendar(_spoken(parts, now, zone), written)
     except (ValueError, OverflowError) as error:
         raise TimeParseError(f'"{shown(written)}" is not a time of the calendar.', written, hint=_HINT) from error
 

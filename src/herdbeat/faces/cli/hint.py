@@ -24,7 +24,7 @@ from herdbeat.faces.cli.control_words import outcome_lines, until_words
 from herdbeat.faces.cli.future import read_future
 from herdbeat.faces.cli.ledger import NEVER, Ledger, open_ledger
 from herdbeat.faces.cli.marks import counted, near_time
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.faces.cli.times import left
 from herdbeat.faces.cli.world import World
@@ -45,9 +45,7 @@ def run(given: Given, world: World) -> int:
         if given.has(flags.LIST):
             return _list(given, world, ledger)
         if given.has(flags.CLEAR):
-            return run_act(
-                given, world, ledger, Clearing(who=person(world), reason=(given.value(flags.REASON) or "").strip())
-            )
+            return run_act(given, world, ledger, Clearing(who=person(world), reason=reason_of(given)))
         return _give(given, world, ledger)
 
 
@@ -79,7 +77,7 @@ def _give(given: Given, world: World, ledger: Ledger) -> int:
         world.terminal.complain(line)
     if undo:
         world.terminal.remark(f"undo: {undo}")
-    remark_unserved(world, done)
+    remark_unserved(world, ledger, done)
     return REFUSED if done.refused else 0
 
 
@@ -87,7 +85,7 @@ def _act(given: Given, world: World, ledger: Ledger) -> Hinting:
     every, at, lasts = given.value(flags.EVERY), given.value(flags.AT), given.value(flags.FOR)
     return Hinting(
         who=person(world),
-        reason=(given.value(flags.REASON) or "").strip(),
+        reason=reason_of(given),
         every=None if every is None else parse_duration(every).total_seconds(),
         at=None if at is None else read_future(at, ledger.now, ledger.zone),
         lasts=None if lasts is None else parse_duration(lasts).total_seconds(),

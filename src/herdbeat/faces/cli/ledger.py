@@ -1,7 +1,7 @@
 """Opening the ledger to look at it, for every command that asks. Nothing is changed, and nothing has to run."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from herdbeat.clock import Clock
+from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import ConfigError, NotFound, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
@@ -18,7 +20,7 @@ from herdbeat.faces.cli.times import wanted_zone
 from herdbeat.faces.cli.world import World
 from herdbeat.store.lock import holder_of
 from herdbeat.store.looking import LookReader
-from herdbeat.store.opening import audit_at, is_there, look_at
+from herdbeat.store.opening import audit_at, clock_at, look_at
 from herdbeat.store.places import LedgerPlace, ledger_of, state_dir_of
 
 if TYPE_CHECKING:
@@ -39,9 +41,11 @@ class Ledger:
     path: LedgerPlace
     now: datetime
     zone: ZoneInfo
+    clock: Clock
     read_files: "Callable[[], Fleet]"
     reader: LookReader | None = None
     has_files: bool = True
+    is_there: bool = False
 
     @property
     def fleet(self) -> "Fleet":
@@ -54,27 +58,61 @@ class Ledger:
 
     @property
     def holder(self) -> int | None:
-        """The process that runs the fleet; None if nobody does. Where nodes share a ledger, any of them will do."""
-        here = holder_of(self.state_dir)
-        if here is not None or self.reader is None or isinstance(self.path, Path):
-            return here
-        return next((node.pid for node in self.reader.nodes(1, self.now)), None)
+        """The process that runs the fleet; None if nobody does. Where nodes share a ledger, any that works will do."""
+        if isinstance(self.path, Path):
+            return holder_of(self.state_dir)
+        return next((node.pid for node in self.crew if node.works), None)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether nodes on other machines may run it."""
+        return not isinstance(self.path, Path)
+
+    @property
+    def crew(self) -> tuple[NodeRecord, ...]:
+        """The nodes that share this ledger and live. A ledger in a file has none: it has a holder."""
+        if not self.is_shared or not self.is_there:
+            return ()
+        if self.reader is not None:
+            return tuple(self.reader.nodes(MOST, self.clock.now()))
+        with closing(look_at(self.path)) as reader:
+            return tuple(reader.nodes(MOST, self.clock.now()))
 
     def opened(self) -> LookReader:
         if self.reader is None:
-            raise NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
+            raise self._never()
         return self.reader
+
+    def _never(self) -> NotFound:
+        if not self.is_shared:
+            return NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
+        return NotFound("Nothing was applied to this store yet.", hint="Do so once: herdbeat apply")
+
+    def only_written(self, word: str) -> NotFound | None:
+        """What to say of a name that is in the files and not in the ledger; None if it is not there either."""
+        if not self.has_files or self.fleet.schedule(word) is None:
+            return None
+        hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"
+        return NotFound(f'"{word}" is in the files, but not in the ledger yet.', hint=hint)
 
 
 @contextmanager
 def open_ledger(given: Given, world: World) -> Iterator[Ledger]:
-    found = _find(given.value(flags.CONFIG), world)
-    reader = look_at(found.path) if is_there(found.path) else None
+    found = by_its_clock(_find(given.value(flags.CONFIG), world), world)
+    reader = look_at(found.path) if found.is_there else None
     try:
         yield replace(found, reader=reader, zone=wanted_zone(given) or found.zone)
     finally:
         if reader is not None:
             reader.close()
+
+
+def by_its_clock(found: Ledger, world: World) -> Ledger:
+    """The same, with the time that counts there."""
+    clock = clock_at(found.path, world.clock)
+    if clock is None:
+        return found
+    return replace(found, is_there=True, clock=clock, now=clock.now())
 
 
 def _find(config: str | None, world: World) -> Ledger:
@@ -106,6 +144,7 @@ def _by(signpost: Signpost, config: str | None, world: World) -> Ledger:
         name=signpost.name,
         path=signpost.ledger,
         now=world.clock.now(),
+        clock=world.clock,
         zone=signpost.zone,
         read_files=cache(lambda: _read(config, world)[0]),
     )
@@ -116,6 +155,7 @@ def _of(fleet: "Fleet", path: LedgerPlace, world: World, *, has_files: bool = Tr
         name=fleet.name,
         path=path,
         now=world.clock.now(),
+        clock=world.clock,
         zone=fleet.zone,
         read_files=lambda: fleet,
         has_files=has_files,

@@ -42,6 +42,10 @@ class LiveFeed:
         else:
             self._say(event)
 
+    def go_by(self, clock: Clock) -> None:
+        """The time of the fleet at work, which need not be this machine's."""
+        self._clock = clock
+
     def tell(self) -> None:
         """The block about the gap, then everything that was held back."""
         gap, held = self._gap, self._held

@@ -2,6 +2,7 @@
 does not matter which process runs the fleet, or whether one does."""
 
 import json
+import platform
 import time
 from collections.abc import Iterable
 from datetime import datetime
@@ -20,7 +21,11 @@ from herdbeat.service.listing import unknown_name
 from herdbeat.service.questions import find_run
 from herdbeat.service.run_logs import Entry, LogFeed, Voice, Wanted, entry_object
 from herdbeat.service.selecting import parts_of
+from herdbeat.store.lock import holder_of
 from herdbeat.store.looking import Look
+
+NAMED = 3
+"""Runs of other nodes that are named, when many are going."""
 
 USUAL = 100
 FOLLOWED = 10
@@ -39,11 +44,23 @@ def run(given: Given, world: World) -> int:
         feed = LogFeed(ledger.opened(), ledger.state_dir, wanted)
         past = feed.past(ledger.now, since=_since(given, ledger), lines=_lines(given, wanted))
         _show(given, world.terminal, ledger, past)
+        if ledger.is_shared:
+            _remark_elsewhere(world, ledger, feed)
         if given.has(flags.FOLLOW):
             _follow(given, world, ledger, feed)
         elif not past:
             world.terminal.remark("No output there.")
     return 0
+
+
+def _remark_elsewhere(world: World, ledger: Ledger, feed: LogFeed) -> None:
+    """A log is written where its run is: until that has ended, only there can it be read."""
+    here = (platform.node(), holder_of(ledger.state_dir))
+    for run in feed.unheard[:NAMED]:
+        ran = ledger.opened().details(run.id)
+        if (ran.host, ran.pid) != here:
+            what = f"{printable(run.schedule)} {short_id(run.id)} runs on {printable(ran.host)} (pid {ran.pid})"
+            world.terminal.remark(f"{what}; what it says is shown here when it has ended.")
 
 
 def _wanted(given: Given, ledger: Ledger) -> Wanted:
@@ -79,7 +96,7 @@ def _follow(given: Given, world: World, ledger: Ledger, feed: LogFeed) -> None:
     if ledger.holder is None:
         world.terminal.remark("scheduler: not running. Waiting for: herdbeat up")
     while not feed.is_over:
-        entries = feed.more(world.clock.now())
+        entries = feed.more(ledger.clock.now())
         _show(given, world.terminal, ledger, entries)
         world.terminal.out.flush()
         time.sleep(LOOK if entries or feed.is_watching else REST)

@@ -45,8 +45,8 @@ LOOKING = (
         run="herdbeat.faces.cli.nodes:run",
         options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
-            ("herdbeat nodes", "who is alive"),
-            ("herdbeat nodes --all", "also those that have left or died"),
+            ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
+            ("herdbeat nodes --all", "all that the history still speaks of"),
         ),
         notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
     ),

@@ -3,7 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -71,7 +72,8 @@ def _here() -> Path:
 def _contained(argv: Sequence[str], world: World) -> int:
     """Whatever happens inside ends here, as words and a status; only what ails the output itself goes on."""
     try:
-        return _dispatch(understand(argv), world)
+        with _permissions_told():
+            return _dispatch(understand(argv), world)
     except HerdbeatError as error:
         _load("herdbeat.faces.cli.problems:show_error")(world.terminal, error, as_json=JSON.names[0] in argv)
         return error.exit_status
@@ -81,6 +83,16 @@ def _contained(argv: Sequence[str], world: World) -> int:
         if isinstance(error, OSError) and error.errno in _ABOUT_OUTPUT:
             raise
         return _confess(world, error)
+
+
+@contextmanager
+def _permissions_told() -> Iterator[None]:
+    """Somebody else's folder is no bug of ours: one `sudo herdbeat up`, and every command may stumble over it."""
+    try:
+        yield
+    except PermissionError as error:
+        hint = "Let this user read and write it, or run herdbeat as the user whose it is."
+        raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
 
 
 def _dispatch(request: Request, world: World) -> int:

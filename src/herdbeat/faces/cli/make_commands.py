@@ -1,5 +1,6 @@
 """The commands that make: a fleet file, schedules, a service; and that look whether all is well. Part of `commands`."""
 
+from herdbeat.faces.cli.control_commands import OFFLINE
 from herdbeat.faces.cli.options import (
     AT,
     CALL,
@@ -29,7 +30,6 @@ from herdbeat.faces.cli.options import (
 
 _WHICH = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE", required=True)
 _TRIGGER = (EVERY, CRON, AT)
-_OFFLINE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
 _OWNED = "What stands in a file is changed there: the refusal names the file and the line."
 
 BEGINNING = (
@@ -81,7 +81,7 @@ APPLYING = (
             ('herdbeat create triage/evening --cron "0 18 * * 1-5" --prompt "Sum up."', "one more for an agent"),
             ('herdbeat create scribe --runtime command --command "./scribe.sh"', "an agent, without a schedule"),
         ),
-        notes=("It stays when the files are applied. " + _OFFLINE,),
+        notes=("It stays when the files are applied. " + OFFLINE,),
     ),
     Command(
         path=("update",),
@@ -93,7 +93,7 @@ APPLYING = (
             ("herdbeat update disk --every 2h", "another pace"),
             ("herdbeat update disk --enabled false", "off until it is switched on again"),
         ),
-        notes=(_OWNED, _OFFLINE),
+        notes=(_OWNED, OFFLINE),
     ),
     Command(
         path=("delete",),
@@ -105,7 +105,7 @@ APPLYING = (
             ("herdbeat delete triage/evening", "one schedule"),
             ("herdbeat delete disk", "the target, with the schedules that were made for it"),
         ),
-        notes=(_OWNED, _OFFLINE),
+        notes=(_OWNED, OFFLINE),
     ),
 )
 

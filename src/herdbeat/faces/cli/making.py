@@ -13,9 +13,10 @@ from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.asked import TRIGGERS, asked_of, target_rows, trigger_document, values_of, written_schedule
 from herdbeat.faces.cli.changing import elsewhere
+from herdbeat.faces.cli.crew import effect_words
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.making_words import creation_of, told, update_of
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.reaching import reach
 from herdbeat.faces.cli.world import World
 from herdbeat.moments import parse_zone
@@ -46,7 +47,7 @@ def create(given: Given, world: World) -> int:
             name=asked.name if schedule is not None else None,
             new_target=new_target(target) if asked.keys is not None else None,
             new_schedule=new_schedule(schedule) if schedule is not None else None,
-            reason=given.value(flags.REASON) or "",
+            reason=reason_of(given),
         )
         if given.has(flags.DRY_RUN):
             world.terminal.remark(f"Would create {making.label}. Nothing was changed.")
@@ -69,7 +70,7 @@ def update(given: Given, world: World) -> int:
             target=record.target,
             name=record.name,
             new_schedule=after,
-            reason=given.value(flags.REASON) or "",
+            reason=reason_of(given),
         )
         return _carry_out(given, world, ledger, making, update_of(record.label, before, after))
 
@@ -80,9 +81,7 @@ def delete(given: Given, world: World) -> int:
         row = target_rows(ledger).get(target)
         if name is None and row is not None and not is_by_hand(row.origin):
             name = DEFAULT_NAME  # a file owns the target, so only its schedule of the same name can be meant
-        making = Making(
-            what=What.REMOVE, who=person(world), target=target, name=name, reason=given.value(flags.REASON) or ""
-        )
+        making = Making(what=What.REMOVE, who=person(world), target=target, name=name, reason=reason_of(given))
         return _carry_out(given, world, ledger, making, _way_back(ledger, making))
 
 
@@ -141,5 +140,5 @@ def _carry_out(given: Given, world: World, ledger: Ledger, making: Making, undo:
     for line in told(ledger, making, done, undo):
         world.terminal.say(line)
     if not is_served:
-        world.terminal.remark("Nothing runs here: it is written down, and counts from the next herdbeat up.")
+        world.terminal.remark(effect_words(ledger))
     return 0

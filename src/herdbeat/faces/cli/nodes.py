@@ -25,13 +25,20 @@ def run(given: Given, world: World) -> int:
         if given.has(flags.JSON):
             world.terminal.say(json.dumps(nodes_object(found, ledger.now, is_served=is_served), indent=2))
             return 0
-        if not found:
-            world.terminal.remark("No node runs this fleet. Start one with: herdbeat up")
-            return 0
         rows = [_row(world.terminal, ledger, each, is_served=is_served) for each in found]
-        for line in world.terminal.lines([_HEADINGS, *rows], shrink=(1, 8)):
+        for line in world.terminal.lines([_HEADINGS, *rows], shrink=(1, 8)) if rows else []:
             world.terminal.say(line)
+        _remark(world, ledger)
     return 0
+
+
+def _remark(world: World, ledger: Ledger) -> None:
+    if ledger.holder is not None:
+        return
+    if ledger.crew:
+        world.terminal.remark("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
+    else:
+        world.terminal.remark("No node runs this fleet. Start one with: herdbeat up")
 
 
 def _row(terminal: Terminal, ledger: Ledger, node: NodeRecord, *, is_served: bool) -> list[str]:

@@ -34,7 +34,7 @@ def find_outlooks(ledger: Ledger, world: World, selector: str | None) -> list[Ou
     except StoreUnavailable as error:
         if not ledger.has_files:
             raise
-        world.terminal.remark(f"{error.message} These are the times of the files alone.")
+        world.terminal.remark(f"{error.message.rstrip('.')}. These are the times of the files alone.")
         merged = [of_file(each, ledger.now) for each in ledger.fleet.schedules]
     return _fitting(ledger, merged, selector)
 

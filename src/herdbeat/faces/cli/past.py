@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.durations import parse_duration
 from herdbeat.errors import TimeParseError
-from herdbeat.faces.cli.times import read_time
+from herdbeat.faces.cli.times import read_time, within_the_calendar
 
 _AGO = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
 _SPOKEN = re.compile(
@@ -25,7 +25,7 @@ def read_past(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     if not written or parts is None:
         return read_time(written, now, zone)
     try:
-        return _spoken(parts, now, zone)
+        return within_the_calendar(_spoken(parts, now, zone), written)
     except (ValueError, OverflowError) as error:
         raise TimeParseError(f'"{written}" is not a time of the calendar.', written, hint=_HINT) from error
 

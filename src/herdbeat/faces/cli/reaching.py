@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 
 def reach(ledger: Ledger, request: Mapping[str, object], offline: Callable[[], T]) -> tuple[dict[str, Any] | T, bool]:
-    """The answer, and whether a fleet gave it. Raises Conflict if somebody holds the ledger and does not answer."""
+    """The answer, and whether anybody acts on it now: the fleet that gave it, or nodes elsewhere that share the ledger.
+
+    Raises Conflict if somebody holds the ledger and does not answer.
+    """
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -25,7 +28,7 @@ def reach(ledger: Ledger, request: Mapping[str, object], offline: Callable[[], T
         except NobodyThere:
             pass
         try:
-            return offline(), False
+            return offline(), ledger.is_shared and ledger.holder is not None
         except Conflict:
             # Somebody came between the question and the lock: `up`, which answers next time, or a command like this.
             if time.monotonic() > deadline:

@@ -12,7 +12,7 @@ from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.changing import elsewhere
 from herdbeat.faces.cli.ledger import Ledger, open_ledger
 from herdbeat.faces.cli.marks import STATUSES
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.reaching import reach
 from herdbeat.faces.cli.run_follow import follow
 from herdbeat.faces.cli.terminal import printable
@@ -53,7 +53,7 @@ def _runs(given: Given, ledger: Ledger) -> list[RunRecord]:
 
 
 def _carry_out(given: Given, world: World, ledger: Ledger, runs: list[RunRecord]) -> tuple[list[Item], bool]:
-    ids, who, reason = [run.id for run in runs], person(world), (given.value(flags.REASON) or "").strip()
+    ids, who, reason = [run.id for run in runs], person(world), reason_of(given)
     force = given.has(flags.FORCE)
     answer, is_served = reach(
         ledger,

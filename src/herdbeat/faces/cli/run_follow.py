@@ -12,7 +12,7 @@ from herdbeat.faces.cli.ledger import Ledger
 from herdbeat.faces.cli.marks import STATUSES, result_word
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.faces.cli.world import World
-from herdbeat.runners.log_reader import Line, LogFollower, find_log
+from herdbeat.runners.log_reader import KeptLog, Line, LogFollower, find_log
 from herdbeat.service.objects import run_object
 from herdbeat.service.questions import find_run
 
@@ -50,7 +50,12 @@ class _Output:
         return [] if self._follower is None else list(self._follower.more())
 
     def rest(self) -> list[Line]:
-        return [] if self._follower is None else list(self._follower.rest())
+        """Asked when the run has ended: what it said on another node is in the ledger by then."""
+        if self._follower is None:
+            text = self._ledger.opened().output_of(self._run_id)
+            self._follower = None if text is None else KeptLog(text)
+            return self.more()
+        return list(self._follower.rest())
 
 
 def _again(ledger: Ledger, run: RunRecord) -> RunRecord:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 from herdbeat.domain.ids import short_id
@@ -32,6 +31,9 @@ def run(given: Given, world: World) -> int:
     with open_ledger(given, world) as ledger:
         ledger.opened()
         answer = _ask(ledger, selector, given, person(world))
+        if answer is None and ledger.is_shared and ledger.holder is not None:
+            queue = given.has(flags.QUEUE)
+            answer = fire_for_later(ledger.path, ledger.now, selector, origin=person(world), queue=queue)
         if answer is None:
             return _for_later(given, world, ledger, selector)
         if not answer["success"]:
@@ -59,7 +61,8 @@ def _ask(ledger: Ledger, selector: str, given: Given, origin: str) -> dict[str, 
 
 def _for_later(given: Given, world: World, ledger: Ledger, selector: str) -> int:
     if given.has(flags.WAIT):
-        raise Conflict("Nothing runs here, so there is nothing to wait for.", hint="Start it with: herdbeat up")
+        where = "No node runs this fleet" if ledger.is_shared else "Nothing runs here"
+        raise Conflict(f"{where}, so there is nothing to wait for.", hint="Start it with: herdbeat up")
     answer = fire_for_later(ledger.path, ledger.now, selector, origin=person(world))
     if given.has(flags.JSON):
         world.terminal.say(json.dumps(answer))
@@ -96,15 +99,17 @@ def _first_run(ledger: Ledger, beat: str, patience: float | None) -> RunRecord |
     """The run that the loop makes of the beat. A queued one may wait longer than we do."""
     deadline = None if patience is None else time.monotonic() + patience
     while (found := run_of_beat(ledger.opened(), beat)) is None:
-        if (deadline is not None and time.monotonic() > deadline) or _is_deserted(ledger.state_dir):
+        if (deadline is not None and time.monotonic() > deadline) or _is_deserted(ledger):
             return None
         time.sleep(LOOK)
     return found
 
 
-def _is_deserted(state_dir: Path) -> bool:
+def _is_deserted(ledger: Ledger) -> bool:
+    if ledger.is_shared:
+        return ledger.holder is None
     try:
-        ask(state_dir, {"do": "ping"})
+        ask(ledger.state_dir, {"do": "ping"})
     except NobodyThere:
         return True
     return False

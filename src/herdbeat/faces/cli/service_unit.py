@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
+from herdbeat.errors import shown
 
 MARK = "# Written by `herdbeat service install`; `herdbeat service remove` removes it."
 _MARGIN = 15
@@ -37,13 +38,14 @@ def unit_of(fleet: Fleet, config: Path, environ: Mapping[str, str], program: Seq
 
 
 def _text(fleet: Fleet, config: Path, environ: Mapping[str, str], program: Sequence[str]) -> str:
-    start = " ".join(_quoted(word) for word in (*program, "up", "--config", str(config)))
+    # Only a command line has variables of its own: in a setting, a dollar is a dollar.
+    start = " ".join(_quoted(word.replace("$", "$$")) for word in (*program, "up", "--config", str(config)))
     stop = int(fleet.stop_timeout.total_seconds()) + _MARGIN
     path = environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     lines = [
         MARK,
         "[Unit]",
-        f"Description=herdbeat: {fleet.name.replace('%', '%%')}",
+        f"Description=herdbeat: {shown(fleet.name).replace('%', '%%')}",
         "",
         "[Service]",
         "Type=exec",
@@ -64,5 +66,5 @@ def _text(fleet: Fleet, config: Path, environ: Mapping[str, str], program: Seque
 
 def _quoted(word: str) -> str:
     """A word as systemd reads it: in quotes, with its own signs doubled."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{escaped}"' if escaped != word or re.search(r"[\s;']", word) else word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"' if escaped != word or re.search(r"[\s;'$]", word) else word

@@ -5,14 +5,14 @@ from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.control import run_act
 from herdbeat.faces.cli.ledger import open_ledger, wanted_rows
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.person import person, reason_of
 from herdbeat.faces.cli.world import World
 from herdbeat.service.acts import Skipping
 
 
 def skip(given: Given, world: World) -> int:
     with open_ledger(given, world) as ledger:
-        act = Skipping(who=person(world), reason=(given.value(flags.REASON) or "").strip(), count=_count(given))
+        act = Skipping(who=person(world), reason=reason_of(given), count=_count(given))
         return run_act(given, world, ledger, act)
 
 

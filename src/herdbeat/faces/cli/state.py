@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from herdbeat.domain.schedule import label_of
+from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.ledger import NEVER, Ledger, open_ledger
@@ -52,6 +53,8 @@ def _yaml(found: object) -> str:
 
 def _import(given: Given, world: World, ledger: Ledger, file: Path) -> int:
     memories = read_state(file)
+    if not memories:
+        raise UsageError(f"{file} tells of no schedule.", hint="Name a state.yaml: agents, each with its schedules.")
     if given.has(flags.DRY_RUN):
         known = {each.id for each in ledger.fleet.schedules}
         found = [key for key in memories if "/".join(key) in known]

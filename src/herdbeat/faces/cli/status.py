@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from herdbeat.domain.ids import short_id
@@ -16,6 +17,7 @@ from herdbeat.faces.cli.terminal import Terminal, printable
 from herdbeat.faces.cli.times import left
 from herdbeat.faces.cli.watch import watch
 from herdbeat.faces.cli.world import World
+from herdbeat.service.members import hosts_of
 from herdbeat.service.status import Active, Late, Status, backoff_words, read_status, status_object
 
 CHECK_FAILED = 6
@@ -48,7 +50,8 @@ def find_status(given: Given, ledger: Ledger) -> Status:
 
         schedules = select_schedules(ledger.fleet, given.word(0))
         return Status(now=ledger.now, pid=ledger.holder, node=None, schedules=len(schedules))
-    return read_status(ledger.reader, ledger.now, ledger.holder, given.word(0), zone=ledger.zone)
+    status = read_status(ledger.reader, ledger.now, ledger.holder, given.word(0), zone=ledger.zone)
+    return replace(status, crew=ledger.crew)
 
 
 def show_status(terminal: Terminal, ledger: Ledger, status: Status) -> None:
@@ -71,11 +74,22 @@ def show_status(terminal: Terminal, ledger: Ledger, status: Status) -> None:
 
 def _scheduler(terminal: Terminal, ledger: Ledger, status: Status) -> list[str]:
     since = status.since
+    if status.crew and since is not None:
+        return [_crew(terminal, status, since), _behind(terminal, status.behind)]
     if status.pid is not None:
         up = f"up {spoken_duration(status.now - since)} (pid {status.pid})" if since else f"up (pid {status.pid})"
         return [up, _behind(terminal, status.behind)]
     told = f"since {near_time(since, status.now, ledger.zone)}" if since else "it never was"
     return [terminal.style(f"scheduler: not running ({told})", "yellow")]
+
+
+def _crew(terminal: Terminal, status: Status, since: datetime) -> str:
+    """up 3h (2 nodes: db1, web1)"""
+    working = [each for each in status.crew if each.works]
+    if not working:
+        told = f"{counted(len(status.crew), 'node')} up, and none of them works (--no-workers)"
+        return terminal.style(told, "yellow")
+    return f"up {spoken_duration(status.now - since)} ({counted(len(working), 'node')}: {hosts_of(working)})"
 
 
 def _today(terminal: Terminal, status: Status) -> list[str]:

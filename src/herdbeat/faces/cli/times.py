@@ -27,6 +27,11 @@ def read_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
         moment = _read(written, now, zone)
     except OverflowError as error:
         raise _too_far(written) from error
+    return within_the_calendar(moment, written)
+
+
+def within_the_calendar(moment: datetime, written: str) -> datetime:
+    """The moment itself. Raises TimeParseError for one that is too far away."""
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         raise _too_far(written)
     return moment

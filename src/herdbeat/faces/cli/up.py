@@ -21,6 +21,7 @@ from herdbeat.faces.cli.marks import counted
 from herdbeat.faces.cli.problems import show_problem
 from herdbeat.faces.cli.terminal import Terminal, width
 from herdbeat.faces.cli.up_beside import Beside, open_beside
+from herdbeat.faces.cli.up_shared import NOTHING, applied_words, unapplied_words
 from herdbeat.faces.cli.world import World
 from herdbeat.faces.local.client import NobodyThere, ask
 from herdbeat.faces.local.desk import Desk
@@ -49,6 +50,9 @@ def run(given: Given, world: World) -> int:
         # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
         world.terminal.complain("Nothing is left that could run. Nothing was changed.")
         return ConfigError.exit_status
+    differs = "" if given.has(flags.APPLY) else unapplied_words(fleet, world)
+    if differs not in ("", NOTHING):  # where nothing was applied, the start is refused with the same words
+        world.terminal.remark(differs)
     if reading.errors:
         world.terminal.remark("Until that is mended nothing is removed: what was right before goes on as it was.")
     most = _max_concurrent(given.value(flags.MAX_CONCURRENT))
@@ -138,6 +142,8 @@ class Session:
 
     @asynccontextmanager
     async def _desks(self, feed: "LiveFeed | JsonFeed", found: Ready) -> AsyncIterator[Mapping[str, Handler]]:
+        if isinstance(feed, LiveFeed):
+            feed.go_by(found.clock)
         desk = Desk(self._fleet, found, found.clock, feed)
         async with self._beside.opened(self._fleet, found, feed) as handlers:
             yield {**desk.handlers, **handlers}
@@ -188,7 +194,7 @@ class Session:
         if self._is_json or self._terminal.is_quiet:
             return
         fleet, terminal = self._fleet, self._terminal
-        counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
+        counts = self._counts(found)
         name = terminal.style(f"herdbeat {__version__}", "bold")
         terminal.say(f"{name}   {fleet.name}   {counts}   {fleet.zone.key}")
         shown = self._shown_place(found)
@@ -197,6 +203,11 @@ class Session:
         for line in self._beside.tour():
             terminal.say(line)
         terminal.out.flush()
+
+    def _counts(self, found: Ready) -> str:
+        if not isinstance(found.store.place, Path) and not self._applies:
+            return applied_words(found.store.place)
+        return f"{counted(len(self._fleet.targets), 'target')}, {counted(len(self._fleet.schedules), 'schedule')}"
 
     def _shown_place(self, found: Ready) -> str:
         if not isinstance(found.store.place, Path):

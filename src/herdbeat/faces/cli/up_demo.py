@@ -10,7 +10,7 @@ from pathlib import Path
 
 from herdbeat.demo.endpoints import answering, open_socket
 from herdbeat.demo.fleet import demo_folder, write_fleet
-from herdbeat.errors import Conflict, HerdbeatError, UsageError
+from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
 from herdbeat.faces.cli import options as flags
 from herdbeat.faces.cli.arguments import Given
 from herdbeat.faces.cli.world import World
@@ -60,9 +60,11 @@ def open_demo(given: Given, world: World) -> Demo | None:
     try:
         opened = _opened(folder)
         return replace(opened, again=f"{opened.again} --state-dir {shlex.quote(wanted)}") if wanted else opened
-    except OSError as error:
+    except (OSError, StoreUnavailable) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        why = cause.strerror if isinstance(cause, OSError) else str(error)
         hint = "Choose a folder that you may write in: --state-dir DIR"
-        raise HerdbeatError(f"The demo cannot live in {folder}: {error.strerror}.", hint=hint) from error
+        raise HerdbeatError(f"The demo cannot live in {folder}: {why}.", hint=hint) from error
 
 
 def _opened(folder: Path) -> Demo:

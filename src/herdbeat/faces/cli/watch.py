@@ -39,7 +39,7 @@ def watch(given: Given, world: World, ledger: Ledger, draw: Draw) -> int:
         while True:
             columns, lines = _size(out)
             terminal = replace(world.terminal, columns=columns)
-            out.write(frame(given, terminal, replace(ledger, now=world.clock.now()), draw, lines))
+            out.write(frame(given, terminal, replace(ledger, now=ledger.clock.now()), draw, lines))
             out.flush()
             time.sleep(EVERY)
     finally:

@@ -14,8 +14,8 @@ from herdbeat.faces.local.beats_desk import BeatsDesk
 from herdbeat.faces.local.server import Handler, Request
 from herdbeat.scheduler.node import ServingNode
 from herdbeat.serve import Ready
-from herdbeat.service.acts import act_from_json
-from herdbeat.service.changing import BATCH, change_here
+from herdbeat.service.acts import Act, act_from_json
+from herdbeat.service.changing import BATCH, change_here, stop_elsewhere, why_stopped
 from herdbeat.service.firing import fire_here
 from herdbeat.service.objects import Json
 from herdbeat.service.retention import prune
@@ -76,16 +76,18 @@ class Desk:
         if changed:
             self._tell(SchedulesChanged(now, act.what, act.who, act.reason, changed))
         if request.get("cancel_running") is True:
-            self._cancel_runs(set(ids), f"stopped by {act.who} with a {act.what}")
+            await self._cancel_runs(act, ids)
         self._node.wake()
         return {"items": items}
 
-    def _cancel_runs(self, schedule_ids: set[int], why: str) -> None:
+    async def _cancel_runs(self, act: Act, schedule_ids: list[int]) -> None:
+        """Ours at once; those of other nodes are theirs to end."""
         loop = self._node.loop
-        running = list(loop.running.values()) if loop else []
-        for each in running:
-            if loop is not None and each.claim.schedule_id in schedule_ids:
-                loop.cancel(each.claim.run_id, why)
+        if loop is None:
+            return
+        for each in schedule_ids:
+            loop.cancel_runs(each, why_stopped(act))
+        await self._ready.store.write(lambda tx: stop_elsewhere(tx, act, schedule_ids, loop.node_id))
 
     async def prune(self, request: Request) -> Json:  # noqa: ARG002 - the fleet's own retention says what stays
         store = self._ready.store

@@ -1,6 +1,5 @@
 """What can be asked of a running fleet about what it consists of: apply its files now, make something without one."""
 
-import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from herdbeat.serve import Ready, serve_instead
 from herdbeat.service.applying import PARTS, arranged_object, part_of, stored_in, usable
 from herdbeat.service.making import make, making_from_json
 from herdbeat.service.objects import Json
-from herdbeat.service.reloading import tell_applied, unheeded
+from herdbeat.service.reloading import read_beside, tell_applied, unheeded
 from herdbeat.service.state_file import read_rows, remember_all
 
 
@@ -43,7 +42,7 @@ class FilesDesk:
         path, who = request.get("path"), request.get("who")
         if not isinstance(path, str) or not isinstance(who, str):
             raise UsageError("The request has no path or no author.", hint='Send "path" and "who" as texts.')
-        fleet, is_whole = await asyncio.to_thread(self._read, path)
+        fleet, is_whole = await read_beside(lambda: self._read(path))
         arranged = await self.serve(fleet, who, is_whole=is_whole)
         tell_applied(self._tell, self._clock.now(), arranged, unheeded(self._fleet, fleet))
         return {**arranged_object(arranged), "pid": os.getpid()}

@@ -7,27 +7,30 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.durations import spoken_duration
 from herdbeat.errors import HerdbeatError
 from herdbeat.service.doctor.finding import Finding, problem, warning, well
 from herdbeat.store.lock import holder_of
-from herdbeat.store.opening import audit_at, is_there, reader_at
+from herdbeat.store.opening import audit_at, clock_at, reader_at, try_writing
 from herdbeat.store.places import LedgerPlace, PostgresPlace, state_dir_of
 from herdbeat.store.reader import Filter
 from herdbeat.store.vitals import read_vitals
 
 DAY = timedelta(days=1)
+WORTH_TELLING = timedelta(seconds=2)
 _SCARCE = 200 * 1024 * 1024
 """Bytes that should be free: a ledger that cannot grow starts nothing."""
 
 _NAPS = (MissedReason.SLEPT, MissedReason.CLOCK_JUMPED)
 
 
-def check_ledger(path: LedgerPlace, now: datetime) -> Iterator[Finding]:
+def check_ledger(path: LedgerPlace, clock: Clock) -> Iterator[Finding]:
     if not isinstance(path, Path):
-        yield from _database(path, now)
+        yield from _database(path, clock)
         return
+    now = clock.now()
     folder = path.parent
     if not path.exists():
         yield well("store", f"{path} is not there yet; the first herdbeat up makes it")
@@ -42,18 +45,20 @@ def check_ledger(path: LedgerPlace, now: datetime) -> Iterator[Finding]:
         yield problem("store", error.message, error.hint)
 
 
-def _database(place: PostgresPlace, now: datetime) -> Iterator[Finding]:
+def _database(place: PostgresPlace, own: Clock) -> Iterator[Finding]:
     try:
-        if not is_there(place):
+        clock = clock_at(place, own)
+        if clock is None:
             yield well("store", f"{place.shown} is empty yet; the first herdbeat up --apply fills it")
             return
+        now = clock.now()
         damage = audit_at(place).damage()
-        yield (
-            problem("store", f"{place.shown}: {damage[0]}", "herdbeat db check")
-            if damage
-            else well("store", f"{place.shown} answers")
-        )
+        if damage:
+            yield problem("store", f"{place.shown}: {damage[0]}", "herdbeat db check")
+        try_writing(place)
+        yield well("store", f"{place.shown} answers, and can be written")
         yield from _nodes(place, now)
+        yield from _difference(own.now() - now)
         yield from _quarantine(place)
         yield from _last_day(place, now)
     except HerdbeatError as error:
@@ -68,8 +73,18 @@ def _nodes(place: PostgresPlace, now: datetime) -> Iterator[Finding]:
         reader.close()
     if alive:
         yield well("nodes", ", ".join(f"{each.host} (pid {each.pid})" for each in alive))
+        if not any(each.works for each in alive):
+            yield warning("nodes", "none of them works (--no-workers); its beats are being missed", "herdbeat up")
     else:
         yield warning("nodes", "no node runs this fleet; its beats are being missed", "herdbeat up")
+
+
+def _difference(ahead: timedelta) -> Iterator[Finding]:
+    """Harmless, for the database's time counts; and still a sign that something is wrong with this machine."""
+    if abs(ahead) > WORTH_TELLING:
+        where = "ahead of" if ahead > timedelta(0) else "behind"
+        told = f"this machine is {spoken_duration(abs(ahead))} {where} the database, whose time counts"
+        yield warning("time", told, "Let this machine's clock be set by the network (NTP).")
 
 
 def check_node(path: LedgerPlace) -> Iterator[Finding]:

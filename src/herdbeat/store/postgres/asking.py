@@ -21,6 +21,13 @@ T = TypeVar("T")
 PATIENCE = timedelta(seconds=30)
 """How long one question may take. People who look are no reason to keep old rows alive for the writers."""
 
+# Said with every question, in the same breath, and forgotten after it. Once it was said to the connection, for good: a
+# pooler gave that connection to a node next, which could not write any more.
+_ONLY_LOOK = (
+    "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '"
+    f"{PATIENCE // timedelta(milliseconds=1)}', true); "
+).encode()
+
 
 class PostgresAsking:
     """Values are put into the text by the driver: what is not asked for is then seen to be so when it is planned.
@@ -29,7 +36,7 @@ class PostgresAsking:
     """
 
     def __init__(self, place: PostgresPlace, *sheets: str) -> None:
-        self._connecting = Connecting(place.url, patience=PATIENCE)
+        self._connecting = Connecting(place.url, patience=PATIENCE, prepares=False)
         self._known = statements(*sheets)
         self._is_in_one_moment = False
         self._lock = RLock()
@@ -70,7 +77,9 @@ class PostgresAsking:
     def _put(
         self, connection: psycopg.Connection[Any], question: str, values: dict[str, object]
     ) -> psycopg.Cursor[Any]:
-        return ClientCursor(connection).execute(self._known[question].text, values)
+        answer = ClientCursor(connection).execute(_ONLY_LOOK + self._known[question].text, values)
+        answer.nextset()
+        return answer
 
     def _ask(self, put: Callable[[psycopg.Connection[Any]], T]) -> T:
         with self._lock:  # a node prepares its runs in a thread, and looks things up itself
@@ -90,11 +99,4 @@ class PostgresAsking:
             raise unavailable(self._connecting.place, error) from error
 
     def _once(self, put: Callable[[psycopg.Connection[Any]], T]) -> T:
-        is_new = not self._connecting.is_there
-        connection = self._connecting.get()
-        if is_new:
-            milliseconds = PATIENCE // timedelta(milliseconds=1)
-            connection.execute(
-                f"SET default_transaction_read_only = on; SET statement_timeout = {milliseconds}".encode()
-            )
-        return put(connection)
+        return put(self._connecting.get())

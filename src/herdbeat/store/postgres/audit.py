@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 
@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 PATIENCE = timedelta(minutes=5)
 _MOST = 100
+_LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresAudit(SqlAudit):
@@ -39,16 +40,22 @@ class PostgresAudit(SqlAudit):
         except StoreUnavailable as error:
             return [error.message]
 
+    def try_writing(self) -> None:
+        """Raises StoreUnavailable if the server takes no more rows: it is full, read-only, or not for this user."""
+        with self._connected("BEGIN") as connection:
+            PostgresStatements(connection, place_of(self.place.url)).do("try_writing")
+
     @contextmanager
     def _statements(self) -> Iterator[PostgresStatements]:
         with self._connected() as connection:
             yield PostgresStatements(connection, place_of(self.place.url))
 
     @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+    def _connected(self, begin: LiteralString = _LOOK) -> Iterator[psycopg.Connection[Any]]:
+        """Closed without a commit: whatever is done here is as if it had not been."""
         connection = connect(self.place.url, patience=PATIENCE)
         try:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(begin)
             yield connection
         except psycopg.Error as error:
             raise unavailable(place_of(self.place.url), error) from error

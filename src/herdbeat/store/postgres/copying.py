@@ -104,12 +104,15 @@ def _copied(reading: sqlite3.Connection, writing: psycopg.Connection[Any], table
 
 
 def _with_lease(columns: list[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
-    """A node of a file had no lease: it lived as long as it was seen, and none of them lives any more."""
+    """A node of a file had no lease: it lived as long as it was seen, and none of them lives any more.
+
+    Who has left did so before its lease was over, and who died held it to the end: so they are told apart.
+    """
     seen, stopped = columns.index("seen_at"), columns.index("stopped_at")
 
     def ended(row: Row) -> Row:
         end = row[stopped] or row[seen]
-        return (*row[:stopped], end, *row[stopped + 1 :], end)
+        return (*row[:stopped], end, *row[stopped + 1 :], end + 1 if row[stopped] else end)
 
     return [*columns, "lease_until"], (ended(row) for row in rows)
 

@@ -7,6 +7,7 @@ import psycopg
 from psycopg import conninfo, errors
 
 from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.store.places import shown_url
 
 _AWAY = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
 """Classes of SQLSTATE that are about the server, the connection or somebody else's lock, and not about the work."""
@@ -17,7 +18,7 @@ _MENDS = {
     "3D000": "Make the database first (createdb), or name another one in store:.",
     "53300": "The server has no connection left: raise its max_connections, or use a pooler.",
     "53100": "Make room on the server's disk.",
-    "25006": "The server is read-only (a replica, or being moved).",
+    "25006": "The server takes no writes (a replica, or being moved). Wait, or name in store: the one that does.",
     "57P03": "The server is starting or stopping.",
     "42501": "Give the user the right to make tables in this database.",
 }
@@ -25,13 +26,7 @@ _MENDS = {
 
 def place_of(url: str) -> str:
     """A store's URL for people: without its password."""
-    try:
-        known = conninfo.conninfo_to_dict(url)
-    except psycopg.Error:
-        return "postgresql://…"
-    user, host = known.get("user"), known.get("host") or "localhost"
-    port, name = known.get("port"), known.get("dbname") or ""
-    return f"postgresql://{f'{user}@' if user else ''}{host}{f':{port}' if port else ''}/{name}"
+    return shown_url(url) or "postgresql://…"
 
 
 def is_about_the_work(error: psycopg.Error) -> bool:
@@ -62,19 +57,28 @@ def mend(error: psycopg.Error) -> str:
     if error.sqlstate in _MENDS:
         return _MENDS[error.sqlstate]
     words = str(error)
-    for code, pattern in (("28P01", "password"), ("3D000", "does not exist"), ("53300", "too many")):
+    for code, pattern in (
+        ("28P01", "password"),
+        ("3D000", "does not exist"),
+        ("53300", "too many"),
+        ("25006", "read-only"),
+    ):
         if pattern in words:
             return _MENDS[code]
     return "Look whether the server runs, and can be reached from here."
 
 
 def malformed(url: str) -> HerdbeatError | None:
-    """What is wrong with a URL that the driver cannot even read."""
+    """What is wrong with a URL that the driver cannot even read, or would read otherwise than it was meant."""
     try:
         conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        return StoreUnavailable(
-            "The store's URL cannot be read.",
-            hint="Write it as postgresql://USER@HOST/DATABASE, with special characters percent-encoded.",
-        )
-    return None
+        return _unreadable()
+    return None if shown_url(url) else _unreadable()
+
+
+def _unreadable() -> StoreUnavailable:
+    return StoreUnavailable(
+        "The store's URL cannot be read.",
+        hint="Write it as postgresql://USER@HOST/DATABASE, special characters percent-encoded (/ is %2F, @ is %40).",
+    )

@@ -3,18 +3,27 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from herdbeat.domain.policies import Budget
+from herdbeat.domain.spend import THE_FLEET, Holder, Reservation
 from herdbeat.errors import ClaimLost
-from herdbeat.store.base import FinishedRun, NewBeat, OpenRun, Standing, TargetRow, TargetTally, WaitingBeat
+from herdbeat.store.base import FinishedRun, NewBeat, OpenRun, Pace, Room, Standing, TargetRow, TargetTally, WaitingBeat
 from herdbeat.store.ledger import SqlLedger
 from herdbeat.store.micros import from_micros, to_micros
+from herdbeat.store.plans import read_budgets
+from herdbeat.store.postgres.foresight import Foresight
 from herdbeat.store.postgres.statements import PostgresStatements
-from herdbeat.store.statements import dump_clean
+from herdbeat.store.spending import read_reservations
+from herdbeat.store.statements import Touched, dump_clean
 from herdbeat.store.upkeep import read_waiting
 
 SWEEP = 500
 """Runs of dead nodes that one sweep closes: what is left is closed by the next."""
 
 _MICROSECOND = timedelta(microseconds=1)
+
+
+class BeatKnown(Exception):
+    """A beat that was to start is in the ledger already, which was found out after its run was written."""
 
 
 class PostgresLedger(SqlLedger):
@@ -31,24 +40,44 @@ class PostgresLedger(SqlLedger):
         self._is_at_something = False
         self._held: set[int] = set()
         self._own = statements
+        self._ahead = Foresight(statements)
         self._is_event = False
+        self.is_careful = False
         self.node_id: int | None = None
         self.writes = 0
 
     def talk_over(self, statements: PostgresStatements) -> None:
         """Another connection. What is known of plans stays known."""
         self._statements = self._own = statements
+        self._ahead = Foresight(statements)
 
     @property
     def has_news(self) -> bool:
         """Whether other nodes should look at once."""
         return self._is_event or self._own.has_news
 
+    def begin(self) -> None:
+        self._own.forget()
+        self._ahead = Foresight(self._own)
+        self._is_at_something = self._is_event = False
+        self._held.clear()
+
+    def settle(self) -> None:
+        """Wait until everything that was written is there, or has failed."""
+        self._own.settle()
+
     def _beat_numbers(self, number: int) -> list[int]:
-        return list(self._statements.ask("beat_numbers", number=number))
+        return self._ahead.beats(number)
 
     def _run_numbers(self, number: int) -> list[int]:
-        return list(self._statements.ask("run_numbers", number=number))
+        return self._ahead.runs(number)
+
+    def _touched_all(self, touched: Touched, number: int) -> bool:
+        """Nearly always, so we go on without waiting; if not, all is undone, and done again with care."""
+        if self.is_careful:
+            return super()._touched_all(touched, number)
+        self._own.expect(touched, number, BeatKnown)
+        return True
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         """What an event brings is news: the node that hears of it may have no room, and another may."""
@@ -75,6 +104,8 @@ class PostgresLedger(SqlLedger):
         number, targets = self._look("targets_due", now, limit)
         if number and not targets:
             targets = self._wait_for_the_first(now)
+        if targets:
+            self._ahead.need_numbers(number)
         return self._take_due(targets, now, limit, since=0)
 
     def due_beside(self, now: datetime, limit: int, targets: Iterable[int], since: datetime) -> list[Standing]:
@@ -89,9 +120,12 @@ class PostgresLedger(SqlLedger):
         return read_waiting(self._statements.ask("some_beats", [beat for beat, _ in found]))
 
     def _take_due(self, targets: list[int], now: datetime, limit: int, *, since: int) -> list[Standing]:
-        ids = self._statements.ask("take_due", targets, limit=limit, since=since, **self._here(now))
-        self._held.update(ids)
-        return self._standings(self._statements.ask("some_schedules", ids))
+        found = self._standings(self._statements.ask("take_due", targets, limit=limit, since=since, **self._here(now)))
+        self._held.update(each.id for each in found)
+        of_these = {each.target_id for each in found}
+        self._ahead.ask("rooms", of_these)
+        self._ahead.ask("budgets", of_these | {THE_FLEET.id})
+        return found
 
     def _look(self, question: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
         number, targets = self._statements.ask_one(question, limit=limit, **self._here(now), **more)
@@ -116,9 +150,30 @@ class PostgresLedger(SqlLedger):
         self._statements.ask("only_one_claims")
         return super().running_in_all()
 
+    def pace(self) -> Pace:
+        """Read after its lock was waited for: whoever had it has just given places away."""
+        self._statements.ask("only_one_paces")
+        return super().pace()
+
     def next_wake(self) -> datetime | None:
-        micros: int | None = self._statements.ask_one("next_wake", labels=self._labels)[0]
+        micros: int | None
+        (micros,) = self._ahead.answer("next_wake") or self._statements.ask_one("next_wake", labels=self._labels)
         return from_micros(micros)
+
+    def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
+        wanted = list(target_ids)
+        rows = self._ahead.answer("rooms", wanted)
+        if rows is None:
+            # A finish: if nobody waits for the room it gives, all that is left to ask is when to look again.
+            self._ahead.ask("rooms", wanted)
+            self._ahead.keep("next_wake", (), self._own.ahead("next_wake", labels=self._labels))
+            rows = self._ahead.answer("rooms", wanted) or []
+        return {row[0]: Room(*row) for row in rows}
+
+    def budgets(self, target_ids: Iterable[int]) -> dict[Holder, Budget]:
+        wanted = list(target_ids)
+        rows = self._ahead.answer("budgets", [*wanted, THE_FLEET.id])
+        return super().budgets(wanted) if rows is None else read_budgets(rows)
 
     # ── the same rows under their locks ──
 
@@ -127,15 +182,31 @@ class PostgresLedger(SqlLedger):
         wanted = list(ids)
         self._lock("lock_targets_of_schedules", [each for each in wanted if each not in self._held])
         self._hold(wanted)
-        return super().schedules(wanted)
+        rows = self._ahead.answer("some_schedules", wanted)
+        if rows is None:
+            return super().schedules(wanted)
+        known = set(wanted)
+        return {each.id: each for each in self._standings([row for row in rows if row[0] in known])}
+
+    def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
+        wanted = list(run_ids)
+        rows = self._ahead.answer("reservations", wanted)
+        return super().reservations(wanted) if rows is None else read_reservations(rows)
 
     def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
         """Under the locks of their targets and schedules: a sweep may be at them, too."""
-        found = super().open_runs(ids)
-        self._lock("lock_targets", {run.target_id for run in found.values()})
-        self._hold({run.schedule_id for run in found.values()})
-        still_open = set(self._statements.ask("still_open", found))
-        return {number: run for number, run in found.items() if number in still_open}
+        wanted = list(ids)
+        if not self._locks or not wanted:
+            return super().open_runs(wanted)
+        self._own.ahead("lock_targets_of_runs", wanted)
+        self._own.ahead("lock_schedules_of_runs", wanted)
+        standings = self._own.ahead("schedules_of_runs", wanted)
+        self._ahead.ask("reservations", wanted)
+        found = super().open_runs(wanted)
+        schedules = {run.schedule_id for run in found.values()}
+        self._held |= schedules
+        self._ahead.keep("some_schedules", schedules, standings)
+        return found
 
     def _hold(self, schedule_ids: Iterable[int]) -> None:
         """Lock those that are not locked yet."""
@@ -163,6 +234,23 @@ class PostgresLedger(SqlLedger):
         self._statements.do("take_fleet_name", fleet=name)
         return self.fleet_name() or name
 
+    def ask_to_stop(
+        self,
+        why: str,
+        *,
+        schedules: Sequence[int] = (),
+        runs: Sequence[int] = (),
+        node_id: int = 0,
+        force: bool = False,
+    ) -> list[tuple[int, int]]:
+        words: dict[str, object] = {"why": why, "node": node_id, "force": int(force)}
+        asked = [
+            *self._statements.ask("ask_to_stop_runs_of", schedules, **words),
+            *self._statements.ask("ask_to_stop_runs", runs, **words),
+        ]
+        self._is_event |= bool(asked)
+        return asked
+
     # ── nodes ──
 
     def join_node(
@@ -181,7 +269,7 @@ class PostgresLedger(SqlLedger):
         return super().last_sign_of_life()
 
     def renew_node(self, node_id: int, now: datetime) -> None:
-        if not self._statements.do("renew_node", node=node_id, now=to_micros(now), lease=self._lease):
+        if not self._statements.do("renew_node", node=node_id, now=to_micros(now), lease=self._lease)():
             raise lost(node_id)
 
     def leave_node(self, node_id: int, now: datetime) -> None:
@@ -195,14 +283,12 @@ class PostgresLedger(SqlLedger):
         return list(self._statements.ask("orphaned_runs", node=node_id, limit=SWEEP))
 
     def hold_node(self) -> None:
-        """What every write of a node begins with. Raises ClaimLost if it was given up meanwhile."""
-        self._is_at_something = self._is_event = self._own.has_news = False
-        self._held.clear()
+        """What every write of a node begins with. If it was given up meanwhile, the next answer raises ClaimLost."""
         if self.node_id is None:
             return
         self.writes += 1
-        if not self._statements.do("hold_node", node=self.node_id, writes=self.writes):
-            raise lost(self.node_id)
+        node_id = self.node_id
+        self._own.expect(self._own.do("hold_node", node=node_id, writes=self.writes), 1, lambda: lost(node_id))
 
     def is_written(self) -> bool:
         """Whether the last transaction of this node has made it, asked over another connection."""

@@ -3,18 +3,18 @@
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import ClientCursor, errors
+from psycopg import errors
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
 from herdbeat.store.postgres.connecting import FIRST_WAIT, Connecting
 from herdbeat.store.postgres.faults import is_worth_repeating, unavailable
-from herdbeat.store.postgres.ledger import PostgresLedger, lost
+from herdbeat.store.postgres.ledger import BeatKnown, PostgresLedger, lost
 from herdbeat.store.postgres.migrate import migrate
 from herdbeat.store.postgres.statements import SHEETS, PostgresStatements
 from herdbeat.store.postgres.translate import statements
@@ -41,7 +41,9 @@ class PostgresSession:
         self._patience = min(max(lease / 3, timedelta(milliseconds=500)), timedelta(seconds=10))
         self._lease = lease
         self._connecting = Connecting(url, patience=self._patience)
-        self._begin = statements(*SHEETS)["begin"].text
+        limit = f"{self._patience // timedelta(milliseconds=1)}ms"
+        idle = f"{2 * self._patience // timedelta(milliseconds=1)}ms"
+        self._settings = statements(*SHEETS)["settings"].text, {"statement": limit, "lock": limit, "idle": idle}
         self._tell_others = statements(*SHEETS)["tell_others"].text
         self._plan_wait = 0.5
         self._plan_again_at = 0.0
@@ -49,6 +51,7 @@ class PostgresSession:
         self._node_before: int | None = None
         self._ledger: PostgresLedger | None = None
         self._talked_over: psycopg.Connection[Any] | None = None
+        self._pipeline = ExitStack()
 
     @property
     def ledger(self) -> PostgresLedger:
@@ -72,12 +75,14 @@ class PostgresSession:
         self._is_undone = False
         self._node_before = self.ledger.node_id
         connection = self._connect()
-        limit = f"{self._patience // timedelta(milliseconds=1)}ms"
-        times = {"statement": limit, "lock": limit, "idle": f"{2 * self._patience // timedelta(milliseconds=1)}ms"}
         try:
-            ClientCursor(connection).execute(self._begin, times)
+            if not self._connecting.is_pooled:
+                self._pipeline.enter_context(connection.pipeline())
+            connection.execute("BEGIN", prepare=False)
+            connection.execute(*self._settings)
         except psycopg.Error as error:
             raise unavailable(self._connecting.place, error) from error
+        self.ledger.begin()
         self.ledger.hold_node()
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -92,8 +97,8 @@ class PostgresSession:
         """Work that only had bad luck (a deadlock, a pooler) is done again from the start."""
         for _ in range(TIMES):
             try:
-                return work(self.ledger)
-            except (StoreUnavailable, *_STRANGER) as error:
+                return self._done(work)
+            except (StoreUnavailable, BeatKnown, *_STRANGER) as error:
                 if not self._is_bad_luck(error):
                     raise
                 log.info("transaction begun again error=%s", error)
@@ -103,11 +108,19 @@ class PostgresSession:
                 self.rollback()
                 self._is_undone = True
                 raise
-        return work(self.ledger)
+        return self._done(work)
+
+    def _done(self, work: Callable[[Transaction], T]) -> T:
+        result = work(self.ledger)
+        self.ledger.settle()
+        return result
 
     def _is_bad_luck(self, error: BaseException) -> bool:
         if isinstance(error, _STRANGER):
             self._connecting.prepare_no_more()
+            return True
+        if isinstance(error, BeatKnown):
+            self.ledger.is_careful = True
             return True
         return isinstance(error.__cause__, psycopg.Error) and is_worth_repeating(error.__cause__)
 
@@ -119,10 +132,12 @@ class PostgresSession:
             if self.ledger.has_news:
                 connection.execute(self._tell_others)
             connection.execute("COMMIT", prepare=False)
+            self._pipeline.close()
         except psycopg.Error as error:
             if self._connecting.is_there:
                 raise unavailable(self._connecting.place, error) from error
             self._find_out(error)
+        self.ledger.is_careful = False
 
     def _find_out(self, error: psycopg.Error) -> None:
         """The answer to a commit was lost: ask whether it was done, for as long as the node has its lease.
@@ -141,6 +156,7 @@ class PostgresSession:
             try:
                 self._connect()
                 if self.ledger.is_written():
+                    log.warning("commit was done node=%s it goes on", node_id)
                     return
             except StoreUnavailable:
                 time.sleep(FIRST_WAIT)
@@ -150,7 +166,13 @@ class PostgresSession:
 
     def rollback(self) -> None:
         self.ledger.node_id = self._node_before
+        with suppress(psycopg.Error):  # what was sent after the first error was not even tried
+            self._pipeline.close()
         if not self._connecting.is_there:
+            return
+        if self._connecting.is_read_only:
+            # Where there is a choice of servers, another may have taken its place: only who connects anew finds it.
+            self._connecting.drop()
             return
         try:
             self._connecting.get().execute("ROLLBACK", prepare=False)

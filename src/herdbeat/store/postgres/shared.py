@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from herdbeat.store.postgres.faults import unavailable
 from herdbeat.store.postgres.statements import SHEETS
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.postgres.translate import statements
+from herdbeat.store.rows import StopRequest
 
 log = logging.getLogger(__name__)
 
@@ -26,21 +27,30 @@ WAIT = 0.25
 class PostgresShared:
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
-        self._asking = Connecting(store.place.url, patience=store.lease / 3)
-        self._hearing = Connecting(store.place.url, patience=store.lease / 3)
-        self._question = statements(*SHEETS)["database_time"].text
+        self._asking = Connecting(store.place.url, patience=store.lease / 3, prepares=False)
+        self._hearing = Connecting(store.place.url, patience=store.lease / 3, prepares=False)
+        self._known = statements(*SHEETS)
         self._is_closed = threading.Event()
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
+        micros: int = self._ask("database_time")[0][0]
+        return from_micros(micros)
+
+    def asked_to_stop(self, node_id: int) -> list[StopRequest]:
+        rows = self._ask("asked_to_stop", node=node_id)
+        return [StopRequest(run_id, why, bool(force)) for run_id, why, force in rows]
+
+    def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
+        self._ask("forget_stops", node=node_id, taken=list(run_ids))
+
+    def _ask(self, question: str, **values: object) -> list[Any]:
         with self._lock:
             try:
-                row = self._asking.get().execute(self._question).fetchone()
+                answer = self._asking.get().execute(self._known[question].text, values)
+                return answer.fetchall() if answer.description else []
             except psycopg.Error as error:
                 raise unavailable(self._asking.place, error) from error
-        assert row is not None
-        micros: int = row[0]
-        return from_micros(micros)
 
     def listen(self, heard: Callable[[], None]) -> None:
         """Word that came while there was no connection is lost: whoever listens looks now and then anyway."""

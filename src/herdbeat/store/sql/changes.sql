@@ -4,18 +4,6 @@
 INSERT INTO change (at, who, what, subject, before, after)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:rows);
 
--- name: drop_changes
--- Too old, or beyond the newest so many. The newest stays: its id must not be given to another.
-DELETE FROM change
- WHERE id IN (SELECT id FROM change
-               WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most)
-                 AND id <> (SELECT max(id) FROM change)
-               ORDER BY id LIMIT :limit);
-
--- name: old_changes
-SELECT count(*) FROM change
- WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most) AND id <> (SELECT max(id) FROM change);
-
 -- name: switches
 SELECT json_group_array(json_array(schedule.id, target.name, schedule.name, schedule.enabled, schedule.origin))
   FROM json_each(:rows) JOIN schedule ON schedule.id = value JOIN target ON target.id = schedule.target_id
@@ -25,9 +13,6 @@ SELECT json_group_array(json_array(schedule.id, target.name, schedule.name, sche
 -- A one-shot that is done may fire once more, under a new dedup id.
 UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
   FROM json_each(:rows) WHERE schedule.id = value;
-
--- name: forget_failures
-UPDATE schedule SET failures = 0 WHERE id = :id;
 
 -- name: extend_hint
 -- The wish that stands already, from the same author: only its end moves.
@@ -40,9 +25,6 @@ UPDATE hint SET ended_at = :now, ended_by = CASE WHEN expires_at <= :now THEN 'e
  WHERE schedule_id = :id AND ended_at IS NULL
    AND (expires_at <= :now
         OR EXISTS (SELECT 1 FROM json_each(:rows) WHERE origin = value OR origin LIKE value || ':%'));
-
--- name: recent_hints
-SELECT count(*) FROM hint WHERE schedule_id = :id AND origin = :origin AND created_at > :since;
 
 -- name: end_surplus_one_shots
 -- The earliest of a rank are kept.

@@ -1,8 +1,5 @@
 -- What a person may ask of single beats and runs: to let the next pass, to call off, to run again, to fill in.
 
--- name: set_skips
-UPDATE schedule SET skips = :skips, skips_by = :by, skips_reason = :reason WHERE id = :id;
-
 -- name: use_skips
 UPDATE schedule SET skips = max(skips - (value ->> 1), 0) FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
@@ -11,18 +8,6 @@ SELECT json_group_array(json_array(
            id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
   FROM (SELECT * FROM beat
          WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows)) ORDER BY id);
-
--- name: last_attempt
--- The newest run of the beat that a run belongs to.
-SELECT run.id, run.beat_id, run.schedule_id, run.attempt, run.status, beat.outcome
-  FROM run JOIN beat ON beat.id = run.beat_id
- WHERE run.beat_id = (SELECT beat_id FROM run WHERE id = :run)
- ORDER BY run.id DESC LIMIT 1;
-
--- name: retry_beat
-UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt = :attempt, settled_at = NULL,
-                retried_by = :by
- WHERE id = :id;
 
 -- name: mark_retries
 UPDATE run SET source = 'retry', origin = value ->> 1 FROM json_each(:rows) WHERE run.id = value ->> 0;

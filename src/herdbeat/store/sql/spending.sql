@@ -48,6 +48,3 @@ SELECT json_group_array(json_array(run_id, scope, holder_id, day, tokens, usd))
 
 -- name: drop_reservations
 DELETE FROM reservation WHERE run_id IN (SELECT value FROM json_each(:rows));
-
--- name: drop_spend
-DELETE FROM spend WHERE day < :before;

@@ -54,16 +54,16 @@ SELECT json_group_array(json_array(schedule_id, number))
          WHERE outcome = 'pending' AND reason = 'catch-up' AND schedule_id IN (SELECT value FROM json_each(:rows))
          GROUP BY schedule_id);
 
--- name: plan_text
-SELECT text FROM plan WHERE id = :id;
-
 -- name: rooms
 SELECT json_group_array(json_array(id, max_concurrent, running,
            EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending')))
   FROM target WHERE id IN (SELECT value FROM json_each(:rows));
 
--- name: running_in_all
-SELECT count(*) FROM run WHERE status = 'running';
+-- name: pace
+-- When the last beat that waits for its place in the pace may start, and from when on a place is free.
+SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pending' AND reason = 'catch-up'
+         ORDER BY wake_at DESC LIMIT 1),
+       (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'paced_until');
 
 -- name: next_wake
 SELECT min(at) FROM (SELECT (SELECT wake_at FROM schedule WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1) AS at
@@ -105,17 +105,6 @@ UPDATE beat SET outcome = value ->> 1, reason = value ->> 2, wake_at = value ->>
 -- They ran.
 WITH given (id) AS (VALUES :rows)
 UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now WHERE id IN (SELECT id FROM given);
-
--- name: wake_waiting
--- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
--- waits for its own schedule is left asleep while that runs: it could not start, and would use up another's wake.
-UPDATE beat SET wake_at = :now
- WHERE id IN (SELECT id FROM beat
-               WHERE target_id = :target AND outcome = 'pending'
-                 AND (reason = 'at_capacity'
-                      OR (reason = 'already_running'
-                          AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0))
-               ORDER BY priority DESC, due_at, id LIMIT :room);
 
 -- name: add_runs
 WITH given (id, beat_id, schedule_id, attempt) AS (VALUES :rows)
@@ -192,9 +181,6 @@ SELECT json_group_array(json_array(from_at, until, reason))
 
 -- name: last_ids
 SELECT (SELECT coalesce(max(id), 0) FROM beat), (SELECT coalesce(max(id), 0) FROM run);
-
--- name: fleet_name
-SELECT value FROM meta WHERE key = 'fleet';
 
 -- name: take_fleet_name
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet)
@@ -281,12 +267,6 @@ UPDATE node SET seen_at = :now WHERE id = :node;
 -- name: leave_node
 UPDATE node SET seen_at = :now, stopped_at = :now WHERE id = :node;
 
--- name: add_gap
-INSERT INTO gap (from_at, until, reason) VALUES (:from_at, :until, :reason);
-
--- name: oldest_wake
-SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
-
 -- name: pull_back
 -- The clock was put back: marks and anchors that lie in the future come back to now. What really started
 -- stays blocked by its dedup id.
@@ -300,37 +280,8 @@ UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
                 reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
  WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows));
 
--- name: set_pause
-UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
-
--- name: set_disabled
-UPDATE schedule SET disabled_by = :by WHERE id = :id;
-
--- name: count_waiting
--- First attempts only: a retry that waits is not counted as waiting.
-SELECT count(*) FROM beat
- WHERE schedule_id = :id AND outcome = 'pending' AND attempt = 1
-   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
-
--- name: skip_waiting
--- A beat that has a run already is `ran`, also when its next attempt is called off.
-UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
-                reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
- WHERE schedule_id = :id AND outcome = 'pending' AND retried_by IS NULL
-   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
-
 -- name: end_older_hints
 UPDATE hint SET ended_at = :now,
                 ended_by = CASE WHEN expires_at <= :now THEN 'expired' ELSE 'replaced' END
  WHERE schedule_id = :id AND ended_at IS NULL
    AND (expires_at <= :now OR (:is_pace AND every IS NOT NULL AND (origin = :rank OR origin LIKE :rank || ':%')));
-
--- name: add_hint
-INSERT INTO hint (schedule_id, origin, every, at, reason, expires_at, created_at)
-VALUES (:id, :origin, :every, :at, :reason, :expires_at, :created_at);
-
--- name: end_hints
-UPDATE hint SET ended_at = :now, ended_by = :by WHERE schedule_id = :id AND ended_at IS NULL;
-
--- name: count_hints
-UPDATE schedule SET hinted = (SELECT count(*) FROM hint WHERE schedule_id = :id AND ended_at IS NULL) WHERE id = :id;

@@ -113,9 +113,6 @@ SELECT json_group_array(id)
 -- name: set_marks
 UPDATE schedule SET settled_until = max(settled_until, :now);
 
--- name: oldest_open_run
-SELECT min(claimed_at) FROM run WHERE status = 'running';
-
 -- name: old_beats
 -- Settled long ago. The newest beat and the beat of the newest run stay: the next ids are counted from theirs.
 SELECT json_group_array(id)
@@ -150,9 +147,6 @@ SELECT json_group_array(id)
   FROM (SELECT id FROM plan WHERE id <> (SELECT max(id) FROM plan)
         EXCEPT SELECT plan_id FROM schedule LIMIT :limit);
 
--- name: ended_hints
-SELECT count(*) FROM hint WHERE ended_at < :before;
-
 -- name: runs_of_beats
 SELECT json_group_array(json_array(run.id, run.claimed_at, coalesce(run.finished_at, run.claimed_at)))
   FROM json_each(:rows) JOIN beat ON beat.id = value JOIN run ON run.beat_id = beat.id
@@ -175,5 +169,10 @@ DELETE FROM beat
 -- name: drop_plans
 DELETE FROM plan WHERE id IN (SELECT value FROM json_each(:rows)) AND id NOT IN (SELECT plan_id FROM schedule);
 
--- name: drop_hints
-DELETE FROM hint WHERE id IN (SELECT id FROM hint WHERE ended_at < :before LIMIT :limit);
+-- name: drop_nodes
+-- Numbers of runs rise with time: who was gone before the oldest of them has none in the ledger. One that died was gone
+-- when the next one came.
+DELETE FROM node
+ WHERE id < (SELECT max(id) FROM node)
+   AND coalesce(stopped_at, (SELECT min(started_at) FROM node AS after WHERE after.id > node.id))
+       < min(:before, coalesce((SELECT claimed_at FROM run ORDER BY id LIMIT 1), :before));

@@ -1,9 +1,6 @@
 -- What people and machines ask for and change, the record of it, and what it costs: requests.sql, changes.sql and
 -- spending.sql for PostgreSQL.
 
--- name: set_skips
-UPDATE schedule SET skips = :skips, skips_by = :by, skips_reason = :reason WHERE id = :id;
-
 -- name: use_skips
 UPDATE schedule SET skips = greatest(skips - given.used, 0)
   FROM :rows AS given (id bigint, used integer) WHERE schedule.id = given.id;
@@ -11,18 +8,6 @@ UPDATE schedule SET skips = greatest(skips - given.used, 0)
 -- name: waiting_of
 SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by FROM beat
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
-
--- name: last_attempt
--- The newest run of the beat that a run belongs to.
-SELECT run.id, run.beat_id, run.schedule_id, run.attempt, run.status, beat.outcome
-  FROM run JOIN beat ON beat.id = run.beat_id
- WHERE run.beat_id = (SELECT beat_id FROM run WHERE id = :run)
- ORDER BY run.id DESC LIMIT 1;
-
--- name: retry_beat
-UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt = :attempt, settled_at = NULL,
-                retried_by = :by
- WHERE id = :id;
 
 -- name: mark_retries
 UPDATE run SET source = 'retry', origin = given.origin
@@ -37,18 +22,6 @@ INSERT INTO change (at, who, what, subject, before, after)
 SELECT at, who, what, subject, before, after
   FROM :rows AS given (at bigint, who text, what text, subject text, before text, after text);
 
--- name: drop_changes
--- Too old, or beyond the newest so many.
-DELETE FROM change
- WHERE id IN (SELECT id FROM change
-               WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most)
-                 AND id <> (SELECT max(id) FROM change)
-               ORDER BY id LIMIT :limit);
-
--- name: old_changes
-SELECT count(*) FROM change
- WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most) AND id <> (SELECT max(id) FROM change);
-
 -- name: switches
 SELECT schedule.id, target.name, schedule.name, schedule.enabled, schedule.origin
   FROM :rows AS given (id bigint) JOIN schedule ON schedule.id = given.id JOIN target ON target.id = schedule.target_id
@@ -58,9 +31,6 @@ SELECT schedule.id, target.name, schedule.name, schedule.enabled, schedule.origi
 -- A one-shot that is done may fire once more, under a new dedup id.
 UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
   FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
-
--- name: forget_failures
-UPDATE schedule SET failures = 0 WHERE id = :id;
 
 -- name: extend_hint
 -- The wish that stands already, from the same author: only its end moves.
@@ -74,9 +44,6 @@ UPDATE hint SET ended_at = :now, ended_by = CASE WHEN expires_at <= :now THEN 'e
    AND (expires_at <= :now
         OR EXISTS (SELECT 1 FROM :rows AS given (rank text)
                     WHERE origin = given.rank OR starts_with(origin, given.rank || ':')));
-
--- name: recent_hints
-SELECT count(*) FROM hint WHERE schedule_id = :id AND origin = :origin AND created_at > :since;
 
 -- name: end_surplus_one_shots
 -- The earliest of a rank are kept.
@@ -145,5 +112,35 @@ SELECT run_id, scope, holder_id, day, tokens, usd
 -- name: drop_reservations
 DELETE FROM reservation WHERE run_id IN (SELECT id FROM :rows AS given (id bigint));
 
--- name: drop_spend
-DELETE FROM spend WHERE day < :before;
+-- name: ask_to_stop_runs_of
+-- Word for the nodes that have runs of these schedules. Asked for a second time, it is forced if either was.
+WITH meant AS (
+     SELECT run.id, run.node_id, run.schedule_id FROM run
+      WHERE run.status = 'running' AND run.node_id <> :node
+        AND run.schedule_id IN (SELECT id FROM :rows AS given (id bigint))),
+     asked AS (
+     INSERT INTO stop_request (run_id, node_id, why, force)
+     SELECT id, node_id, :why, :force::integer FROM meant
+         ON CONFLICT (run_id) DO UPDATE SET force = greatest(stop_request.force, excluded.force))
+SELECT schedule_id, id FROM meant ORDER BY id;
+
+-- name: ask_to_stop_runs
+WITH meant AS (
+     SELECT run.id, run.node_id, run.schedule_id FROM run
+      WHERE run.status = 'running' AND run.node_id <> :node
+        AND run.id IN (SELECT id FROM :rows AS given (id bigint))),
+     asked AS (
+     INSERT INTO stop_request (run_id, node_id, why, force)
+     SELECT id, node_id, :why, :force::integer FROM meant
+         ON CONFLICT (run_id) DO UPDATE SET force = greatest(stop_request.force, excluded.force))
+SELECT schedule_id, id FROM meant ORDER BY id;
+
+-- name: asked_to_stop
+SELECT run_id, why, force FROM stop_request WHERE node_id = :node;
+
+-- name: forget_stops
+-- Those that were taken up, and those that came too late.
+DELETE FROM stop_request
+ WHERE node_id = :node
+   AND (run_id = ANY(:taken::bigint[])
+        OR NOT EXISTS (SELECT 1 FROM run WHERE run.id = run_id AND run.status = 'running'));

@@ -82,12 +82,6 @@ UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
 -- name: gaps
 SELECT from_at, until, reason FROM gap WHERE until > :since ORDER BY from_at;
 
--- name: add_gap
-INSERT INTO gap (from_at, until, reason) VALUES (:from_at, :until, :reason);
-
--- name: oldest_wake
-SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
-
 -- name: pull_back
 -- The clock was put back: marks and anchors that lie in the future come back to now. What really started
 -- stays blocked by its dedup id.
@@ -142,16 +136,12 @@ SELECT run.id FROM run LEFT JOIN node ON node.id = run.node_id
 -- name: database_time
 SELECT herdbeat_now();
 
--- name: fleet_name
-SELECT value FROM meta WHERE key = 'fleet';
-
 -- name: take_fleet_name
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet) ON CONFLICT (key) DO NOTHING;
 
--- name: begin
+-- name: settings
 -- Told to every transaction, for a pooler may hand out another connection each time. Plans are made once, by way of
 -- the indexes: one that was made while the tables were empty would go on reading them through when they are full.
-BEGIN;
 SELECT set_config('statement_timeout', :statement, true), set_config('lock_timeout', :lock, true),
        set_config('idle_in_transaction_session_timeout', :idle, true),
        set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true);

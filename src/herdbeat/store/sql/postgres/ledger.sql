@@ -70,18 +70,29 @@ SELECT id FROM target
 -- name: lock_schedules
 SELECT id FROM schedule WHERE id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id FOR NO KEY UPDATE;
 
--- name: still_open
-SELECT run.id FROM run JOIN :rows AS given (id bigint) USING (id) WHERE status = 'running';
+-- name: lock_targets_of_runs
+SELECT id FROM target
+ WHERE id IN (SELECT target_id FROM :rows AS given (id bigint)
+                JOIN run ON run.id = given.id JOIN beat ON beat.id = run.beat_id)
+ ORDER BY id FOR NO KEY UPDATE;
+
+-- name: lock_schedules_of_runs
+SELECT id FROM schedule
+ WHERE id IN (SELECT run.schedule_id FROM :rows AS given (id bigint) JOIN run ON run.id = given.id)
+ ORDER BY id FOR NO KEY UPDATE;
 
 -- name: take_due
 -- In the order of the index, and no further than the limit: `IS TRUE` keeps PostgreSQL from beginning with the targets,
 -- one of which may have a hundred thousand schedules.
-SELECT schedule.id FROM schedule
-  JOIN plan ON plan.id = schedule.plan_id
- WHERE wake_at >= :since AND wake_at <= {due_time} AND {may_be_here}
-   AND (schedule.target_id IN (SELECT id FROM :rows AS given (id bigint))) IS TRUE
- ORDER BY wake_at, schedule.id LIMIT :limit
-   FOR NO KEY UPDATE OF schedule SKIP LOCKED;
+WITH found AS MATERIALIZED (
+     SELECT schedule.* FROM schedule JOIN plan ON plan.id = schedule.plan_id
+      WHERE wake_at >= :since AND wake_at <= {due_time} AND {may_be_here}
+        AND (schedule.target_id IN (SELECT id FROM :rows AS given (id bigint))) IS TRUE
+      ORDER BY wake_at, schedule.id LIMIT :limit
+        FOR NO KEY UPDATE OF schedule SKIP LOCKED)
+SELECT {standing}
+  FROM found JOIN target ON target.id = found.target_id
+ ORDER BY found.wake_at, found.id;
 
 -- name: take_due_beats
 -- Under the locks of their targets. A schedule that somebody else is at keeps its beats for the next turn.
@@ -97,13 +108,16 @@ SELECT {standing}
   JOIN target ON target.id = found.target_id
  ORDER BY found.wake_at, found.id;
 
+-- name: schedules_of_runs
+SELECT {standing}
+  FROM schedule AS found JOIN target ON target.id = found.target_id
+ WHERE found.id IN (SELECT run.schedule_id FROM :rows AS given (id bigint) JOIN run ON run.id = given.id)
+ ORDER BY found.wake_at, found.id;
+
 -- name: some_beats
 SELECT beat.id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by
   FROM beat JOIN :rows AS given (id bigint) USING (id)
  WHERE outcome = 'pending' ORDER BY wake_at, beat.id;
-
--- name: plan_text
-SELECT text FROM plan WHERE id = :id;
 
 -- name: paced_beats
 SELECT schedule_id, count(*) FROM beat
@@ -115,12 +129,18 @@ SELECT id, max_concurrent, running,
        EXISTS (SELECT 1 FROM beat WHERE target_id = target.id AND outcome = 'pending')
   FROM target WHERE id IN (SELECT id FROM :rows AS given (id bigint));
 
+-- name: only_one_paces
+-- The last lock of a turn that catches something up: whoever has it waits for nobody.
+SELECT pg_advisory_xact_lock(hashtext('herdbeat: pace'));
+
+-- name: pace
+SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pending' AND reason = 'catch-up'
+         ORDER BY wake_at DESC LIMIT 1),
+       (SELECT value::bigint FROM meta WHERE key = 'paced_until');
+
 -- name: only_one_claims
 -- Asked only where the whole fleet has a limit. Seen by the next one after the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: fleet limit'));
-
--- name: running_in_all
-SELECT count(*) FROM run WHERE status = 'running';
 
 -- name: next_wake
 SELECT least((SELECT wake_at FROM schedule JOIN plan ON plan.id = schedule.plan_id
@@ -134,6 +154,9 @@ SELECT nextval('beat_id_seq') FROM generate_series(1, :number::integer);
 
 -- name: run_numbers
 SELECT nextval('run_id_seq') FROM generate_series(1, :number::integer);
+
+-- name: both_numbers
+SELECT nextval('beat_id_seq'), nextval('run_id_seq') FROM generate_series(1, :number::integer);
 
 -- name: add_beats
 -- Nothing where the dedup id exists already: the caller compares the count and looks which.
@@ -176,17 +199,6 @@ UPDATE beat SET outcome = given.outcome, reason = given.reason, wake_at = given.
 -- They ran.
 UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now
   FROM :rows AS given (id bigint) WHERE beat.id = given.id;
-
--- name: wake_waiting
--- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
--- waits for its own schedule is left asleep while that runs: it could not start, and would use up another's wake.
-UPDATE beat SET wake_at = :now
- WHERE id IN (SELECT id FROM beat
-               WHERE target_id = :target AND outcome = 'pending'
-                 AND (reason = 'at_capacity'
-                      OR (reason = 'already_running'
-                          AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0))
-               ORDER BY priority DESC, due_at, id LIMIT :room);
 
 -- name: add_runs
 INSERT INTO run (id, beat_id, schedule_id, attempt, status, node_id, claimed_at)
@@ -263,38 +275,9 @@ UPDATE hint SET ended_at = :now, ended_by = 'consumed'
   FROM :rows AS given (schedule_id bigint, due_at bigint)
  WHERE hint.schedule_id = given.schedule_id AND hint.at <= given.due_at AND hint.ended_at IS NULL;
 
--- name: set_pause
-UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
-
--- name: set_disabled
-UPDATE schedule SET disabled_by = :by WHERE id = :id;
-
--- name: count_waiting
--- First attempts only: a retry that waits is not counted as waiting.
-SELECT count(*) FROM beat
- WHERE schedule_id = :id AND outcome = 'pending' AND attempt = 1
-   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
-
--- name: skip_waiting
--- A beat that has a run already is `ran`, also when its next attempt is called off.
-UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
-                reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
- WHERE schedule_id = :id AND outcome = 'pending' AND retried_by IS NULL
-   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
-
 -- name: end_older_hints
 UPDATE hint SET ended_at = :now,
                 ended_by = CASE WHEN expires_at <= :now THEN 'expired' ELSE 'replaced' END
  WHERE schedule_id = :id AND ended_at IS NULL
    AND (expires_at <= :now
         OR (:is_pace = 1 AND every IS NOT NULL AND (origin = :rank OR starts_with(origin, :rank || ':'))));
-
--- name: add_hint
-INSERT INTO hint (schedule_id, origin, every, at, reason, expires_at, created_at)
-VALUES (:id, :origin, :every, :at, :reason, :expires_at, :created_at);
-
--- name: end_hints
-UPDATE hint SET ended_at = :now, ended_by = :by WHERE schedule_id = :id AND ended_at IS NULL;
-
--- name: count_hints
-UPDATE schedule SET hinted = (SELECT count(*) FROM hint WHERE schedule_id = :id AND ended_at IS NULL) WHERE id = :id;

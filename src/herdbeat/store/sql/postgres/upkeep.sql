@@ -108,9 +108,6 @@ SELECT id FROM schedule WHERE id > :after AND removed_at IS NULL ORDER BY id LIM
 -- name: set_marks
 UPDATE schedule SET settled_until = greatest(settled_until, :now);
 
--- name: oldest_open_run
-SELECT min(claimed_at) FROM run WHERE status = 'running';
-
 -- name: old_beats
 -- Settled long ago.
 SELECT id FROM beat
@@ -139,9 +136,6 @@ SELECT id
 SELECT id FROM plan
  WHERE id <> (SELECT max(id) FROM plan) AND NOT EXISTS (SELECT 1 FROM schedule WHERE plan_id = plan.id) LIMIT :limit;
 
--- name: ended_hints
-SELECT count(*) FROM hint WHERE ended_at < :before;
-
 -- name: runs_of_beats
 SELECT run.id, run.claimed_at, coalesce(run.finished_at, run.claimed_at)
   FROM :rows AS given (id bigint) JOIN beat ON beat.id = given.id JOIN run ON run.beat_id = beat.id
@@ -166,8 +160,14 @@ DELETE FROM beat
 DELETE FROM plan
  WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND NOT EXISTS (SELECT 1 FROM schedule WHERE plan_id = plan.id);
 
--- name: drop_hints
-DELETE FROM hint WHERE id IN (SELECT id FROM hint WHERE ended_at < :before LIMIT :limit);
+-- name: drop_nodes
+-- With them goes word for runs that have ended without hearing of it.
+WITH unheard AS (
+     DELETE FROM stop_request
+      WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.id = stop_request.run_id AND run.status = 'running'))
+DELETE FROM node
+ WHERE stopped_at < (SELECT max(coalesce(stopped_at, lease_until)) FROM node)
+   AND stopped_at < least(:before::bigint, (SELECT claimed_at FROM run ORDER BY id LIMIT 1));
 
 -- name: lost_rows
 -- Rows that point at nothing.
@@ -176,3 +176,7 @@ SELECT 'run ' || run.id || ' has no beat' FROM run LEFT JOIN beat ON beat.id = r
 SELECT 'beat ' || beat.id || ' has no schedule'
   FROM beat LEFT JOIN schedule ON schedule.id = beat.schedule_id WHERE schedule.id IS NULL
  LIMIT :limit;
+
+-- name: try_writing
+-- More than a page has room for: a row that fits into a page that is there already says nothing about the disk.
+INSERT INTO meta (key, value) SELECT 'tried by doctor', string_agg(md5(number::text), '') FROM generate_series(1, 1000) AS number;

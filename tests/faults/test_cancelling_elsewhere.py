@@ -1,0 +1,66 @@
+"""A run is ended by the node that has it, whoever wants it to end, and from wherever: real processes on PostgreSQL."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.faults.shared_fleet import SharedFleet
+
+from herdbeat.service.cancelling import cancel_from_outside
+from herdbeat.store.places import PostgresPlace
+
+SLEEPERS = """\
+  - name: sleeper
+    command: [sh, -c, 'echo $$ > FOLDER/sleeper; exec sleep 600']
+    every: 1h
+  - name: replaced
+    command: [sleep, "600"]
+    cron: "* * * * * *"
+    overlap: cancel
+"""
+OF_SLEEPER = (
+    "FROM run JOIN beat ON beat.id = beat_id JOIN target ON target.id = target_id WHERE target.name = 'sleeper'"
+)
+REPLACED = "SELECT count(*) FROM run WHERE status = 'cancelled' HAVING count(*) >= 5"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, database: PostgresPlace) -> Iterator[SharedFleet]:
+    fleet = SharedFleet.create(tmp_path, database, SLEEPERS.replace("FOLDER", str(tmp_path)))
+    yield fleet
+    fleet.end()
+
+
+def is_going(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: SharedFleet, tmp_path: Path) -> None:
+    fleet.start(1)
+    fleet.start(2)
+    fleet.wait_until((tmp_path / "sleeper").exists, "the sleeper never starts")
+    pid = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
+    ((schedule,),) = fleet.ask(f"SELECT run.schedule_id {OF_SLEEPER} AND run.status = 'running'")
+
+    asked_at = time.monotonic()
+    cancel_from_outside(fleet.place, datetime.now(UTC), [schedule], who="human:you", reason="enough", force=False)
+    fleet.wait_for_row(f"SELECT 1 {OF_SLEEPER} AND run.status = 'cancelled'")
+    took = time.monotonic() - asked_at
+
+    assert not is_going(pid)
+    assert fleet.ask(f"SELECT run.error {OF_SLEEPER}") == [("cancelled by human:you: enough",)]
+    assert fleet.ask("SELECT run_id FROM stop_request WHERE why LIKE 'cancelled%'") == []
+    assert took < 5  # it is told, and does not wait for the end of its lease or of its run
+
+
+def test_overlap_cancel_replaces_a_run_whichever_node_has_it(fleet: SharedFleet) -> None:
+    for number in (1, 2):
+        fleet.start(number)
+
+    fleet.wait_for_row(REPLACED)  # else it stands still as soon as the node that claims is not the one that runs
+
+    for number in (1, 2):
+        fleet.stop(number)
+    fleet.consult_the_oracle()

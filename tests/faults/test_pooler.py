@@ -1,0 +1,86 @@
+"""A transaction pooler in between: everything holds, and what is changed elsewhere acts a poll later at worst."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from tests.faults.pooler import pooling
+from tests.faults.shared_fleet import SharedFleet, herd_of
+
+from herdbeat.clock import SystemClock
+from herdbeat.scheduler.fire import fire
+from herdbeat.store.base import Transaction
+from herdbeat.store.opening import reader_at
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.postgres.store import PostgresStore
+from herdbeat.store.reader import Filter
+
+BY_HAND = "FROM beat JOIN run ON beat_id = beat.id WHERE beat.source = 'manual'"
+TICKER = "SELECT schedule.id FROM schedule JOIN target ON target.id = target_id WHERE target.name = 'ticker'"
+A_POLL = timedelta(seconds=1)
+A_BUSY_MACHINE = timedelta(seconds=2)
+
+
+def test_three_nodes_share_two_connections_and_lose_nothing(tmp_path: Path, database: PostgresPlace) -> None:
+    fleet = SharedFleet.create(tmp_path, database, herd_of(100))
+    with pooling(database.url, size=2) as (pooler, url):
+        try:
+            fleet.start_all(1, 2, 3, url=url)
+            fleet.wait_for_starts(150)
+            fleet.kill(2)
+            fleet.wait_for_row("SELECT 1 FROM node WHERE stopped_at = lease_until")  # found dead by another
+            store = PostgresStore(PostgresPlace(url=url, state_dir=tmp_path))
+            store.open()
+            store.write_now(lambda tx: _run_by_hand(tx, fleet))
+            store.close()
+            fleet.wait_for_row(f"SELECT 1 {BY_HAND}")
+            fleet.stop_all()
+        finally:
+            fleet.end()
+
+    fleet.consult_the_oracle()
+    assert pooler.hand_overs > 100
+    ((late,),) = fleet.ask(f"SELECT claimed_at - created_at {BY_HAND}")
+    assert timedelta(microseconds=late) < A_POLL + A_BUSY_MACHINE
+    said = "".join(fleet.log(number) for number in (1, 2, 3))
+    assert "prepared statement" not in said
+    assert "read-only" not in said
+
+
+def _run_by_hand(tx: Transaction, fleet: SharedFleet) -> None:
+    ((ticker,),) = fleet.ask(TICKER)
+    fire(tx, SystemClock().now(), ticker, origin="human:you", event_id="7", queue=True)
+
+
+def test_who_only_looks_leaves_a_connection_as_it_was(tmp_path: Path, database: PostgresPlace) -> None:
+    """Once it was made read-only for good, and the pooler gave it to a node."""
+    with pooling(database.url, size=1) as (_, url):
+        place = PostgresPlace(url=url, state_dir=tmp_path)
+        store = PostgresStore(place)
+        store.open()
+        reader = reader_at(place)
+
+        for number in range(8):
+            assert reader.runs(Filter()) == []
+            store.write_now(lambda tx, number=number: tx.take_fleet_name(f"{number}"))  # type: ignore[misc]
+
+        assert store.write_now(lambda tx: tx.fleet_name()) == "0"
+        reader.close()
+        store.close()
+
+
+def test_two_clients_never_get_each_others_statements(tmp_path: Path, database: PostgresPlace) -> None:
+    """Both prepare under the same names: what one has prepared lay on the connection that the other got."""
+    with pooling(database.url, size=1) as (_, url):
+        stores = [PostgresStore(PostgresPlace(url=url, state_dir=tmp_path)) for _ in range(2)]
+        for store in stores:
+            store.open()
+
+        for _ in range(8):
+            assert stores[0].write_now(lambda tx: tx.targets()) == {}
+            assert stores[1].write_now(lambda tx: tx.fleet_name()) is None
+
+        prepared = "SELECT count(*) FROM pg_prepared_statements"
+        ((count,),) = stores[0].write_now(lambda tx: tx._statements._connection.execute(prepared).fetchall())  # type: ignore[attr-defined]
+        assert count == 0
+        for store in stores:
+            store.close()

@@ -1,0 +1,113 @@
+"""Writes that nobody waits for: what is wrong with one is still heard, by the right person and before the commit."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from tests.store.contract import a_beat
+from tests.store.postgres.nodes import a_fleet
+
+from herdbeat.scheduler.arrange import arrange
+from herdbeat.store.base import Standing, TargetRow, Transaction
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.postgres.connecting import connect
+from herdbeat.store.postgres.foresight import Foresight
+from herdbeat.store.postgres.statements import PostgresStatements
+from herdbeat.store.postgres.store import LEASE, PostgresStore
+
+NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(database: PostgresPlace) -> Iterator[PostgresStore]:
+    found = PostgresStore(database)
+    found.open()
+    found.write_now(lambda tx: arrange(tx, a_fleet("one", "two"), NOW))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def statements(database: PostgresPlace) -> Iterator[PostgresStatements]:
+    connection = connect(database.url, patience=LEASE)
+    with connection.pipeline():
+        yield PostgresStatements(connection, "here")
+    connection.close()
+
+
+def standing_of(tx: Transaction, name: str) -> Standing:
+    target, _ = tx.targets()[name]
+    (number, _), *_ = tx.schedules_of([target]).values()
+    return tx.schedules([number])[number]
+
+
+def test_a_write_of_megabytes_hung_for_ever(store: PostgresStore) -> None:
+    rows = [TargetRow(f"t{number}", "callable", "x" * 2_000, "", 1) for number in range(5_000)]
+
+    store.write_now(lambda tx: tx.add_targets(rows))
+
+    assert len(store.write_now(lambda tx: tx.targets())) == 5_002
+
+
+def test_a_value_that_no_column_can_hold_is_told_to_who_wrote_it_and_to_nobody_else(store: PostgresStore) -> None:
+    target, _ = store.write_now(lambda tx: tx.targets())["one"]
+
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        store.write_now(lambda tx: tx.move_rooms({target: 2**40}))
+    store.write_now(lambda tx: tx.move_rooms({target: 1}))
+
+    assert store.write_now(lambda tx: tx.rooms([target]))[target].running == 1
+
+
+def test_a_beat_that_is_known_already_is_found_out_and_all_is_done_again_with_care(store: PostgresStore) -> None:
+    times: list[list[int | None]] = []
+
+    def start_both(tx: Transaction) -> list[int | None]:
+        ids = tx.add_beats([a_beat(standing_of(tx, name)) for name in ("one", "two")])
+        times.append(ids)
+        return ids
+
+    store.write_now(lambda tx: tx.add_beats([a_beat(standing_of(tx, "one"))]))
+    known, new = store.write_now(start_both)
+
+    assert known is None
+    assert new is not None
+    assert len(times) == 2
+    assert None not in times[0]  # taken for new, until the answer came
+
+
+def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statements: PostgresStatements) -> None:
+    ahead = Foresight(statements)
+    ahead.need_numbers(2)
+
+    beats, runs = ahead.beats(3), ahead.runs(1)
+
+    assert len(set(beats)) == 3
+    assert runs == [1]
+    assert ahead.runs(1) == [2]
+
+
+def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresStatements) -> None:
+    ahead = Foresight(statements)
+    ahead.ask("rooms", [1, 2])
+    ahead.ask("budgets", [1, 2])
+
+    assert ahead.answer("rooms", [1]) is None
+    assert ahead.answer("budgets", [2, 1]) == []
+    assert ahead.answer("budgets", [2, 1]) is None  # asked again, it may have changed
+
+
+def test_rows_that_were_not_there_are_heard_of_with_the_next_answer(statements: PostgresStatements) -> None:
+    gone = statements.do("renew_node", node=4_711, now=0, lease=0)
+    statements.expect(gone, 1, lambda: LookupError("no such node"))
+
+    with pytest.raises(LookupError, match="no such node"):
+        statements.ask_one("database_time")
+
+
+def test_without_a_later_answer_it_is_settled_at_the_end(statements: PostgresStatements) -> None:
+    statements.expect(statements.do("renew_node", node=4_711, now=0, lease=0), 0, lambda: LookupError("there is one"))
+    statements.settle()
+
+    assert statements.do("renew_node", node=4_711, now=0, lease=0)() == 0

@@ -1,0 +1,87 @@
+"""What a whole fleet shares, while two nodes reach for it at the same moment."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from tests.store.postgres.nodes import Joining, a_fleet, nodes, set_clock
+
+from herdbeat.domain.policies import Budget
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.finish import finish
+from herdbeat.scheduler.turn import Claimed
+from herdbeat.store.base import FinishedRun
+from herdbeat.store.opening import reader_at
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.reader import Filter
+
+NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
+TARGETS = [f"t{number}" for number in range(24)]
+ROUNDS = 15
+AT_ONCE = 2
+"""So little that neither node has everything before the other comes."""
+
+
+@pytest.fixture(autouse=True)
+def _clock(database: PostgresPlace) -> None:
+    set_clock(database, NOW)
+
+
+def race(pair: list[Joining], fleet_limit: int | None = None) -> list[Claimed]:
+    """Each claims again and again, as fast as it can, until nothing is due."""
+
+    def claim_all(node: Joining) -> list[Claimed]:
+        return [node.claim(NOW, fleet_limit=fleet_limit, room=AT_ONCE) for _ in range(ROUNDS)]
+
+    with ThreadPoolExecutor(len(pair)) as pool:
+        return [turn for turns in pool.map(claim_all, pair) for turn in turns]
+
+
+@pytest.mark.parametrize("budget", [Budget(runs_per_day=7), Budget(runs_per_day=7, usd_per_day=100.0)])
+def test_two_nodes_that_race_spend_a_fleets_budget_once(database: PostgresPlace, budget: Budget) -> None:
+    with nodes(database, 2) as pair:
+        pair[0].store.write_now(lambda tx: arrange(tx, replace(a_fleet(*TARGETS), budget=budget), NOW))
+        for node in pair:
+            node.join(NOW)
+
+        turns = race(pair)
+
+        claims = [each for turn in turns for each in turn.claims]
+        done = [FinishedRun(each.run_id, NOW, Outcome(status=RunStatus.SUCCEEDED)) for each in claims[:1]]
+        pair[1].store.write_now(lambda tx: finish(tx, NOW, done))
+    assert len(claims) == 7
+    reader = reader_at(database)
+    reasons = Counter((beat.outcome, beat.reason) for beat in reader.beats(Filter(limit=100)))
+    reader.close()
+    assert sum(count for (_, reason), count in reasons.items() if reason == "budget_exceeded") == len(TARGETS) - 7
+
+
+def test_two_nodes_that_race_keep_the_limit_of_the_whole_fleet(database: PostgresPlace) -> None:
+    with nodes(database, 2) as pair:
+        pair[0].store.write_now(lambda tx: arrange(tx, a_fleet(*TARGETS), NOW))
+        for node in pair:
+            node.join(NOW)
+
+        turns = race(pair, fleet_limit=5)
+
+    assert sum(len(turn.claims) for turn in turns) == 5
+
+
+def test_two_nodes_of_one_host_and_one_number_are_two(database: PostgresPlace) -> None:
+    """As in two containers of the same name, where each is process 1."""
+    with nodes(database, 2) as (first, second):
+        first.store.write_now(lambda tx: arrange(tx, a_fleet("a", "b"), NOW))
+        first.join(NOW)
+        second.join(NOW)
+        (mine, *_) = first.claim(NOW).claims
+
+        second.store.write_now(lambda tx: tx.leave_node(second.joined.node_id, NOW))
+
+        closed = first.store.write_now(
+            lambda tx: finish(tx, NOW, [FinishedRun(mine.run_id, NOW, Outcome(status=RunStatus.SUCCEEDED))])
+        ).closed
+    assert first.joined.node_id != second.joined.node_id
+    assert [each.status for each in closed] == [RunStatus.SUCCEEDED]
