@@ -1,9 +1,10 @@
 """Run every measurement, or the one that is named, and say which goals are met."""
 
+import signal
 import sys
 from collections.abc import Callable
 
-from bench import answers, backlog, children, cron_next, governor, idle, lateness, throughput
+from bench import answers, backlog, children, cron_next, governor, idle, lateness, postgres, throughput
 from bench.race import Result, table
 
 BENCHES: dict[str, Callable[[], list[Result]]] = {
@@ -15,27 +16,34 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "children": children.run,
     "idle": idle.run,
     "answers": answers.run,
+    "postgres": postgres.run,
 }
 FULL: dict[str, Callable[[], list[Result]]] = {**BENCHES, "lateness": lateness.run_full}
 """What `--full` measures: the same, where time does not matter."""
+
+PARTS = {f"postgres.{name}": part for name, part in (postgres.PARTS | postgres.ALONE).items()}
+"""Parts of a measurement, which run only if they are named."""
 
 
 def main(names: list[str]) -> int:
     """0 if every goal is met, 1 if one is missed, 2 if a name is unknown."""
     benches = FULL if "--full" in names else BENCHES
     names = [name for name in names if name != "--full"]
-    unknown = [name for name in names if name not in benches]
+    known = benches | PARTS
+    unknown = [name for name in names if name not in known]
     if unknown:
-        print(f'no measurement is called "{unknown[0]}"; there are {", ".join(benches)}', file=sys.stderr)
+        print(f'no measurement is called "{unknown[0]}"; there are {", ".join(known)}', file=sys.stderr)
         return 2
     results: list[Result] = []
     for name in names or list(benches):
         print(f"── {name}", flush=True)
-        results += benches[name]()
+        results += known[name]()
     print("── goals")
     print(table([(each.what, each.measured, each.goal, "met" if each.is_met else "MISSED") for each in results]))
     return 0 if all(each.is_met for each in results) else 1
 
 
 if __name__ == "__main__":
+    # So that who is told to end takes its nodes and its database server along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))

@@ -9,10 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.environments import FOLDER, python_of
+from bench.environments import FOLDER, node_of, python_of
 
 PATIENCE = 900
 """Seconds for one contender. Longer, and something hangs."""
+
+PEERS = Path(__file__).parent / "peers"
 
 Measured = dict[str, Any]
 
@@ -30,10 +32,16 @@ def ours(name: str, folder: Path, **arguments: object) -> Measured:
 
 
 def peer(environment: str, script: str, count: int, *words: str) -> Measured:
-    """A script of `bench/peers`, in the environment of that peer."""
-    path = Path(__file__).parent / "peers" / f"{script}.py"
+    """A script of `bench/peers`, in the environment of that peer. Raises NotSetUp."""
     with fresh_folder() as folder:
-        return _answer([python_of(environment), str(path), str(count), str(folder), *words])
+        return _answer([python_of(environment), str(PEERS / f"{script}.py"), str(count), str(folder), *words])
+
+
+def node_peer(environment: str, script: str, count: int, url: str, *words: str) -> Measured:
+    """The same for Node.js, which is told where its modules are. Raises NotSetUp."""
+    node, home = node_of(environment)
+    with fresh_folder() as folder:
+        return _answer([node, str(PEERS / f"{script}.mjs"), str(count), str(folder), url, str(home), *words])
 
 
 def _answer(command: list[str]) -> Measured:

@@ -1,4 +1,5 @@
-"""APScheduler 4 (a pre-release) with its SQLAlchemy data store on SQLite: N schedules due at once.
+"""APScheduler 4 (a pre-release) with its SQLAlchemy data store, on SQLite or the database it is given: N schedules due
+at once.
 
 It cannot live beside version 3, so it has an environment of its own, and this script imports nothing of ours.
 """
@@ -20,8 +21,8 @@ async def nothing() -> None:
     """What is run."""
 
 
-async def main(jobs: int, folder: Path) -> None:
-    store = SQLAlchemyDataStore(create_async_engine(f"sqlite+aiosqlite:///{folder / 'jobs.sqlite'}"))
+async def main(jobs: int, url: str) -> None:
+    store = SQLAlchemyDataStore(create_async_engine(url))
     left, over = jobs, asyncio.Event()
 
     def count(_: object) -> None:
@@ -43,5 +44,12 @@ async def main(jobs: int, folder: Path) -> None:
         await scheduler.stop()
 
 
+def engine_url(folder: Path, given: list[str]) -> str:
+    """With the drivers of its documents."""
+    if given:
+        return given[0].replace("postgresql:", "postgresql+asyncpg:", 1)
+    return f"sqlite+aiosqlite:///{folder / 'jobs.sqlite'}"
+
+
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(main(int(sys.argv[1]), engine_url(Path(sys.argv[2]), sys.argv[3:])))

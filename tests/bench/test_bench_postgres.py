@@ -1,0 +1,197 @@
+"""What `python -m bench postgres` measures, and how it judges. How fast anything is, no test asks."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from bench.__main__ import main
+from bench.alone import PEERS
+from bench.environments import MODULES, PACKAGES, NotSetUp
+from bench.postgres import ALONE, PARTS, changes, idle, lateness, server, several, throughput
+from bench.postgres.ledger import ledger, put_due
+from bench.postgres.nodes import nodes
+from tests.postgres import Server
+
+from bench import environments
+from herdbeat.bench.watch import Percentiles
+from herdbeat.store.opening import reader_at
+from herdbeat.store.places import PostgresPlace
+from herdbeat.store.reader import Filter
+
+CONTENDERS = {each.name: each for each in throughput.CONTENDERS}
+
+
+def test_two_nodes_share_the_beats_and_each_says_what_it_has_done(database: PostgresPlace, tmp_path: Path) -> None:
+    with ledger(database.url, tmp_path) as store, nodes(database.url, tmp_path, 2, max_concurrent=5) as started:
+        put_due(store, 40)
+        several.wait_for_all(database.url, 40)
+        reports = [node.done() for node in started]
+
+    reader = reader_at(database)
+    outcomes = [beat.outcome for beat in reader.beats(Filter(limit=100))]
+    reader.close()
+    assert outcomes == ["ran"] * 40
+    assert sum(each["beats"] for each in reports) == 40
+
+
+def test_a_node_stops_by_itself_when_it_has_done_as_much_as_it_was_told(
+    database: PostgresPlace, tmp_path: Path
+) -> None:
+    with ledger(database.url, tmp_path) as store:
+        put_due(store, 20)
+
+    with nodes(database.url, tmp_path, 1, until=20) as (node,):
+        report = node.done()
+
+    assert report["beats"] == 20
+    assert report["seconds"] > 0
+    assert report["lateness"]["count"] == 20
+
+
+@pytest.mark.parametrize("is_deaf", [False, True])
+def test_every_kind_of_change_is_seen_to_act_on_another_node(database: PostgresPlace, *, is_deaf: bool) -> None:
+    found = changes.measured(database.url, 1, is_deaf=is_deaf)
+
+    assert {what: each.count for what, each in found.items()} == {"run": 1, "apply": 1, "resume": 1}
+    assert all(each.longest > 0 for each in found.values())
+
+
+def test_a_node_that_cannot_join_is_told_of_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    nowhere = f"postgresql:///nothing?host={tmp_path}"
+
+    with pytest.raises(RuntimeError, match='never said "ready"'), nodes(nowhere, tmp_path, 1):
+        pass
+
+
+def test_a_copy_of_a_filled_database_holds_what_was_filled_in(postgres: Server, tmp_path: Path) -> None:
+    with server.fresh_database(postgres) as stock:
+        with ledger(stock, tmp_path) as store:
+            put_due(store, 3)
+        server.tidy(stock)
+
+        with server.fresh_database(postgres, like=stock) as copy, psycopg.connect(copy) as connection:
+            names = connection.execute("SELECT name FROM target ORDER BY name").fetchall()
+
+    assert names == [("due-0",), ("due-1",), ("due-2",)]
+
+
+def test_the_conditions_say_what_the_server_is_and_how_durable(postgres: Server) -> None:
+    said = str(server.conditions(postgres))
+
+    assert said.startswith("PostgreSQL ")
+    assert "fsync off" in said  # as the tests' own server is
+    assert "synchronous_commit on" in said
+
+
+def test_the_server_of_a_measurement_is_as_durable_as_it_ships() -> None:
+    assert "fsync" not in server.AS_SHIPPED
+    assert "synchronous_commit" not in server.AS_SHIPPED
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("postgresql://bench@127.0.0.1:5432/one", "one"),
+        ("postgresql:///two?host=%2Fvar%2Ftmp%2Fx&user=postgres", "two"),
+        ("template1", "template1"),
+    ],
+)
+def test_a_database_is_known_by_the_last_word_of_its_path(url: str, name: str) -> None:
+    assert server.name_in(url) == name
+
+
+def test_every_peer_has_a_script_and_an_environment() -> None:
+    missing = [
+        each.name
+        for each in throughput.CONTENDERS
+        if each.environment not in PACKAGES
+        or not (PEERS / f"{each.script}.{'mjs' if each.environment in MODULES else 'py'}").exists()
+    ]
+
+    assert missing == []
+
+
+def test_a_peer_that_cannot_be_set_up_is_a_row_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    rates = {name: 100.0 for name in CONTENDERS if not name.startswith("DBOS")}
+
+    results = throughput.judged(5_500, rates)
+
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[-2:] for row in rows if row.startswith("DBOS")] == [["not", "measured"]]
+    assert not any("DBOS" in each.what for each in results)
+    assert all(each.is_met for each in results)
+
+
+def test_a_program_that_is_not_there_means_that_a_peer_is_not_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
+
+    with pytest.raises(NotSetUp, match="huey could not be set up"):
+        environments.python_of("huey")
+
+
+def test_ten_times_a_peer_is_what_it_takes() -> None:
+    name = "Procrastinate, 10 at a time"
+
+    met, missed = (throughput.judged(rate, {name: 500.0})[0] for rate in (5_000, 4_999))
+
+    assert (met.measured, met.goal, met.is_met) == ("10.0 x", "at least 10 x", True)
+    assert not missed.is_met
+
+
+@pytest.mark.parametrize(
+    ("counts", "fairness"), [((10, 10), 1.0), ((5, 15), 0.5), ((0, 20), 0.0), ((4, 5, 6), 0.8), ((7,), 1.0)]
+)
+def test_fairness_is_the_smallest_part_of_an_equal_share(counts: tuple[int, ...], fairness: float) -> None:
+    assert several.Shared(rate=1, counts=counts).fairness == pytest.approx(fairness)
+
+
+def test_nodes_that_are_slower_together_than_one_miss_the_goal() -> None:
+    alone, pair = several.Shared(rate=5_000, counts=(10,)), several.Shared(rate=4_000, counts=(1, 9))
+
+    results = several.judged({1: alone, 2: pair})
+
+    assert [(each.measured, each.is_met) for each in results] == [("0.80 x", False), ("0.20 of an equal share", False)]
+
+
+def test_the_middle_round_counts() -> None:
+    rounds = [several.Shared(rate=rate, counts=(1,)) for rate in (3.0, 1.0, 2.0)]
+
+    assert several.middle(rounds).rate == 2.0
+
+
+@pytest.mark.parametrize(("p50", "p99", "is_met"), [(5, 25, True), (5.1, 20, False), (1, 25.1, False)])
+def test_both_percentiles_of_lateness_have_to_be_small(p50: float, p99: float, *, is_met: bool) -> None:
+    (result,) = lateness.judged({"p50": p50, "p99": p99, "longest": 30, "count": 10})
+
+    assert result.is_met is is_met
+
+
+@pytest.mark.parametrize(("transactions", "is_met"), [(4.9, True), (5.0, False)])
+def test_an_idle_node_stays_under_five_transactions_a_second(transactions: float, *, is_met: bool) -> None:
+    (result,) = idle.judged(idle.Idle(transactions=transactions, core=0.01))
+
+    assert result.is_met is is_met
+
+
+def test_with_notify_the_median_counts_and_without_it_the_longest() -> None:
+    heard = Percentiles.of([timedelta(milliseconds=each) for each in (10, 15, 90)])
+    unheard = Percentiles.of([timedelta(milliseconds=each) for each in (10, 15, 1_200)])
+
+    results = changes.judged({"run": heard}, {"run": unheard})
+
+    assert [(each.measured, each.is_met) for each in results] == [
+        ("median 15.0 ms", True),
+        ("longest 1,200.0 ms", False),
+    ]
+
+
+def test_a_part_of_it_can_be_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["postgres.nothing"])
+
+    said = capsys.readouterr().err
+    assert status == 2
+    assert [name for name in PARTS | ALONE if f"postgres.{name}" not in said] == []
