@@ -6,7 +6,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SHARE = 128
+SHARE = 256
 """Small enough to have the database begin early, large enough for a statement to be worth its way."""
 
 
