@@ -21,11 +21,11 @@ demo: $(READY)  ## set everything up, then show what herdbeat can do
 
 test: $(READY) check  ## set everything up, then every check and every test
 	@echo "── tests"
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n 2 --dist worksteal
 
 soak: $(READY)  ## the long versions of the fault tests: storms of kills, deep state machines
 	@echo "── soak"
-	@$(BIN)/pytest -n 2 -m soak tests/soak
+	@$(BIN)/pytest -n 2 -m soak -o faulthandler_timeout=1500 tests/soak
 
 check: $(READY) lint types docs  ## format, lint, types, docs: what must be clean in every commit
 

@@ -3,12 +3,14 @@
 Beside `app`, which is read by every command: who only asks when something is due must not load an engine.
 """
 
+import asyncio
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
@@ -25,7 +27,7 @@ from herdbeat.scheduler.node import NodeParts, ServingNode
 from herdbeat.scheduler.perform import Performer, beside_the_loop
 from herdbeat.scheduler.shared_timer import SharedTimer
 from herdbeat.scheduler.timer import SystemTimer, Timer
-from herdbeat.service.outputs import with_output
+from herdbeat.service.outputs import Outputs
 from herdbeat.service.upkeep import Upkeep
 from herdbeat.store.base import Shared
 from herdbeat.store.lock import StateLock
@@ -153,6 +155,7 @@ def _running(
     return RunnerSettings(
         state_dir=ground.state_dir,
         environ=environ,
+        home=Path(fleet.home),
         max_concurrent=max(1, settings.max_concurrent),
         module_folders=(Path(fleet.home),),
         egress_allow=fleet.egress_allow,
@@ -172,18 +175,25 @@ async def _node(
             shelf = LedgerShelf(reader) if ground.shared is None else SharedShelf(reader)
             perform = Performer(shelf, runners, clock, runners.check)
             upkeep = Upkeep(store, audit_at(store.place), clock, fleet.retention, listener=listener)
+            outputs = None if ground.shared is None else Outputs(perform, ground.shared, clock)
             parts = NodeParts(
                 store=store,
                 timer=clock,
-                perform=perform if ground.shared is None else with_output(perform),
+                perform=perform if outputs is None else outputs.perform,
                 listener=listener,
-                upkeep=upkeep.run,
+                upkeep=upkeep.run if outputs is None else partial(_side_by_side, upkeep.run, outputs.run),
                 prepare=perform.prepare if ground.shared is None else beside_the_loop(perform.prepare),
                 ended=runners.ended,
                 shared=ground.shared,
                 renewed=runners.renew,
             )
             yield ServingNode(parts, settings, _identity(settings)), shelf
+
+
+async def _side_by_side(*works: Callable[[], Coroutine[None, None, None]]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for each in works:
+            tasks.create_task(each(), name="upkeep")
 
 
 def _identity(settings: Settings) -> Identity:

@@ -76,7 +76,7 @@ def test_a_working_dir_of_dot_is_the_folder_around_agentd(folder: Folder) -> Non
     specs = [target.spec for target in fleet.targets]
     directories = [spec.working_directory for spec in specs if isinstance(spec, AgentSpec)]
 
-    assert directories == [str(folder.path), str(folder.path / "src")]
+    assert directories == [".", "src"]
 
 
 def test_whoever_asks_for_isolation_gets_a_container(folder: Folder) -> None:

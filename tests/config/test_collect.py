@@ -2,7 +2,7 @@ from tests.config.folder import Folder
 
 from herdbeat.codes import Code
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.target import AgentSpec
+from herdbeat.domain.target import AgentSpec, CommandSpec
 
 
 def spec_of(fleet: Fleet, name: str) -> AgentSpec:
@@ -66,11 +66,30 @@ def test_cron_wins_over_expression_in_one_herdctl_entry(folder: Folder) -> None:
 
 def test_a_working_directory_counts_from_the_agents_file(folder: Folder) -> None:
     bare = folder.fleet(herdctl("{}", ""))
-    assert spec_of(bare, "a").working_directory == str(folder.path / "agents")
+    assert spec_of(bare, "a").working_directory == "agents"
 
     named = folder.fleet(herdctl("{}", "working_directory: { root: ../desk }"))
 
-    assert spec_of(named, "a").working_directory == str(folder.path / "desk")
+    assert spec_of(named, "a").working_directory == "desk"
+
+
+def test_an_absolute_working_directory_stays_where_it_is(folder: Folder) -> None:
+    fleet = folder.fleet(herdctl("{}", f"working_directory: {folder.path}/agents/../desk"))
+
+    assert spec_of(fleet, "a").working_directory == str(folder.path / "desk")
+
+
+def test_a_working_directory_in_a_sub_fleet_is_told_from_the_folder_of_the_whole(folder: Folder) -> None:
+    fleet = folder.fleet(
+        {
+            "herdbeat.yaml": "fleets: [{ path: far/off, name: off }]",
+            "far/off/herdbeat.yaml": "commands: [{ name: a, command: [ls], working_directory: desk, every: 5m }]",
+        }
+    )
+
+    (target,) = fleet.targets
+    assert isinstance(target.spec, CommandSpec)
+    assert target.spec.working_directory == "far/off/desk"
 
 
 def test_an_agents_own_file_may_not_ask_for_the_hosts_network(folder: Folder) -> None:
@@ -114,7 +133,7 @@ def test_an_old_name_in_defaults_means_the_new_one(folder: Folder) -> None:
 
     assert [problem.code for problem in reading.problems] == [Code.DEPRECATED_KEY]
     assert reading.fleet is not None
-    assert spec_of(reading.fleet, "a").working_directory == str(folder.path / "agents/desk")
+    assert spec_of(reading.fleet, "a").working_directory == "agents/desk"
 
 
 def test_a_key_on_the_wrong_level_is_called_by_the_name_that_was_written(folder: Folder) -> None:

@@ -82,3 +82,11 @@ def test_what_is_written_wrongly_is_refused_with_advice(parse: Callable[[str], o
 def test_any_text_is_read_or_refused_in_our_words(parse: Callable[[str], object], text: str) -> None:
     with suppress(HerdbeatError):
         assert parse(text) is not None
+
+
+def test_a_foreign_store_that_may_hold_a_password_is_not_repeated() -> None:
+    with pytest.raises(HerdbeatError) as refused:
+        forms.parse_store("mysql://user:secret@host/x")
+
+    assert "is not a store" in str(refused.value)
+    assert "secret" not in f"{refused.value} {refused.value.hint}"

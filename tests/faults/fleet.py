@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,12 +30,24 @@ commands:
 {more}"""
 """Two commands, one by the calendar and one by its pace, that each write down every start."""
 
+LEASE = timedelta(seconds=2)
+PATIENCE = 60.0
+"""Seconds until what a test waits for is taken for lost. None of its promises: a busy machine is slow."""
+
 FLEET = f"""\
 version: 1
 fleet: {{{{ name: faults }}}}
 timezone: UTC
-lease: 2s
+lease: {LEASE.seconds}s
 {WATCHED}"""
+
+
+def wait_until(is_so: Callable[[], bool], else_: Callable[[], str]) -> None:
+    """Until it is so; what is said if it never is, is asked for at the end."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline, else_()
+        time.sleep(0.02)
 
 
 @dataclass(slots=True)
@@ -59,10 +72,10 @@ class FaultyFleet:
         assert self.process.stdout is not None
         self.process.stdout.readline()
 
-    def wait_for_end(self, seconds: float = 20) -> int:
+    def wait_for_end(self) -> int:
         assert self.process is not None
         try:
-            return self.process.wait(seconds)
+            return self.process.wait(PATIENCE)
         finally:
             assert self.process.stdout is not None
             self.process.stdout.close()
@@ -86,17 +99,14 @@ class FaultyFleet:
     def wait_for_starts(self, more: int) -> None:
         """Until the target has seen so many more starts: what we wait for, not how long it takes."""
         wanted = len(self.starts()) + more
-        deadline = time.monotonic() + 30
-        while len(self.starts()) < wanted:
-            assert time.monotonic() < deadline, "the fleet starts nothing any more"
-            time.sleep(0.02)
+        wait_until(lambda: len(self.starts()) >= wanted, lambda: "the fleet starts nothing any more")
 
     def wait_for_word(self, word: str) -> None:
         """Until the node has said so in its log."""
-        log, deadline = self.folder / "log", time.monotonic() + 30
-        while word not in log.read_text(encoding="utf-8"):
-            assert time.monotonic() < deadline, f"the node never says {word!r}: {log.read_text(encoding='utf-8')}"
-            time.sleep(0.02)
+        wait_until(lambda: word in self.log(), lambda: f"the node never says {word!r}: {self.log()}")
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8")
 
     def starts(self) -> list[str]:
         path = self.folder / "starts"

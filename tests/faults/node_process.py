@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config import load_fleet
 from herdbeat.errors import HerdbeatError, SchedulerShutdownError
+from herdbeat.events import Event, NodeReady
 from herdbeat.serve import Ready, serve
 from herdbeat.testing.offset import OffsetTimer
 
@@ -20,11 +21,14 @@ async def main(folder: Path) -> None:
 
     def on_ready(ready: Ready) -> None:
         loop.add_signal_handler(signal.SIGTERM, ready.node.stop, timedelta(seconds=2))
-        print("ready", flush=True)
+
+    def listener(event: Event) -> None:
+        if isinstance(event, NodeReady):  # it has joined: a server that goes away before that ends it
+            print("ready", flush=True)
 
     try:
         timer = OffsetTimer(folder / "clock")
-        await serve(fleet, environ=os.environ, on_ready=on_ready, timer=timer)
+        await serve(fleet, environ=os.environ, on_ready=on_ready, listener=listener, timer=timer)
     except SchedulerShutdownError as error:
         print(error, flush=True)
     except HerdbeatError as error:

@@ -4,17 +4,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
-from tests.faults.fleet import ROOT, WATCHED
+from tests.faults.fleet import LEASE, PATIENCE, ROOT, WATCHED, wait_until
 from tests.oracle import CronPromise, all_runs, check_cron, check_interval, check_reasons, check_runs
 
 from herdbeat.config import load_fleet
@@ -27,13 +27,15 @@ from herdbeat.store.places import PostgresPlace
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Reader
 
-LEASE = timedelta(seconds=2)
+GIVEN_UP = "SELECT id FROM node WHERE stopped_at = lease_until"
+"""Nodes that another has found dead. One that leaves by itself says when."""
+
 FLEET = f"""\
 version: 1
 fleet: {{{{ name: several }}}}
 timezone: UTC
 store: "{{store}}"
-lease: 2s
+lease: {LEASE.seconds}s
 {WATCHED}"""
 
 HERD = """\
@@ -52,9 +54,13 @@ RECORDING = ("ticker", "pacer", "herd")
 """Targets that write their starts down, outside of herdbeat."""
 
 
-def herd_of(number: int) -> str:
-    """So many schedules more, which write their starts down as the others do: a load that needs no programs."""
-    lines = [f"      s{each}: {{ type: interval, interval: {2 + each % 5}s }}\n" for each in range(number)]
+def herd_of(number: int, seconds: range = range(1, 4)) -> str:
+    """So many schedules more, which write their starts down as the others do: a load that needs no programs.
+
+    Their intervals are these `seconds`, in turn.
+    """
+    paces = islice(cycle(seconds), number)
+    lines = [f"      s{each}: {{ type: interval, interval: {pace}s }}\n" for each, pace in enumerate(paces)]
     return HERD.format(schedules="".join(lines))
 
 
@@ -150,7 +156,7 @@ class SharedFleet:
     def _end(self, number: int, how: signal.Signals) -> None:
         node = self.nodes.pop(number)
         node.send_signal(how)
-        node.wait(20)
+        node.wait(PATIENCE)
         assert node.stdout is not None
         node.stdout.close()
 
@@ -161,25 +167,26 @@ class SharedFleet:
     def log(self, number: int) -> str:
         return (self._home(number) / "log").read_text(encoding="utf-8")
 
-    def wait_for_starts(self, more: int, seconds: float = 30) -> None:
+    def wait_for_all_starts(self, number: int) -> None:
+        """Until the targets have seen so many starts since the beginning: the fleet is at work."""
+        self.wait_until(lambda: len(self.starts()) >= number, "the fleet never gets to work")
+
+    def wait_for_starts(self, more: int) -> None:
         """Until the targets have seen so many more starts: what we wait for, not how long it takes."""
         wanted = len(self.starts()) + more
-        self.wait_until(lambda: len(self.starts()) >= wanted, "the fleet starts nothing any more", seconds)
+        self.wait_until(lambda: len(self.starts()) >= wanted, "the fleet starts nothing any more")
 
-    def wait_for_word(self, number: int, word: str, more: int = 1, seconds: float = 30) -> None:
+    def wait_for_word(self, number: int, word: str, more: int = 1) -> None:
         """Until the node has said so in its log, so many times more."""
         wanted = self.log(number).count(word) + more
-        self.wait_until(lambda: self.log(number).count(word) >= wanted, f"node {number} never says {word!r}", seconds)
+        self.wait_until(lambda: self.log(number).count(word) >= wanted, f"node {number} never says {word!r}")
 
-    def wait_for_row(self, question: str, seconds: float = 30) -> None:
+    def wait_for_row(self, question: str) -> None:
         """Until the database has an answer."""
-        self.wait_until(lambda: bool(self.ask(question)), f"no answer to {question}", seconds)
+        self.wait_until(lambda: bool(self.ask(question)), f"no answer to {question}")
 
-    def wait_until(self, is_so: Callable[[], bool], else_: str, seconds: float = 30) -> None:
-        deadline = time.monotonic() + seconds
-        while not is_so():
-            assert time.monotonic() < deadline, f"{else_}: {self._all_logs()}"
-            time.sleep(0.02)
+    def wait_until(self, is_so: Callable[[], bool], else_: str) -> None:
+        wait_until(is_so, lambda: f"{else_}: {self._all_logs()}")
 
     def starts(self) -> list[str]:
         path = self.folder / "starts"

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import ROOT, FaultyFleet
+from tests.faults.fleet import ROOT, FaultyFleet, wait_until
 
 
 @pytest.fixture
@@ -41,13 +41,7 @@ def test_a_second_node_is_refused_with_the_pid_of_the_first(fleet: FaultyFleet) 
     fleet.start()
     assert fleet.process is not None
 
-    second = subprocess.run(
-        [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    second = _started_beside(fleet)
 
     assert f"pid {fleet.process.pid}" in second.stderr
     fleet.wait_for_starts(2)
@@ -76,8 +70,7 @@ def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_i
     slow = f"  - {{ name: slow, command: [sh, -c, 'touch {begun}; sleep 1'], every: 1h }}\n"
     fleet = FaultyFleet.create(tmp_path, slow)
     fleet.start()
-    while not begun.exists():
-        time.sleep(0.02)
+    wait_until(begun.exists, fleet.log)
     other = sqlite3.connect(ledger(fleet), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert fleet.process is not None
@@ -114,6 +107,12 @@ def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultyFleet) -> No
     fleet.consult_the_oracle()
 
 
+def _started_beside(fleet: FaultyFleet) -> subprocess.CompletedProcess[str]:
+    """A node that is expected to be refused: it ends by itself."""
+    command = [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [
@@ -134,13 +133,7 @@ def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
             connection.execute("PRAGMA user_version = 999")
     before = path.read_bytes()
 
-    refused = subprocess.run(
-        [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    refused = _started_beside(fleet)
 
     assert refused.returncode != 0
     assert said in refused.stderr

@@ -1,10 +1,9 @@
 """Children die with their node, and never live on beside their successors."""
 
 import os
-import time
 from pathlib import Path
 
-from tests.faults.fleet import FaultyFleet
+from tests.faults.fleet import FaultyFleet, wait_until
 
 SLEEPER = "  - {{ name: sleeper, command: [sh, -c, 'echo $$ >> {pids}; exec sleep 600'], every: 1s }}\n"
 
@@ -22,24 +21,17 @@ def pids(folder: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def wait_until(true: object) -> None:
-    deadline = time.monotonic() + 20
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_child_whose_node_was_killed_does_not_live_on_beside_its_successor(tmp_path: Path) -> None:
     fleet = FaultyFleet.create(tmp_path, SLEEPER.format(pids=tmp_path / "pids"))
     fleet.start()
-    wait_until(lambda: len(pids(tmp_path)) == 1)
+    wait_until(lambda: len(pids(tmp_path)) == 1, fleet.log)
     fleet.kill()
 
-    wait_until(lambda: not alive(pids(tmp_path)[0]))
+    wait_until(lambda: not alive(pids(tmp_path)[0]), fleet.log)
     fleet.start()
-    wait_until(lambda: len(pids(tmp_path)) == 2)
+    wait_until(lambda: len(pids(tmp_path)) == 2, fleet.log)
 
     assert [alive(pid) for pid in pids(tmp_path)] == [False, True]
     fleet.stop()
-    wait_until(lambda: not any(alive(pid) for pid in pids(tmp_path)))
+    wait_until(lambda: not any(alive(pid) for pid in pids(tmp_path)), fleet.log)
     fleet.consult_the_oracle()

@@ -18,7 +18,7 @@ def test_a_node_that_ends_between_two_steps_leaves_nothing_unsaid(tmp_path: Path
     fleet.wait_for_end()
 
     fleet.start()
-    fleet.wait_for_starts(4)
+    fleet.wait_for_starts(2)
     fleet.stop()
 
     fleet.consult_the_oracle()
@@ -47,7 +47,7 @@ def test_kill_nine_again_and_again(tmp_path: Path) -> None:
         fleet.kill()
 
     fleet.start()
-    fleet.wait_for_starts(3)
+    fleet.wait_for_starts(2)
     fleet.stop()
 
     fleet.consult_the_oracle()

@@ -22,10 +22,10 @@ def reasons(fleet: FaultyFleet) -> set[str]:
 def test_a_clock_put_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -> None:
     fleet = FaultyFleet.create(tmp_path)
     fleet.start()
-    fleet.wait_for_starts(3)
+    fleet.wait_for_starts(2)
 
     fleet.set_clock(seconds)
-    fleet.wait_for_starts(4)
+    fleet.wait_for_starts(3)
     fleet.stop()
 
     fleet.consult_the_oracle()
@@ -35,10 +35,10 @@ def test_a_clock_put_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -
 def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
     fleet = FaultyFleet.create(tmp_path)
     fleet.start()
-    fleet.wait_for_starts(3)
+    fleet.wait_for_starts(2)
 
     fleet.set_clock(3_650 * DAY)
-    fleet.wait_for_starts(4)
+    fleet.wait_for_starts(3)
     fleet.stop()
 
     connection = sqlite3.connect(fleet.folder / ".herdbeat" / "herdbeat.db")
@@ -53,10 +53,10 @@ def test_a_clock_put_back_starts_nothing_twice_and_goes_on(tmp_path: Path) -> No
     fleet = FaultyFleet.create(tmp_path)
     fleet.set_clock(HOUR)
     fleet.start()
-    fleet.wait_for_starts(4)
+    fleet.wait_for_starts(2)
 
     fleet.set_clock(0)
-    fleet.wait_for_starts(4)
+    fleet.wait_for_starts(3)
     fleet.stop()
 
     assert len(set(fleet.starts())) == len(fleet.starts())
@@ -65,7 +65,7 @@ def test_a_clock_put_back_starts_nothing_twice_and_goes_on(tmp_path: Path) -> No
 def test_a_night_without_power_is_told_by_the_next_node(tmp_path: Path) -> None:
     fleet = FaultyFleet.create(tmp_path)
     fleet.start()
-    fleet.wait_for_starts(3)
+    fleet.wait_for_starts(2)
     fleet.kill()
 
     fleet.set_clock(8 * HOUR)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.faults.pooler import pooling
-from tests.faults.shared_fleet import SharedFleet, herd_of
+from tests.faults.shared_fleet import GIVEN_UP, SharedFleet, herd_of
 
 from herdbeat.clock import SystemClock
 from herdbeat.scheduler.fire import fire
@@ -25,9 +25,9 @@ def test_three_nodes_share_two_connections_and_lose_nothing(tmp_path: Path, data
     with pooling(database.url, size=2) as (pooler, url):
         try:
             fleet.start_all(1, 2, 3, url=url)
-            fleet.wait_for_starts(150)
+            fleet.wait_for_all_starts(200)
             fleet.kill(2)
-            fleet.wait_for_row("SELECT 1 FROM node WHERE stopped_at = lease_until")  # found dead by another
+            fleet.wait_for_row(GIVEN_UP)
             store = PostgresStore(PostgresPlace(url=url, state_dir=tmp_path))
             store.open()
             store.write_now(lambda tx: _run_by_hand(tx, fleet))

@@ -10,10 +10,12 @@ from tests.faults.shared_fleet import SharedFleet, herd_of
 
 from herdbeat.store.places import PostgresPlace
 
+HERD = 40
+
 
 @pytest.fixture
 def fleet(tmp_path: Path, place: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet.create(tmp_path, place, herd_of(40))
+    fleet = SharedFleet.create(tmp_path, place, herd_of(HERD))
     yield fleet
     fleet.end()
 
@@ -27,7 +29,7 @@ def test_a_server_that_is_restarted_again_and_again_costs_time_and_no_beat(
         fleet.wait_for_starts(20)
         server.restart(how)
 
-    fleet.wait_for_starts(40)
+    fleet.wait_for_starts(HERD)
 
     fleet.stop_all()
     fleet.consult_the_oracle()
@@ -37,13 +39,13 @@ def test_a_server_that_is_away_for_longer_than_a_lease_is_a_gap_of_all_nodes(
     fleet: SharedFleet, server: servers.Server
 ) -> None:
     fleet.start_all(1, 2)
-    fleet.wait_for_starts(40)
+    fleet.wait_for_all_starts(HERD)
     server.stop("fast")
     for number in (1, 2):
         fleet.wait_for_word(number, "not joined")  # its lease is over
 
     server.start()
-    fleet.wait_for_starts(40)
+    fleet.wait_for_starts(HERD)
 
     fleet.stop_all()
     fleet.consult_the_oracle()
@@ -60,7 +62,7 @@ def test_a_connection_cut_around_a_commit_neither_loses_nor_doubles_a_beat(fleet
         fleet.wait_for_word(1, "answer to a commit lost", more=5)
 
         proxy.rate = 0.0
-        fleet.wait_for_starts(40)
+        fleet.wait_for_starts(HERD)
         fleet.stop_all()
     fleet.consult_the_oracle()
     done = fleet.log(1).count("commit was done")

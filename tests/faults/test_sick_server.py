@@ -138,7 +138,7 @@ def _refusal(store: PostgresStore) -> str:
 
 def _start(fleet: SharedFleet, url: str = "") -> None:
     fleet.start_all(1, 2, url=url)
-    fleet.wait_for_starts(HERD)
+    fleet.wait_for_all_starts(HERD)
 
 
 def _go_on_and_stop(fleet: SharedFleet) -> None:
@@ -154,12 +154,16 @@ def _tell(fleet: SharedFleet, *orders: str) -> None:
 
 
 def _herdbeat(fleet: SharedFleet, *arguments: str) -> str:
-    """What it says to whoever asks on the machine of the first node."""
+    """What it says to whoever asks on the machine of the first node, in lines as long as they like.
+
+    On a screen they break where they must: with a longer name of its database, the doctor said "too" in one line and
+    "many connections" in the next.
+    """
     program = "import sys; from herdbeat.faces.cli.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=fleet.folder / "node-1",
-        env=dict(os.environ),
+        env=os.environ | {"COLUMNS": "0"},
         capture_output=True,
         text=True,
         check=False,

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,25 @@ async def test_prompts_that_a_killed_node_left_behind_are_removed(settings: Runn
         is_there = left.exists()
 
     assert not is_there
+
+
+async def test_each_node_runs_a_command_in_its_own_folder_and_not_where_the_fleet_was_applied(
+    settings: RunnerSettings, tmp_path: Path
+) -> None:
+    places = [tmp_path / name / "desk" for name in ("here", "there")]
+    for each in places:
+        each.mkdir(parents=True)
+
+    outputs = []
+    for each in places:
+        async with open_runners(replace(settings, home=each.parent), FakeClock(NOON)) as runners:
+            outputs.append((await runners.run(job(program("pwd", folder="desk")))).output)
+
+    assert outputs == [f"{each}\n" for each in places]
+
+
+async def test_an_absolute_folder_is_the_same_for_every_node(settings: RunnerSettings, tmp_path: Path) -> None:
+    async with open_runners(replace(settings, home=Path("/nowhere")), FakeClock(NOON)) as runners:
+        outcome = await runners.run(job(program("pwd", folder=str(tmp_path))))
+
+    assert outcome.output == f"{tmp_path}\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.runners.build import NOON
 
 from herdbeat.runners.log import RunLog, Stream, prune_logs
-from herdbeat.runners.log_reader import LogFollower, find_log, read_log
+from herdbeat.runners.log_reader import LogFollower, SharedLog, find_log, read_log
 from herdbeat.testing.clock import FakeClock
 
 
@@ -119,3 +119,29 @@ def test_what_was_written_is_read_back(
         assert [line.text for line in lines if line.stream is stream] == written.removesuffix("\n").split("\n")[
             : len(written)
         ]
+
+
+def test_ends_of_a_log_that_overlap_give_each_line_once() -> None:
+    records = [f'{{"at": "2026-03-02T12:00:0{n}+00:00", "stream": "out", "text": "line {n}\\n"}}\n' for n in range(8)]
+    ends = iter([None, "".join(records[0:3]), "".join(records[0:3]), "".join(records[1:5]), "".join(records[3:8])])
+    log = SharedLog(lambda: next(ends))
+
+    heard = [[line.text for line in log.more()] for _ in range(5)]
+
+    assert heard == [
+        [],
+        ["line 0", "line 1", "line 2"],
+        [],
+        ["line 3", "line 4"],
+        ["line 5", "line 6", "line 7"],
+    ]
+
+
+def test_an_end_of_a_log_that_does_not_meet_the_last_one_is_given_whole() -> None:
+    records = [f'{{"at": "2026-03-02T12:00:0{n}+00:00", "stream": "out", "text": "line {n}\\n"}}\n' for n in range(8)]
+    ends = iter([records[0], "".join(records[5:7])])
+    log = SharedLog(lambda: next(ends))
+
+    heard = [line.text for _ in range(2) for line in log.more()]
+
+    assert heard == ["line 0", "line 5", "line 6"]

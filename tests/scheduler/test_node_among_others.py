@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -69,6 +69,8 @@ class Neighbours:
     def asked_to_stop(self, node_id: int) -> list[StopRequest]:
         self.looks += 1
         return list(self.stops)
+
+    def tell_outputs(self, texts: Mapping[int, str]) -> None: ...
 
     def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
         self.forgotten.append(list(run_ids))

@@ -1,12 +1,15 @@
+import asyncio
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.runners.log import RunLog, Stream
 from herdbeat.runners.log_reader import end_of_log, find_log, read_kept
-from herdbeat.service.outputs import with_output
+from herdbeat.service.outputs import Outputs
 from herdbeat.store.base import FinishedRun
+from herdbeat.store.shared import Shared
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
 
@@ -16,6 +19,43 @@ DONE = FinishedRun(7, MONDAY, Outcome(status=RunStatus.SUCCEEDED))
 
 class OfRunSeven:
     run_id = 7
+
+
+class Told:
+    """The ledger that others read, as far as it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[dict[int, list[str]]] = []
+
+    def tell_outputs(self, texts: Mapping[int, str]) -> None:
+        self.texts.append({run_id: [line.text for line in read_kept(text)] for run_id, text in texts.items()})
+
+
+def outputs(perform: Any, told: Told | None = None) -> Outputs:
+    return Outputs(perform, cast("Shared", told or Told()), CLOCK)
+
+
+class Talker:
+    """A run that says what it is given, until that is nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._words = asyncio.Queue[str]()
+
+    async def __call__(self, _: Claim) -> FinishedRun:
+        log = RunLog(self._folder, 7, CLOCK, 1_000_000)
+        while text := await self._words.get():
+            log.write(Stream.OUT, text)
+            self._words.task_done()
+        return DONE
+
+    async def say(self, text: str) -> None:
+        """Return once it is said."""
+        await self._words.put(text)
+        await self._words.join()
+
+    def end(self) -> None:
+        self._words.put_nowait("")
 
 
 def claim() -> Claim:
@@ -29,7 +69,7 @@ async def test_what_a_run_has_printed_comes_with_its_end(tmp_path: Path) -> None
         log.close()
         return DONE
 
-    finished = await with_output(perform)(claim())
+    finished = await outputs(perform).perform(claim())
 
     assert finished.output is not None
     assert [line.text for line in read_kept(finished.output)] == ["one", "two"]
@@ -39,7 +79,7 @@ async def test_a_run_that_says_nothing_costs_nothing(tmp_path: Path) -> None:
     async def perform(_: Claim) -> FinishedRun:
         return DONE
 
-    assert await with_output(perform)(claim()) is DONE
+    assert await outputs(perform).perform(claim()) is DONE
 
 
 def test_of_a_long_log_the_end_is_kept_in_whole_records(tmp_path: Path) -> None:
@@ -54,3 +94,34 @@ def test_of_a_long_log_the_end_is_kept_in_whole_records(tmp_path: Path) -> None:
 
     assert lines[-1].text == "line 999"
     assert 5 < len(lines) < 20
+
+
+async def test_what_a_run_says_is_told_while_it_runs_and_only_when_it_is_new(tmp_path: Path) -> None:
+    told, run = Told(), Talker(tmp_path)
+    sharing = outputs(run, told)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(sharing.perform(claim()), name="run")
+        await sharing.share()  # nothing was said yet
+        await run.say("one\n")
+        await sharing.share()
+        await sharing.share()
+        await run.say("two\n")
+        await sharing.share()
+        run.end()
+
+    assert told.texts == [{7: ["one"]}, {7: ["one", "two"]}]
+
+
+async def test_the_last_words_of_a_cancelled_run_can_be_read_elsewhere(tmp_path: Path) -> None:
+    told, run = Told(), Talker(tmp_path)
+    sharing = outputs(run, told)
+    task = asyncio.create_task(sharing.perform(claim()), name="run")
+    await run.say("row 9\n")
+
+    task.cancel()
+    await asyncio.wait([task])
+    for _ in range(3):
+        await sharing.share()
+
+    assert told.texts == [{7: ["row 9"]}]

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.scheduler.test_ledger_machine import Ledger
+from tests.store.postgres.machine import Nodes
+from tests.store.postgres.storm import weather
+
+from herdbeat.store.places import PostgresPlace
 
 DEEP = settings(max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+AMONG_NODES = settings(DEEP, max_examples=40, stateful_step_count=40)
+"""Fewer: each of them has a database of its own, and three nodes on it."""
 
 
 @pytest.mark.soak
@@ -13,3 +19,19 @@ DEEP = settings(max_examples=150, stateful_step_count=50, deadline=None, suppres
 @pytest.mark.parametrize("part", range(2))
 def test_no_order_of_events_loses_or_doubles_a_beat(part: int) -> None:
     run_state_machine_as_test(Ledger, settings=DEEP)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("part", range(2))
+def test_no_order_of_events_among_three_nodes_loses_or_doubles_a_beat(part: int) -> None:
+    run_state_machine_as_test(Nodes, settings=AMONG_NODES)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_storm_of_nodes_and_people_leaves_a_ledger_that_agrees_with_the_oracle(
+    database: PostgresPlace, seed: int
+) -> None:
+    assert weather(database, rounds=150, seed=seed) > 500

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.faults.shared_fleet import LEASE, SharedFleet, herd_of
+from tests.faults.fleet import LEASE
+from tests.faults.shared_fleet import SharedFleet, herd_of
 
 from herdbeat.store.places import PostgresPlace
 
@@ -24,11 +25,10 @@ def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresP
     number = random.randrange(10**6) if seed == "any" else int(seed)
     print(f"HERDBEAT_SEEDS={number}")
     chance = random.Random(number)
-    fleet = SharedFleet.create(tmp_path, database, herd_of(SCHEDULES))
+    fleet = SharedFleet.create(tmp_path, database, herd_of(SCHEDULES, range(2, 7)))
     kills = 0
     try:
-        for number in (1, 2, 3):
-            fleet.start(number)
+        fleet.start_all(1, 2, 3)
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             time.sleep(chance.uniform(0.1, 3))
@@ -37,8 +37,7 @@ def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresP
             fleet.begin(victim)
             kills += 1
         fleet.wait_for_starts(1_000)
-        for number in (1, 2, 3):
-            fleet.stop(number)
+        fleet.stop_all()
     finally:
         fleet.end()
 

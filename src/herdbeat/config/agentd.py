@@ -1,5 +1,6 @@
 """agentd's files -> agents and schedules in our own keys, each value still in its own place."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,7 +59,7 @@ class AgentdReader:
         if tree is None:
             return None
         keys = {name: child for name, child in tree.items() if name in _SAME_NAMES}
-        keys["working_directory"] = _working_directory(tree, root)
+        keys["working_directory"] = _working_directory(tree, root, file)
         prompt_file = tree.child("system_prompt_file")
         if prompt_file is not None and "system_prompt" not in keys:
             text = self._text_of(prompt_file, file)
@@ -128,12 +129,12 @@ class AgentdReader:
         return Located(text, place, named.key, style="file")
 
 
-def _working_directory(tree: Located, root: Path) -> Located:
+def _working_directory(tree: Located, root: Path, file: Path) -> Located:
     """ "." is where agentd was called, which is the folder around .agentd; all else counts from the file."""
     written = tree.child("working_dir")
     if written is not None and written.value != ".":
         return written
-    return Located(str(root), written.place if written is not None else tree.place)
+    return Located(os.path.relpath(root, file.parent), written.place if written is not None else tree.place)
 
 
 def _docker(tree: Located) -> dict[str, Located]:

@@ -95,6 +95,7 @@ class Collector:
             kind=kind,
             node=merged,
             home=home,
+            top=fleet.home,
             zone=fleet.zone,
             defaults=only(fleet.defaults, POLICY_NAMES),
             rules=fleet.rules,

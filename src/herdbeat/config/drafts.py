@@ -22,7 +22,8 @@ class FleetZone:
 class FleetFile:
     """A fleet file that was opened: its tree, where it lies, and what it hands down to its targets.
 
-    A refused one has a problem of its own; its targets are still looked through for more.
+    A refused one has a problem of its own; its targets are still looked through for more. `top` is the folder of the
+    first file, where this one is a part of another fleet.
     """
 
     path: Path
@@ -33,7 +34,13 @@ class FleetFile:
     rules: Located | None = None
     notify: Located | None = None
     chain: tuple[Path, ...] = ()
+    top: Path | None = None
     is_refused: bool = False
+
+    @property
+    def home(self) -> Path:
+        """The folder of the whole fleet."""
+        return self.top or self.path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +57,15 @@ class Draft:
     """One target. `defaults` holds the policies of its fleet, `rules` and `notify` the named
     sets and channels in reach.
 
-    `home` is the folder from which its relative paths count. `is_refused` says that its own problem was
-    reported while it was collected; it is still looked through for more.
+    `home` is the folder from which its relative paths count, `top` that of the whole fleet. `is_refused` says that its
+    own problem was reported while it was collected; it is still looked through for more.
     """
 
     name: str
     kind: TargetKind
     node: Located
     home: Path
+    top: Path
     zone: FleetZone
     defaults: Located | None = None
     rules: Located | None = None

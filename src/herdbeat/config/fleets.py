@@ -128,7 +128,8 @@ class FleetReader:
         if name is None:
             return None
         chain = (*fleet.chain, real_path(file))
-        below = FleetFile(path=file, tree=tree, zone=fleet.zone, prefix=f"{fleet.prefix}{name}.", chain=chain)
+        prefix = f"{fleet.prefix}{name}."
+        below = FleetFile(path=file, tree=tree, zone=fleet.zone, prefix=prefix, chain=chain, top=fleet.home)
         return self._checked(below, fleet)
 
     def _is_cycle(self, fleet: FleetFile, file: Path, place: Place) -> bool:

@@ -15,6 +15,7 @@ from herdbeat.domain.policies import Jitter
 from herdbeat.durations import LONGEST, UNITS, parse_duration
 from herdbeat.errors import IntervalParseError, shown
 from herdbeat.moments import parse_moment, parse_zone
+from herdbeat.store.places import UNREADABLE, URL_FORM, shown_url
 
 NAME_FORM = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
 _DURATION_FORM = r"^\s*[0-9]+\s*[smhdSMHD]\s*$"
@@ -119,11 +120,21 @@ def form(pattern: str, complaint: str, hint: str) -> Callable[[str], str]:
     return parse
 
 
-parse_store = form(
-    "(sqlite:|postgres(ql)?://)/*[^/].*",
-    "is not a store",
-    'Write "sqlite:PATH" or "postgresql://user@host/database".',
-)
+_STORE = re.compile("(sqlite:|postgres(ql)?://)/*[^/].*")
+
+
+def parse_store(text: str) -> str:
+    """An address with an @ is not repeated: it may hold a password, and what looks like its port a part of that."""
+    store = text.strip()
+    if not _STORE.fullmatch(store):
+        named = "What is written here" if "@" in store else f'"{shown(text)}"'
+        hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
+        raise Misfit(Code.INVALID_VALUE, f"{named} is not a store.", hint=hint)
+    if not store.startswith("sqlite:") and shown_url(store) is None:
+        raise Misfit(Code.INVALID_VALUE, UNREADABLE, hint=URL_FORM)
+    return store
+
+
 parse_call = form(
     r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*",
     "does not name a function",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import assert_never
 
 from herdbeat.codes import Code
@@ -139,11 +140,16 @@ def _hooks(node: Located) -> Mapping[str, object]:
 
 
 def _working_directory(draft: Draft) -> str:
+    """Relative to the fleet's folder, if it is written as relative to anything.
+
+    It was absolute once: a second machine ran its commands in a folder that only the first one had.
+    """
     written = draft.node.child("working_directory")
     if written is not None and isinstance(written.value, dict):
         written = written.child("root")
     path = os.path.expanduser(str(written.value)) if written is not None else "."  # noqa: PTH111 -- Path's own raises
-    return os.path.normpath(draft.home / path)
+    is_fixed = Path(path).is_absolute()
+    return os.path.normpath(path) if is_fixed else os.path.relpath(draft.home / path, draft.top)
 
 
 def _env_names(node: Located) -> tuple[str, ...]:

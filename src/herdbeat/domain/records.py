@@ -53,6 +53,18 @@ class RunRecord:
     dedup_id: str
     note: str = ""
 
+    @property
+    def began_at(self) -> datetime:
+        """Its start; before that, when a node has taken it."""
+        return self.started_at or self.claimed_at
+
+    def spent(self, now: datetime) -> timedelta:
+        """How long it took, or has been going. Never less than nothing.
+
+        Whoever looks reads the clock first and the ledger then: a run that began in between was going for -264ms.
+        """
+        return max((self.finished_at or now) - self.began_at, timedelta(0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRecord:

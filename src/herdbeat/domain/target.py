@@ -42,7 +42,10 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
-    """A program by its argv, never a shell string."""
+    """A program by its argv, never a shell string.
+
+    A `working_directory` that is relative counts from the fleet's folder, on each node from its own.
+    """
 
     kind: ClassVar[TargetKind] = TargetKind.COMMAND
     command: tuple[str, ...]
@@ -73,7 +76,7 @@ class CallableSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """An AI agent: a runtime, what it may do, and where it works."""
+    """An AI agent: a runtime, what it may do, and where it works: relative to the fleet's folder, or absolute."""
 
     kind: ClassVar[TargetKind] = TargetKind.AGENT
     runtime: str

@@ -61,11 +61,12 @@ class CommandRunner:
 
     async def _run(self, job: Job, spec: CommandSpec | AgentSpec, invocation: Placed, words: RunLog) -> Outcome:
         environment = child_environment(self._settings.environ, spec.env, spec.env_values, job, self._guardian.node)
+        folder = self._settings.folder(spec.working_directory)
         try:
-            child = spawn(invocation.argv, spec.working_directory, environment, has_stdin=bool(invocation.stdin))
+            child = spawn(invocation.argv, folder, environment, has_stdin=bool(invocation.stdin))
             pass_by(CrashPoint.AFTER_SPAWN)
         except (OSError, ValueError) as error:
-            words.note(why := obstacle(error, invocation.argv, spec.working_directory, environment.get("PATH")))
+            words.note(why := obstacle(error, invocation.argv, folder, environment.get("PATH")))
             return Outcome(status=RunStatus.FAILED, error=why)
         self._guardian.watch(short_id(job.claim.run_id), child.identity)
         capture = Capture(words, self._settings)

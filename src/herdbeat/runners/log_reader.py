@@ -1,7 +1,7 @@
 """Reads the log of a run back as lines, also while it is still being written."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -59,7 +59,7 @@ class LogFollower:
         """The lines that have become whole. Nothing if the file is not there yet."""
         data = self._read()
         whole = data[: data.rfind(b"\n") + 1]
-        self._offset += len(whole)
+        self._pass(whole)
         for record in whole.split(b"\n"):
             piece = _piece(record)
             if piece is not None:
@@ -72,6 +72,9 @@ class LogFollower:
                 return file.read()
         except FileNotFoundError:
             return b""
+
+    def _pass(self, whole: bytes) -> None:
+        self._offset += len(whole)
 
     def rest(self) -> Iterator[Line]:
         """What was printed last without an end of line."""
@@ -97,6 +100,27 @@ class KeptLog(LogFollower):
 
     def _read(self) -> bytes:
         return self._data[self._offset :]
+
+
+class SharedLog(LogFollower):
+    """The same for a run of another node, of whose log the ledger has the end, and now and then a newer one.
+
+    What was said between two ends that do not meet is only in the log beside that node.
+    """
+
+    def __init__(self, fetch: Callable[[], str | None]) -> None:
+        super().__init__(Path())
+        self._fetch = fetch
+        self._last = b""
+
+    def _read(self) -> bytes:
+        data = (self._fetch() or "").encode("utf-8", "replace")
+        known = data.rfind(self._last) if self._last else -1
+        return data if known < 0 else data[known + len(self._last) :]
+
+    def _pass(self, whole: bytes) -> None:
+        if whole:
+            self._last = whole[whole.rfind(b"\n", 0, -1) + 1 :]
 
 
 def end_of_log(path: Path, most: int) -> str:

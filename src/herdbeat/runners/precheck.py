@@ -73,7 +73,7 @@ class Prechecks:
     def _folder(self, spec: TargetSpec) -> str:
         """Where its target works; of one that works nowhere, beside the fleet's own file."""
         if isinstance(spec, CommandSpec | AgentSpec):
-            return spec.working_directory
+            return self._settings.folder(spec.working_directory)
         return str(next(iter(self._settings.module_folders), self._settings.state_dir.parent))
 
 

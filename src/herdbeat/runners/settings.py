@@ -1,5 +1,6 @@
 """What an operator, or a test, may choose about running things on one node."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,11 +17,13 @@ class RunnerSettings:
 
     `module_folders` are put on Python's path for callables: the folder of the fleet file, as a rule. `body_cap` is how
     much of an endpoint's answer is read at all, `egress_allow` which private addresses and hosts endpoints may reach.
-    `at_hand` are the functions that this process brings along.
+    `home` is the fleet's folder on this node, from which relative folders of targets count. `at_hand` are the functions
+    that this process brings along.
     """
 
     state_dir: Path
     environ: Mapping[str, str] = field(repr=False)
+    home: Path = Path()
     max_concurrent: int = 100
     kill_after: timedelta = timedelta(seconds=5)
     pipe_grace: timedelta = timedelta(seconds=1)
@@ -31,3 +34,7 @@ class RunnerSettings:
     module_folders: tuple[Path, ...] = ()
     egress_allow: tuple[str, ...] = ()
     at_hand: AtHand = field(default_factory=AtHand, repr=False)
+
+    def folder(self, written: str) -> str:
+        """Where a target works on this node. The ledger holds it as it was written, for nodes that lie elsewhere."""
+        return os.path.normpath(self.home / written)

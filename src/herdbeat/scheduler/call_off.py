@@ -16,10 +16,12 @@ from herdbeat.store.base import ChangedBeat, ChangedSchedule, Standing, Transact
 
 def call_off(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, list[WaitingBeat]]:
     """Settle everything that waits of these schedules. Which beats that were, of those that had any."""
+    wanted = list(schedule_ids)
+    # Before their beats: one that was read without its lock may have been started by another node meanwhile.
+    standings = tx.schedules(wanted)
     waiting: defaultdict[int, list[WaitingBeat]] = defaultdict(list)
-    for beat in tx.waiting_of(schedule_ids):
+    for beat in tx.waiting_of(wanted):
         waiting[beat.schedule_id].append(beat)
-    standings = tx.schedules(waiting)
     tx.change_beats([called_off(beat) for beats in waiting.values() for beat in beats], now)
     tx.change_schedules([_gone_on(now, standings[number], beats) for number, beats in waiting.items()])
     return dict(waiting)

@@ -30,6 +30,9 @@ def retry(tx: Transaction, now: datetime, run_id: int, *, by: str, force: bool =
     last = tx.last_attempt(run_id)
     if last is None:
         return None
+    # Looked at again under its lock: two who asked at once had the same attempt started by two nodes.
+    tx.schedules([last.schedule_id])
+    last = tx.last_attempt(run_id) or last
     obstacle = why_not(last, force=force)
     if obstacle:
         return Retried(last=last, obstacle=obstacle)

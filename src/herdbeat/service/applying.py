@@ -1,9 +1,11 @@
 """Making the ledger match the files: the plan first, then the doing. A single file is a part, and removes nothing."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from herdbeat.config import Reading
@@ -12,6 +14,7 @@ from herdbeat.domain.change import What
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.origin import Origin, Way
 from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import AgentSpec, CommandSpec, Target
 from herdbeat.errors import ConfigError, NotFound, Place, ending
 from herdbeat.scheduler.arrange import Arranged, arrange
 from herdbeat.scheduler.foresee import Foreseen, Foresight, Stored, foresee, read_stored
@@ -40,6 +43,7 @@ def part_of(whole: Fleet, reading: Reading, stored: Stored) -> Fleet:
     if reading.kind is FileKind.AGENTD_WORKFLOW:
         targets = ()
         _refuse_homeless(piece.schedules, {*stored.targets, *(each.name for each in whole.targets)})
+    targets = tuple(_seen_from(whole.home, each, piece.home) for each in targets)
     if set(piece.files) <= set(whole.files):
         return replace(whole, targets=targets, schedules=piece.schedules)
     return replace(
@@ -47,6 +51,15 @@ def part_of(whole: Fleet, reading: Reading, stored: Stored) -> Fleet:
         targets=tuple(replace(each, origin=_marked(each.origin)) for each in targets),
         schedules=tuple(replace(each, origin=_marked(each.origin)) for each in piece.schedules),
     )
+
+
+def _seen_from(home: str, target: Target, written: str) -> Target:
+    """The same target, with the folder it works in counted from another one."""
+    spec = target.spec
+    if not isinstance(spec, AgentSpec | CommandSpec) or Path(spec.working_directory).is_absolute():
+        return target
+    folder = os.path.relpath(Path(written) / spec.working_directory, home)
+    return replace(target, spec=replace(spec, working_directory=folder))
 
 
 def plan_in(path: LedgerPlace, fleet: Fleet, now: datetime, *, is_whole: bool = True) -> Foresight:

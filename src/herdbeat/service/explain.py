@@ -198,7 +198,7 @@ def explain_run(
     run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo, details: RunDetails | None = None
 ) -> Explanation:
     """Why did this run happen? `trace` is the decision that caused it, frozen as it was."""
-    start = run.started_at or run.claimed_at
+    start = run.began_at
     late = f", {spoken_duration(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
     facts = [
         ("due", _moment(run.due_at, zone)),
@@ -274,8 +274,7 @@ def _missed_words(beat: BeatRecord, gap: Gap | None, zone: ZoneInfo) -> str:
 
 
 def _result(run: RunRecord) -> str:
-    start = run.started_at or run.claimed_at
-    spent = f" after {measured_duration(run.finished_at - start)}" if run.finished_at else ""
+    spent = f" after {measured_duration(run.spent(run.finished_at))}" if run.finished_at else ""
     error = f": {run.error}" if run.error else ""
     # Only an endpoint succeeds with a code that is not 0; that of a failure leads its error.
     answered = f" with {run.code}" if run.code and run.status is RunStatus.SUCCEEDED else ""

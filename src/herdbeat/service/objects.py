@@ -31,7 +31,7 @@ def run_object(run: RunRecord) -> Json:
         "schedule": run.schedule,
         "status": run.status,
         "attempt": run.attempt,
-        "started_at": moment_or_null(run.started_at or run.claimed_at),
+        "started_at": moment_or_null(run.began_at),
         "finished_at": moment_or_null(run.finished_at),
         "code": run.code,
         "error": run.error,

@@ -31,6 +31,8 @@ def retry_all(
     tx: Transaction, now: datetime, run_ids: Sequence[int], *, who: str, reason: str, force: bool
 ) -> list[Json]:
     """One answer for each run that is there, refusals included."""
+    known = [tx.last_attempt(run_id) for run_id in run_ids]
+    tx.schedules({each.schedule_id for each in known if each is not None})  # locked at once, in the order of all
     tried = [(run_id, retry(tx, now, run_id, by=who, force=force)) for run_id in run_ids]
     found = [(run_id, each) for run_id, each in tried if each is not None]
     labels = {number: each.label for number, each in tx.switches([each.last.schedule_id for _, each in found]).items()}

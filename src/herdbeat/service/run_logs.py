@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +12,7 @@ from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_NAME
 from herdbeat.moments import format_moment
-from herdbeat.runners.log_reader import KeptLog, Line, LogFollower, place_of_log
+from herdbeat.runners.log_reader import Line, LogFollower, SharedLog, place_of_log
 from herdbeat.service.objects import Json
 from herdbeat.service.selecting import parts_of
 from herdbeat.store.looking import LookReader
@@ -20,6 +20,7 @@ from herdbeat.store.reader import Filter
 
 PAGE = 50
 MANY = 1_000
+ASK_EVERY = timedelta(seconds=1)
 
 
 class Voice(StrEnum):
@@ -59,8 +60,19 @@ class Wanted:
 
 @dataclass(slots=True)
 class _Following:
+    """A run and its log, if that lies here. Of one that another node runs, the ledger has the end, which it renews."""
+
     run: RunRecord
-    follower: LogFollower | None = None
+    kept: SharedLog
+    here: LogFollower | None = None
+    ask_at: datetime | None = None
+
+    def is_to_ask(self, now: datetime) -> bool:
+        """The ledger is asked once a second, and once more when the run has ended."""
+        is_time = self.run.status is not RunStatus.RUNNING or self.ask_at is None or now >= self.ask_at
+        if is_time:
+            self.ask_at = now + ASK_EVERY
+        return is_time
 
 
 @dataclass(slots=True)
@@ -82,7 +94,7 @@ class LogFeed:
     @property
     def unheard(self) -> list[RunRecord]:
         """Runs that are going and of which nothing lies here: they have said nothing yet, or say it elsewhere."""
-        return [each.run for each in self._open.values() if each.follower is None]
+        return [each.run for each in self._open.values() if each.here is None]
 
     @property
     def is_over(self) -> bool:
@@ -120,11 +132,11 @@ class LogFeed:
             self._newest = numbers[-1]
             for run in (self.reader.run(number) for number in numbers):
                 if run is not None and self.wanted.means(run):
-                    self._open[run.id] = _Following(run)
+                    self._open[run.id] = self._following(run)
                     yield _started(run)
 
     def _begin(self, run: RunRecord, now: datetime) -> list[Entry]:
-        following = _Following(run)
+        following = self._following(run)
         entries = [_started(run), *self._said(following, now)]
         if run.status is RunStatus.RUNNING:
             self._open[run.id] = following
@@ -132,16 +144,16 @@ class LogFeed:
         return [*entries, *_rest(following), _ended(run)]
 
     def _said(self, following: _Following, now: datetime) -> list[Entry]:
-        if following.follower is None:
-            run = following.run
+        run = following.run
+        if following.here is None:
             path = place_of_log(self.state_dir, run.id, run.claimed_at, run.finished_at or now)
-            following.follower = self._kept(run) if path is None else LogFollower(path)
-        return [] if following.follower is None else _entries(following.run, following.follower.more())
+            following.here = None if path is None else LogFollower(path)
+        if following.here is not None:
+            return _entries(run, following.here.more())
+        return _entries(run, following.kept.more()) if following.is_to_ask(now) else []
 
-    def _kept(self, run: RunRecord) -> LogFollower | None:
-        """What another node has run: its words come with its end."""
-        text = None if run.status is RunStatus.RUNNING else self.reader.output_of(run.id)
-        return None if text is None else KeptLog(text)
+    def _following(self, run: RunRecord) -> _Following:
+        return _Following(run, SharedLog(lambda: self.reader.output_of(run.id)))
 
     def _end(self, number: int, now: datetime) -> list[Entry]:
         """Its last words lie in the file before its end lies in the ledger, so they are asked for once more."""
@@ -185,7 +197,7 @@ def _is_single(names: tuple[str, ...]) -> bool:
 
 def _started(run: RunRecord) -> Entry:
     text = " ".join(part for part in (run.source, run.origin) if part)
-    return Entry(at=run.started_at or run.claimed_at, run=run, voice=Voice.STARTED, text=text)
+    return Entry(at=run.began_at, run=run, voice=Voice.STARTED, text=text)
 
 
 def _ended(run: RunRecord) -> Entry:
@@ -193,7 +205,7 @@ def _ended(run: RunRecord) -> Entry:
 
 
 def _rest(following: _Following) -> list[Entry]:
-    return [] if following.follower is None else _entries(following.run, following.follower.rest())
+    return _entries(following.run, (following.here or following.kept).rest())
 
 
 def _entries(run: RunRecord, lines: Iterable[Line]) -> list[Entry]:

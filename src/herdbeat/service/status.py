@@ -155,9 +155,7 @@ def _narrowed(status: Status, records: list[ScheduleRecord]) -> Status:
 def usual_time(runs: Iterable[RunRecord]) -> tuple[timedelta, timedelta] | None:
     """Between which times nine of ten runs lie; None if there are too few to say."""
     spent = sorted(
-        run.finished_at - (run.started_at or run.claimed_at)
-        for run in runs
-        if run.finished_at is not None and run.status is RunStatus.SUCCEEDED
+        run.spent(run.finished_at) for run in runs if run.finished_at is not None and run.status is RunStatus.SUCCEEDED
     )
     if len(spent) < 3:
         return None

@@ -12,6 +12,11 @@ from herdbeat.errors import ConfigError, Problem
 _SQLITE = "sqlite:"
 _POSTGRES = ("postgresql:", "postgres:")
 STATE = ".herdbeat"
+UNREADABLE = "The store's URL cannot be read."
+URL_FORM = (
+    "Write it as postgresql://USER@HOST:PORT/DATABASE, with a port from 1 to 65535 or without one, "
+    "special characters of a password percent-encoded (/ is %2F, @ is %40)."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +44,10 @@ def shown_url(url: str) -> str | None:
     head, _, query = url.partition("?")
     authority, slash, name = head.partition("://")[2].partition("/")
     known, _, hosts = authority.rpartition("@")
-    if "@" in name or not all(_is_host(each) for each in hosts.split(",")):
-        return None
     words = parse_qs(query)
+    ports = words.get("port", [""])[0].split(",")
+    if "@" in name or not all(_is_host(each) for each in hosts.split(",")) or not all(map(_is_port, ports)):
+        return None
     user = known.partition(":")[0] or words.get("user", [""])[0]
     where = hosts or words.get("host", ["localhost"])[0]
     return f"postgresql://{f'{user}@' if user else ''}{where}{slash}{name}"
@@ -49,8 +55,12 @@ def shown_url(url: str) -> str | None:
 
 def _is_host(text: str) -> bool:
     """host, host:5432 or [::1]:5432"""
-    port = text.rpartition("]")[2].partition(":")[2]
-    return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65_536)
+    return _is_port(text.rpartition("]")[2].partition(":")[2])
+
+
+def _is_port(port: str) -> bool:
+    """5432, or nothing, which means the same"""
+    return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65_536)
 
 
 LedgerPlace: TypeAlias = Path | PostgresPlace

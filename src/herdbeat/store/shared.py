@@ -1,6 +1,6 @@
 """What a store that several nodes share has beside its ledger: a clock for all, and word of what others change."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -24,6 +24,10 @@ class Shared(Protocol):
 
     def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
         """These were taken up. What was asked of runs that are over is forgotten, too."""
+        ...
+
+    def tell_outputs(self, texts: Mapping[int, str]) -> None:
+        """The end of what runs have printed until now, for who looks from elsewhere. Raises StoreUnavailable."""
         ...
 
     def give_up(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.plan import Plan
+from herdbeat.errors import StoreUnavailable
 from herdbeat.governor.state import Pause
 from herdbeat.store.base import Standing
 from herdbeat.store.micros import from_micros
@@ -58,8 +59,8 @@ def read_contained(row: list[Any], plan: Callable[[int], Plan]) -> Standing:
     """The same for a batch in which a row cannot be read: that one comes without its plan, and says why."""
     try:
         return read_standing(row, plan)
-    except sqlite3.Error:
-        raise  # that is the disk's fault, not the row's
+    except (sqlite3.Error, StoreUnavailable):
+        raise  # that is the disk's fault or the server's, not the row's
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one row, its neighbours are to be read
         return _unreadable(row, error)
 

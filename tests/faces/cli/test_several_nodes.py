@@ -189,7 +189,7 @@ def test_the_log_of_a_run_on_another_node_says_where_it_is_going(barn: CommandLi
 
     shown = barn.run("logs", short_id(claim.run_id))
 
-    told = f"milk {short_id(claim.run_id)} runs on here (pid 1); what it says is shown here when it has ended.\n"
+    told = f"milk {short_id(claim.run_id)} runs on here (pid 1); what it says comes here every few seconds.\n"
     assert told in shown.err
 
 
@@ -242,5 +242,4 @@ def test_files_that_only_lie_in_another_folder_are_not_called_changed(barn: Comm
 
     items = replace(barn, folder=second).run("doctor", "--json").json()["items"]
 
-    (told,) = [each["text"] for each in items if each["about"] == "files"]
-    assert told == "The fleet was applied from another folder: its commands run there, and not in this one."
+    assert not [each["text"] for each in items if each["about"] == "files"]

@@ -151,3 +151,18 @@ async def test_a_line_without_end_closes_the_connection_and_nothing_else(tmp_pat
         answer = await said(tmp_path, {"do": "echo", "word": "still here"})
 
     assert answer == {"heard": "still here"}
+
+
+async def test_a_command_that_still_holds_its_connection_at_the_end_leaves_no_traceback(tmp_path: Path) -> None:
+    wrong: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: wrong.append(context))
+
+    async with listening(tmp_path, HANDLERS) as place:
+        reader, writer = await asyncio.open_unix_connection(place)
+        writer.write(b'{"do": "echo", "word": "still here"}\n')
+        await reader.readline()
+    rest = await reader.read()
+    writer.close()
+
+    assert rest == b""
+    assert wrong == []

@@ -1,14 +1,16 @@
 """What the doctor says of a ledger."""
 
+import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.gap import Gap
 from herdbeat.service.doctor.finding import Level
-from herdbeat.service.doctor.ledger import check_ledger, check_node
+from herdbeat.service.doctor.ledger import check_ledger, check_node, check_state
 from herdbeat.store.lock import StateLock
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
@@ -110,3 +112,42 @@ def test_whether_anybody_runs_the_fleet_is_told(tmp_path: Path) -> None:
 
     assert (idle.level, idle.mend) == (Level.WARNING, "herdbeat up")
     assert (running.level, "running (pid " in running.text) == (Level.WELL, True)
+
+
+def test_a_state_directory_that_is_a_file_is_a_finding_and_does_not_end_the_doctor(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("not a folder")
+
+    (found,) = check_state(tmp_path / "state" / "ledger.db")
+
+    assert found.level is Level.PROBLEM
+    assert found.text.endswith("cannot be the state directory: Not a directory.")
+    assert "Make it a folder" in found.mend
+
+
+def test_a_state_directory_of_another_user_is_a_finding_and_does_not_end_the_doctor(tmp_path: Path) -> None:
+    path = a_ledger(tmp_path)
+    path.parent.chmod(0o000)
+
+    with an_ordinary_user():
+        (found,) = check_state(path)
+
+    path.parent.chmod(0o700)
+    assert found.level is Level.PROBLEM
+    assert found.text.endswith("cannot be the state directory: Permission denied.")
+
+
+def test_a_folder_that_can_be_the_state_directory_is_not_spoken_of(tmp_path: Path) -> None:
+    assert not list(check_state(tmp_path / "not" / "yet" / "ledger.db"))
+    assert not list(check_state(a_ledger(tmp_path)))
+
+
+@contextmanager
+def an_ordinary_user() -> Iterator[None]:
+    """To root no door is closed."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(was)

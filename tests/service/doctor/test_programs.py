@@ -68,3 +68,20 @@ def test_a_variable_that_is_not_set_is_warned_about(tmp_path: Path) -> None:
     found = list(check_environment(fleet, ENVIRON))
 
     assert [(each.level, each.text) for each in found] == [(Level.WARNING, "TOKEN is not set, and t0 asks for it")]
+
+
+@pytest.mark.parametrize("name", ["builtins:bool", "sys:intern", "zipimport:zipimporter"])
+def test_a_function_of_python_itself_is_not_called_a_missing_module(tmp_path: Path, name: str) -> None:
+    assert not list(check_modules(fleet_of(tmp_path, CallableSpec(call=name)), []))
+
+
+def test_a_script_in_a_relative_folder_counts_from_the_folder_of_the_fleet(tmp_path: Path) -> None:
+    script = tmp_path / "desk" / "job.sh"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    there, gone = (CommandSpec(command=("./job.sh",), working_directory=folder) for folder in ("desk", "."))
+
+    found = list(check_programs(fleet_of(tmp_path, there, gone), ENVIRON))
+
+    assert [each.text for each in found] == ["./job.sh is not there: t1 cannot run"]

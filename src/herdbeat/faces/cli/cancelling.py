@@ -136,7 +136,7 @@ def _lines(item: Item, ended: dict[str, RunRecord]) -> Iterator[str]:
 def _ending(name: str, label: str, run: RunRecord | None) -> str:
     if run is None or run.status is RunStatus.RUNNING:
         return f"● {label}  {name} is told to stop, and has not ended yet. Kill it with: herdbeat cancel {name} --force"
-    spent = measured_duration(run.finished_at - (run.started_at or run.claimed_at)) if run.finished_at else ""
+    spent = measured_duration(run.spent(run.finished_at)) if run.finished_at else ""
     return f"– {label}  {name} {run.status} after {spent}"
 
 

@@ -30,7 +30,7 @@ def run(given: Given, world: World) -> int:
         counted(copied[table], noun) for table, noun in (("schedule", "schedule"), ("beat", "beat"), ("run", "run"))
     )
     world.terminal.say(f"{world.terminal.style('✓', 'green')} {to.shown}   {what}")
-    world.terminal.remark(f"Now write store: {to.shown} into the fleet's file, and start: herdbeat up --apply")
+    world.terminal.remark("Now write this URL as store: into the fleet's file, and start: herdbeat up --apply")
     return 0
 
 

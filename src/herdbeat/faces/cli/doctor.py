@@ -16,11 +16,11 @@ from herdbeat.faces.cli.terminal import Terminal, printable
 from herdbeat.faces.cli.up_shared import unapplied_words
 from herdbeat.faces.cli.world import World
 from herdbeat.service.doctor.finding import Finding, Level, problem, warning, well
-from herdbeat.service.doctor.ledger import check_ledger, check_node
+from herdbeat.service.doctor.ledger import check_ledger, check_node, check_state
 from herdbeat.service.doctor.machine import check_clock, check_others
 from herdbeat.service.doctor.programs import check_environment, check_modules, check_programs
 from herdbeat.store.lock import holder_of
-from herdbeat.store.places import ledger_of, state_dir_of
+from herdbeat.store.places import PostgresPlace, ledger_of, state_dir_of
 
 UNWELL = 6
 _MARKS = {Level.WELL: ("✓", "green"), Level.WARNING: ("!", "yellow"), Level.PROBLEM: ("✗", "red")}
@@ -56,13 +56,17 @@ def _fleet(fleet: Fleet, world: World) -> Iterator[Finding]:
     counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
     yield well("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
     path = ledger_of(fleet)
-    yield from check_ledger(path, world.clock)
-    yield from _applied(fleet, world)
-    yield from check_node(path)
+    unfit = list(check_state(path))
+    yield from unfit
+    if not unfit or isinstance(path, PostgresPlace):
+        yield from check_ledger(path, world.clock)
+        yield from _applied(fleet, world)
+    if not unfit:
+        yield from check_node(path)
     yield from check_programs(fleet, world.environ)
     yield from check_modules(fleet, sys.path)
     yield from check_environment(fleet, world.environ)
-    yield from check_others(Path(fleet.home), holder_of(state_dir_of(path)))
+    yield from check_others(Path(fleet.home), None if unfit else holder_of(state_dir_of(path)))
 
 
 def _applied(fleet: Fleet, world: World) -> Iterator[Finding]:

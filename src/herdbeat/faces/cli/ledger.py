@@ -101,7 +101,8 @@ def open_ledger(given: Given, world: World) -> Iterator[Ledger]:
     found = by_its_clock(_find(given.value(flags.CONFIG), world), world)
     reader = look_at(found.path) if found.is_there else None
     try:
-        yield replace(found, reader=reader, zone=wanted_zone(given) or found.zone)
+        # What the time is is asked last: to reach a database takes a while, in which others start and end.
+        yield replace(found, reader=reader, zone=wanted_zone(given) or found.zone, now=found.clock.now())
     finally:
         if reader is not None:
             reader.close()

@@ -54,13 +54,13 @@ def run(given: Given, world: World) -> int:
 
 
 def _remark_elsewhere(world: World, ledger: Ledger, feed: LogFeed) -> None:
-    """A log is written where its run is: until that has ended, only there can it be read."""
+    """A log is written where its run is: until that has ended, its words come here a little later."""
     here = (platform.node(), holder_of(ledger.state_dir))
     for run in feed.unheard[:NAMED]:
         ran = ledger.opened().details(run.id)
         if (ran.host, ran.pid) != here:
             what = f"{printable(run.schedule)} {short_id(run.id)} runs on {printable(ran.host)} (pid {ran.pid})"
-            world.terminal.remark(f"{what}; what it says is shown here when it has ended.")
+            world.terminal.remark(f"{what}; what it says comes here every few seconds.")
 
 
 def _wanted(given: Given, ledger: Ledger) -> Wanted:
@@ -138,6 +138,5 @@ def _said(terminal: Terminal, entry: Entry) -> str:
 
 def _ending(terminal: Terminal, entry: Entry, error: str) -> str:
     glyph, word, colour = STATUSES[entry.run.status]
-    start = entry.run.started_at or entry.run.claimed_at
-    spent = f" {measured_duration(entry.at - start)}"
+    spent = f" {measured_duration(entry.run.spent(entry.at))}"
     return f"{terminal.style(f'{glyph} {word}', colour)}{spent}" + (f"   {error}" if error else "")

@@ -12,12 +12,14 @@ from herdbeat.faces.cli.ledger import Ledger
 from herdbeat.faces.cli.marks import STATUSES, result_word
 from herdbeat.faces.cli.terminal import printable
 from herdbeat.faces.cli.world import World
-from herdbeat.runners.log_reader import KeptLog, Line, LogFollower, find_log
+from herdbeat.runners.log_reader import Line, LogFollower, SharedLog, find_log
 from herdbeat.service.objects import run_object
 from herdbeat.service.questions import find_run
 
 RUN_FAILED = 5
 LOOK = 0.1
+ASK_EVERY = 10
+"""Looks after which the ledger is asked for the words of a run on another node."""
 
 
 def follow(world: World, ledger: Ledger, run: RunRecord, answer: dict[str, Any], *, is_json: bool) -> int:
@@ -42,20 +44,22 @@ class _Output:
         self._ledger = ledger
         self._run_id = run_id
         self._follower: LogFollower | None = None
+        self._elsewhere = SharedLog(lambda: ledger.opened().output_of(run_id))
+        self._looks = 0
 
     def more(self) -> list[Line]:
         if self._follower is None:
             path = find_log(self._ledger.state_dir, self._run_id)
             self._follower = None if path is None else LogFollower(path)
-        return [] if self._follower is None else list(self._follower.more())
+        if self._follower is not None:
+            return list(self._follower.more())
+        self._looks += 1
+        return list(self._elsewhere.more()) if self._looks % ASK_EVERY == 0 else []
 
     def rest(self) -> list[Line]:
         """Asked when the run has ended: what it said on another node is in the ledger by then."""
-        if self._follower is None:
-            text = self._ledger.opened().output_of(self._run_id)
-            self._follower = None if text is None else KeptLog(text)
-            return self.more()
-        return list(self._follower.rest())
+        follower = self._follower or self._elsewhere
+        return [*follower.more(), *follower.rest()]
 
 
 def _again(ledger: Ledger, run: RunRecord) -> RunRecord:
@@ -73,6 +77,6 @@ def _show(world: World, lines: list[Line], *, is_json: bool) -> None:
 
 def _conclude(world: World, run: RunRecord) -> None:
     glyph, _, colour = STATUSES[run.status]
-    spent = f" in {measured_duration(run.finished_at - (run.started_at or run.claimed_at))}" if run.finished_at else ""
+    spent = f" in {measured_duration(run.spent(run.finished_at))}" if run.finished_at else ""
     error = f"   {printable(run.error)}" if run.error else ""
     world.terminal.say(f"{world.terminal.style(glyph, colour)} {result_word(run)}{spent}{error}")

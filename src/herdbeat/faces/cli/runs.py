@@ -50,15 +50,14 @@ def _find(selector: str | None, status: RunStatus | None, ledger: Ledger, window
 
 def _row(terminal: Terminal, ledger: Ledger, run: RunRecord, *, is_brief: bool) -> list[str]:
     glyph, _, colour = STATUSES[run.status]
-    start = run.started_at or run.claimed_at
-    spent = measured_duration((run.finished_at or ledger.now) - start) + ("" if run.finished_at else "…")
+    spent = measured_duration(run.spent(ledger.now)) + ("" if run.finished_at else "…")
     error = f": {' '.join(printable(run.error).split())}" if run.error else ""
     again = f"attempt {run.attempt}" if run.attempt > 1 else ""
     why = ", ".join(part for part in (why_words(run.source, run.origin, is_brief=is_brief), again) if part)
     return [
         short_id(run.id),
         printable(run.schedule),
-        near_time(start, ledger.now, ledger.zone),
+        near_time(run.began_at, ledger.now, ledger.zone),
         spent,
         terminal.style(f"{glyph} {result_word(run)}{error}", colour),
         why,

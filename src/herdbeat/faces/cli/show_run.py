@@ -24,11 +24,9 @@ RESPONSE = 600
 def show_run(terminal: Terminal, ledger: Ledger, shown: ShownRun) -> None:
     run, details = shown.run, shown.details
     glyph, word, colour = STATUSES[run.status]
-    start = run.started_at or run.claimed_at
-    spent = measured_duration((run.finished_at or ledger.now) - start)
-    say_headline(
-        terminal, f"{short_id(run.id)}  {run.schedule}", terminal.style(f"{glyph} {word}", colour), f"took {spent}"
-    )
+    start, spent = run.began_at, measured_duration(run.spent(ledger.now))
+    took = f"took {spent}" if run.finished_at else f"for {spent}"
+    say_headline(terminal, f"{short_id(run.id)}  {run.schedule}", terminal.style(f"{glyph} {word}", colour), took)
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
     facts = [
         ("why", f"{run.source} {run.origin}".strip() + (f", attempt {run.attempt}" if run.attempt > 1 else "")),
@@ -44,7 +42,7 @@ def show_run(terminal: Terminal, ledger: Ledger, shown: ShownRun) -> None:
         ("response", _cut(json.dumps(details.response, ensure_ascii=False)) if details.response is not None else ""),
         ("beat", f"{short_id(run.beat_id)}, {run.dedup_id}"),
         ("node", node),
-        ("log", log_path(ledger, run) or "it has printed nothing"),
+        ("log", log_path(ledger, run) or _no_log(ledger, shown)),
     ]
     say_facts(terminal, facts)
     if len(shown.attempts) > 1:
@@ -78,6 +76,12 @@ def log_path(ledger: Ledger, run: RunRecord) -> str | None:
     """None for a run that has printed nothing, or whose log was pruned."""
     path = find_log(ledger.state_dir, run.id)
     return None if path is None else str(path)
+
+
+def _no_log(ledger: Ledger, shown: ShownRun) -> str:
+    if ledger.opened().output_of(shown.run.id) is None:
+        return "it has printed nothing" + (" yet" if shown.run.finished_at is None else "")
+    return f"all of it is on {shown.details.host}"
 
 
 def _show_tail(terminal: Terminal, ledger: Ledger, run: RunRecord) -> None:

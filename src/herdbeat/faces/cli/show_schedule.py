@@ -1,6 +1,7 @@
 """A schedule, or a target with its schedules, as `show` tells it."""
 
 from datetime import datetime
+from pathlib import Path
 
 from herdbeat.domain.ids import short_id
 from herdbeat.domain.records import RunRecord
@@ -62,13 +63,12 @@ def show_schedule(terminal: Terminal, ledger: Ledger, shown: ShownSchedule) -> N
 
 def run_row(terminal: Terminal, ledger: Ledger, run: RunRecord) -> list[str]:
     glyph, word, colour = STATUSES[run.status]
-    start = run.started_at or run.claimed_at
-    spent = measured_duration((run.finished_at or ledger.now) - start) + ("" if run.finished_at else "…")
+    spent = measured_duration(run.spent(ledger.now)) + ("" if run.finished_at else "…")
     error = f" {' '.join(printable(run.error).split())}" if run.error else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return [
         short_id(run.id),
-        near_time(start, ledger.now, ledger.zone),
+        near_time(run.began_at, ledger.now, ledger.zone),
         spent,
         terminal.style(f"{glyph} {word}{error}", colour),
         printable(f"{run.source} {run.origin}".strip() + attempt),
@@ -78,14 +78,21 @@ def run_row(terminal: Terminal, ledger: Ledger, run: RunRecord) -> list[str]:
 def _target_facts(target: Target) -> list[tuple[str, str]]:
     match target.spec:
         case CommandSpec() as spec:
-            return [("command", " ".join(spec.command)), ("in", spec.working_directory)]
+            return [("command", " ".join(spec.command)), ("in", _folder(spec.working_directory))]
         case EndpointSpec() as spec:
             return [("request", f"{spec.method} {spec.url}")]
         case CallableSpec() as spec:
             return [("calls", spec.call)]
         case AgentSpec() as spec:
             told = f"{spec.runtime} {spec.model or ''}".strip()
-            return [("agent", told), ("command", " ".join(spec.command)), ("in", spec.working_directory)]
+            return [("agent", told), ("command", " ".join(spec.command)), ("in", _folder(spec.working_directory))]
+
+
+def _folder(written: str) -> str:
+    """Each node has the fleet's folder in a place of its own, so that one is not named."""
+    if Path(written).is_absolute():
+        return written
+    return "the fleet's folder" if written == "." else f"{written} (from the fleet's folder)"
 
 
 def _schedule_facts(ledger: Ledger, shown: ShownSchedule) -> list[tuple[str, str]]:

@@ -134,7 +134,7 @@ def _group(
 
 def _running_row(each: Active, ledger: Ledger) -> list[str]:
     run = each.run
-    going = measured_duration(ledger.now - (run.started_at or run.claimed_at))
+    going = measured_duration(run.spent(ledger.now))
     why = "" if run.source.value.startswith("baseline") else f"{run.source} {run.origin}".strip()
     return [printable(run.schedule), short_id(run.id), going, _usual(each), printable(why)]
 
@@ -150,8 +150,7 @@ def _late_row(each: Late, ledger: Ledger) -> list[str]:
     due = f"due {_near(each.due_at, ledger)}, {left(each.due_at, ledger.now)}"
     parts = [each.detail] if each.detail else []
     if each.busy_with is not None:
-        start = each.busy_with.started_at or each.busy_with.claimed_at
-        parts.insert(0, f"{short_id(each.busy_with.id)} since {_near(start, ledger)}")
+        parts.insert(0, f"{short_id(each.busy_with.id)} since {_near(each.busy_with.began_at, ledger)}")
     return [printable(each.schedule), due, f"{each.reason}: {', '.join(parts)}" if parts else each.reason]
 
 

@@ -1,6 +1,5 @@
 """What `up` says where nodes share a ledger: it runs what was applied, whatever the files beside it say."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
@@ -14,14 +13,9 @@ from herdbeat.store.places import LedgerPlace, ledger_of
 
 NOTHING = "Nothing was applied to this database yet, so nothing runs. Bring these files along: herdbeat apply"
 
-_MOVED = {"changed": ["working_directory"]}
-
 
 def unapplied_words(fleet: Fleet, world: World) -> str:
-    """How the files differ from what was applied; empty if they do not, or if a file is the ledger.
-
-    Where they only lie elsewhere, as those of a second node on one machine do, that alone is said.
-    """
+    """How the files differ from what was applied; empty if they do not, or if a file is the ledger."""
     place = ledger_of(fleet)
     if isinstance(place, Path):
         return ""
@@ -32,10 +26,6 @@ def unapplied_words(fleet: Fleet, world: World) -> str:
     plan = foresee(stored, fleet, clock.now())
     if not plan.items:
         return ""
-    differing = tuple(each for each in plan.items if each.after != _MOVED)
-    if not differing:
-        return "The fleet was applied from another folder: its commands run there, and not in this one."
-    plan = replace(plan, items=differing)
     return (
         f"These files are not what was applied: {summary(plan, 'to')} Nodes run what was applied.\n"
         "Look at it: herdbeat apply --dry-run   Bring it about: herdbeat apply"

@@ -10,7 +10,7 @@ from pathlib import Path
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.durations import spoken_duration
-from herdbeat.errors import HerdbeatError
+from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.service.doctor.finding import Finding, problem, warning, well
 from herdbeat.store.lock import holder_of
 from herdbeat.store.opening import audit_at, clock_at, reader_at, try_writing
@@ -85,6 +85,14 @@ def _difference(ahead: timedelta) -> Iterator[Finding]:
         where = "ahead of" if ahead > timedelta(0) else "behind"
         told = f"this machine is {spoken_duration(abs(ahead))} {where} the database, whose time counts"
         yield warning("time", told, "Let this machine's clock be set by the network (NTP).")
+
+
+def check_state(path: LedgerPlace) -> Iterator[Finding]:
+    """Whether there can be a node here at all. What stands in the way is told, and nothing more can be asked then."""
+    try:
+        holder_of(state_dir_of(path))
+    except StoreUnavailable as error:
+        yield problem("state", error.message, error.hint)
 
 
 def check_node(path: LedgerPlace) -> Iterator[Finding]:

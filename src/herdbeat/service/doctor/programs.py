@@ -4,7 +4,7 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.machinery import PathFinder
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
@@ -19,7 +19,7 @@ def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Finding
     """Each program once, with how many targets need it."""
     missing, found = defaultdict[str, list[str]](list), 0
     for target in fleet.targets:
-        program, folder = _program(target)
+        program, folder = _program(target, fleet.home)
         if not program:
             continue
         if _is_there(program, folder, environ.get("PATH", os.defpath)):
@@ -40,10 +40,16 @@ def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[Finding]:
     for target in fleet.targets:
         if isinstance(target.spec, CallableSpec):
             module = target.spec.call.partition(":")[0]
-            if PathFinder.find_spec(module.partition(".")[0], folders) is None:
+            if not _is_module(module.partition(".")[0], folders):
                 yield problem(
                     "callable", f"There is no module {module}: {target.name} cannot run", "Install it beside herdbeat."
                 )
+
+
+def _is_module(name: str, folders: list[str]) -> bool:
+    """In one of the folders, or in Python itself: builtins, sys and time are in no folder at all."""
+    in_python = BuiltinImporter.find_spec(name) or FrozenImporter.find_spec(name)
+    return in_python is not None or PathFinder.find_spec(name, folders) is not None
 
 
 def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -56,11 +62,11 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Find
         yield warning("variable", f"{name} is not set, and {_named(targets)} asks for it", f"export {name}=…")
 
 
-def _program(target: Target) -> tuple[str, str]:
+def _program(target: Target, home: str) -> tuple[str, str]:
     """The first word of what is run, and the folder it is run in; nothing for what is no program."""
     spec = target.spec
     if isinstance(spec, CommandSpec) or (isinstance(spec, AgentSpec) and spec.command):
-        return spec.command[0], spec.working_directory
+        return spec.command[0], os.path.join(home, spec.working_directory)  # noqa: PTH118 -- beside a program's name
     return (_RUNTIME_PROGRAMS.get(spec.runtime, ""), "") if isinstance(spec, AgentSpec) else ("", "")
 
 

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import conninfo, errors
 
 from herdbeat.errors import HerdbeatError, StoreUnavailable
-from herdbeat.store.places import shown_url
+from herdbeat.store.places import UNREADABLE, URL_FORM, shown_url
 
 _AWAY = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
 """Classes of SQLSTATE that are about the server, the connection or somebody else's lock, and not about the work."""
@@ -78,7 +78,4 @@ def malformed(url: str) -> HerdbeatError | None:
 
 
 def _unreadable() -> StoreUnavailable:
-    return StoreUnavailable(
-        "The store's URL cannot be read.",
-        hint="Write it as postgresql://USER@HOST/DATABASE, special characters percent-encoded (/ is %2F, @ is %40).",
-    )
+    return StoreUnavailable(UNREADABLE, hint=URL_FORM)

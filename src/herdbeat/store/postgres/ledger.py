@@ -290,9 +290,12 @@ class PostgresLedger(SqlLedger):
         node_id = self.node_id
         self._own.expect(self._own.do("hold_node", node=node_id, writes=self.writes), 1, lambda: lost(node_id))
 
-    def is_written(self) -> bool:
-        """Whether the last transaction of this node has made it, asked over another connection."""
-        row = self._statements.ask_one("last_write", node=self.node_id)
+    def is_written(self, node_id: int) -> bool:
+        """Whether the last transaction that a node began has made it, asked over another connection.
+
+        By the number that it began with: one that has left in it has none any more.
+        """
+        row = self._statements.ask_one("last_write", node=node_id)
         return row is not None and row[0] == self.writes
 
 

@@ -95,20 +95,18 @@ class PostgresSession:
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
         """Work that only had bad luck (a deadlock, a pooler) is done again from the start."""
-        for _ in range(TIMES):
+        left = TIMES
+        while True:
             try:
                 return self._done(work)
-            except (StoreUnavailable, BeatKnown, *_STRANGER) as error:
-                if not self._is_bad_luck(error):
+            except BaseException as error:
+                # The last time, too: what had failed in it was told so, and its half was committed.
+                self.rollback()
+                if not left or not self._is_bad_luck(error):
                     raise
                 log.info("transaction begun again error=%s", error)
-                self.rollback()
-                self.begin()
-            except BaseException:
-                self.rollback()
-                self._is_undone = True
-                raise
-        return self._done(work)
+            left -= 1
+            self.begin()
 
     def _done(self, work: Callable[[Transaction], T]) -> T:
         result = work(self.ledger)
@@ -122,22 +120,35 @@ class PostgresSession:
         if isinstance(error, BeatKnown):
             self.ledger.is_careful = True
             return True
-        return isinstance(error.__cause__, psycopg.Error) and is_worth_repeating(error.__cause__)
+        cause = error.__cause__ if isinstance(error, StoreUnavailable) else None
+        return isinstance(cause, psycopg.Error) and is_worth_repeating(cause)
 
     def commit(self) -> None:
         if self._is_undone:
             return
+        connection = self._talked_over  # and no other: one made anew would say yes to a COMMIT of nothing
+        assert connection is not None
         try:
-            connection = self._connecting.get()
             if self.ledger.has_news:
                 connection.execute(self._tell_others)
-            connection.execute("COMMIT", prepare=False)
+            committed = connection.execute("COMMIT", prepare=False)
             self._pipeline.close()
         except psycopg.Error as error:
             if self._connecting.is_there:
                 raise unavailable(self._connecting.place, error) from error
+            self._leave_pipeline()
             self._find_out(error)
+        else:
+            self._refuse_rolled_back(committed)
         self.ledger.is_careful = False
+
+    def _refuse_rolled_back(self, committed: psycopg.Cursor[Any]) -> None:
+        """A transaction in which something failed is committed without a word, as nothing: only the answer tells."""
+        if committed.statusmessage != "COMMIT":
+            raise StoreUnavailable(
+                f"{self._connecting.place}: something in the transaction had failed, so nothing of it was written.",
+                hint="Try again; the server's log has the first error.",
+            )
 
     def _find_out(self, error: psycopg.Error) -> None:
         """The answer to a commit was lost: ask whether it was done, for as long as the node has its lease.
@@ -155,7 +166,7 @@ class PostgresSession:
         while time.monotonic() < until:
             try:
                 self._connect()
-                if self.ledger.is_written():
+                if self.ledger.is_written(node_id):
                     log.warning("commit was done node=%s it goes on", node_id)
                     return
             except StoreUnavailable:
@@ -165,9 +176,12 @@ class PostgresSession:
         raise lost(node_id) from error
 
     def rollback(self) -> None:
+        """Once is enough: whoever had its work undone is not in the way of who undoes the whole group."""
+        if self._is_undone:
+            return
+        self._is_undone = True
         self.ledger.node_id = self._node_before
-        with suppress(psycopg.Error):  # what was sent after the first error was not even tried
-            self._pipeline.close()
+        self._leave_pipeline()
         if not self._connecting.is_there:
             return
         if self._connecting.is_read_only:
@@ -178,6 +192,11 @@ class PostgresSession:
             self._connecting.get().execute("ROLLBACK", prepare=False)
         except psycopg.Error:
             self._connecting.drop()
+
+    def _leave_pipeline(self) -> None:
+        """Also that of a connection which is gone: left entered, it would fail the next commit, after it was done."""
+        with suppress(psycopg.Error):  # what was sent after the first error was not even tried
+            self._pipeline.close()
 
     def give_up(self) -> None:
         """No node any more: what is written from now on is not fenced, until somebody joins."""

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +43,9 @@ class PostgresShared:
 
     def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
         self._ask("forget_stops", node=node_id, taken=list(run_ids))
+
+    def tell_outputs(self, texts: Mapping[int, str]) -> None:
+        self._ask("tell_outputs", runs=list(texts), texts=list(texts.values()))
 
     def _ask(self, question: str, **values: object) -> list[Any]:
         with self._lock:

@@ -12,8 +12,10 @@ INSERT INTO meta (key, value) VALUES ('paced_until', :free_at) ON CONFLICT (key)
 -- name: wake_waiting
 -- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
 -- waits for its own schedule is left asleep while that runs: it could not start, and would use up another's wake.
+-- Pending is said twice: one that somebody settles at this very moment would be due for ever.
 UPDATE beat SET wake_at = :now
- WHERE id IN (SELECT id FROM beat
+ WHERE outcome = 'pending'
+   AND id IN (SELECT id FROM beat
                WHERE target_id = :target AND outcome = 'pending'
                  AND (reason = 'at_capacity'
                       OR (reason = 'already_running'

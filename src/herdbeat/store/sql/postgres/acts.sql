@@ -144,3 +144,15 @@ DELETE FROM stop_request
  WHERE node_id = :node
    AND (run_id = ANY(:taken::bigint[])
         OR NOT EXISTS (SELECT 1 FROM run WHERE run.id = run_id AND run.status = 'running'));
+
+-- name: tell_outputs
+-- While they run, or were ended from outside: whoever ends by itself brings its output along, which is the last word. So
+-- a run that is just being finished is passed by. A node that was given up tells nothing more.
+WITH given AS (SELECT * FROM unnest(:runs::bigint[], :texts::text[]) AS given (run_id, text)),
+     ours AS MATERIALIZED (
+     SELECT run.id FROM run JOIN node ON node.id = run.node_id
+      WHERE run.id IN (SELECT run_id FROM given) AND run.status IN ('running', 'cancelled', 'interrupted')
+        AND node.stopped_at IS NULL AND node.lease_until > (SELECT herdbeat_now())
+        FOR SHARE OF run SKIP LOCKED)
+INSERT INTO run_log (run_id, text) SELECT run_id, text FROM given JOIN ours ON ours.id = given.run_id
+    ON CONFLICT (run_id) DO UPDATE SET text = excluded.text;

@@ -216,7 +216,7 @@ UPDATE run SET status = given.status, started_at = given.started_at,
 
 -- name: keep_output
 INSERT INTO run_log (run_id, text) SELECT run_id, text FROM :rows AS given (run_id bigint, text text)
-    ON CONFLICT (run_id) DO NOTHING;
+    ON CONFLICT (run_id) DO UPDATE SET text = excluded.text;
 
 -- name: succeed_runs
 UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at = :now

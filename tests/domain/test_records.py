@@ -1,0 +1,31 @@
+from datetime import timedelta
+
+import pytest
+from tests.service.records import NOW, run
+
+SECOND = timedelta(seconds=1)
+
+
+def test_a_run_that_began_after_the_clock_was_read_is_not_going_for_less_than_nothing() -> None:
+    """`status` said `-264ms`."""
+    begun_since = run(started_at=NOW + timedelta(milliseconds=264), finished_at=None)
+
+    assert begun_since.spent(NOW) == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("started", "finished", "spent"),
+    [
+        (NOW - SECOND, None, SECOND),
+        (NOW - 3 * SECOND, NOW - SECOND, 2 * SECOND),
+        (None, None, 5 * SECOND),
+        (NOW, NOW - SECOND, timedelta(0)),
+    ],
+    ids=["going", "ended", "taken and not yet started", "ended on a clock that was set back"],
+)
+def test_what_a_run_has_spent_counts_from_its_start_to_its_end_or_now(
+    started: object, finished: object, spent: timedelta
+) -> None:
+    found = run(claimed_at=NOW - 5 * SECOND, started_at=started, finished_at=finished)
+
+    assert found.spent(NOW) == spent
