@@ -8,11 +8,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+SHUT_DOWN = b"E" + (4 + len(_FIELDS)).to_bytes(4, "big") + _FIELDS
+READY = 6
+"""Bytes of the server's word that it is ready for the next transaction."""
+
 
 class CutProxy:
     """Listens on a port of its own, and passes on what it hears until it is told to cut.
 
-    `before` cuts instead of passing a COMMIT on; `after` passes it on and never lets the answer through.
+    `before` cuts instead of passing a COMMIT on; `after` passes it on and never lets the answer through; `shut down` is
+    a server that is stopped when it has just done it: it says so, and the connection is not cut yet.
     """
 
     def __init__(self, server: Path, chance: random.Random) -> None:
@@ -47,8 +53,12 @@ class CutProxy:
     def _pump(self, source: socket.socket, sink: socket.socket, is_to_the_server: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
-                is_commit = is_to_the_server and b"COMMIT\x00" in data
+                is_commit = b"COMMIT\x00" in data and is_to_the_server is not (self.how == "shut down")
                 is_cut = is_commit and self._chance.random() < self.rate
+                if is_cut and self.how == "shut down":
+                    sink.sendall(data[:-READY] + SHUT_DOWN)
+                    self.cuts += 1
+                    continue
                 if is_cut and self.how == "after":
                     with suppress(OSError):
                         source.shutdown(socket.SHUT_RDWR)  # the answer finds nobody

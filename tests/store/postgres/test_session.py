@@ -97,7 +97,7 @@ def test_a_connection_that_is_cut_is_made_again(database: PostgresPlace) -> None
     store.close()
 
 
-@pytest.mark.parametrize(("how", "is_there"), [("before", False), ("after", True)])
+@pytest.mark.parametrize(("how", "is_there"), [("before", False), ("after", True), ("shut down", True)])
 def test_a_node_finds_out_what_became_of_a_commit_whose_answer_was_lost(
     database: PostgresPlace, how: str, is_there: bool
 ) -> None:

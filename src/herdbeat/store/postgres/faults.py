@@ -36,6 +36,15 @@ def is_about_the_work(error: psycopg.Error) -> bool:
     return error.sqlstate is not None and not error.sqlstate.startswith(_AWAY)
 
 
+def is_refused(error: psycopg.Error) -> bool:
+    """The server's own no to a transaction. Everything else may have come after its yes.
+
+    A server that was shut down said so to who waited for the answer to a COMMIT, which was done. Taken for a no, it left
+    the runs of a whole turn to a node that knew nothing of them.
+    """
+    return error.diag.severity_nonlocalized == "ERROR"
+
+
 def is_worth_repeating(error: psycopg.Error) -> bool:
     """Two that waited for each other: the one that was sent away has only to come again."""
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)

@@ -13,7 +13,7 @@ from psycopg import errors
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
 from herdbeat.store.postgres.connecting import FIRST_WAIT, Connecting
-from herdbeat.store.postgres.faults import is_worth_repeating, unavailable
+from herdbeat.store.postgres.faults import is_refused, is_worth_repeating, unavailable
 from herdbeat.store.postgres.ledger import BeatKnown, PostgresLedger, lost
 from herdbeat.store.postgres.migrate import migrate
 from herdbeat.store.postgres.statements import SHEETS, PostgresStatements
@@ -134,9 +134,10 @@ class PostgresSession:
             committed = connection.execute("COMMIT", prepare=False)
             self._pipeline.close()
         except psycopg.Error as error:
-            if self._connecting.is_there:
+            if is_refused(error) and self._connecting.is_there:
                 raise unavailable(self._connecting.place, error) from error
             self._leave_pipeline()
+            self._connecting.drop()
             self._find_out(error)
         else:
             self._refuse_rolled_back(committed)
