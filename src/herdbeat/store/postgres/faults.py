@@ -39,8 +39,8 @@ def is_about_the_work(error: psycopg.Error) -> bool:
 def is_refused(error: psycopg.Error) -> bool:
     """The server's own no to a transaction. Everything else may have come after its yes.
 
-    A server that was shut down said so to who waited for the answer to a COMMIT, which was done. Taken for a no, it left
-    the runs of a whole turn to a node that knew nothing of them.
+    A server that was shut down said so to who waited for the answer to a COMMIT, and had done it. Taken for a no, this
+    left the runs of a whole turn to a node that knew nothing of them.
     """
     return error.diag.severity_nonlocalized == "ERROR"
 
