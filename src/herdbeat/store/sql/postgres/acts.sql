@@ -112,28 +112,27 @@ SELECT run_id, scope, holder_id, day, tokens, usd
 -- name: drop_reservations
 DELETE FROM reservation WHERE run_id IN (SELECT id FROM :rows AS given (id bigint));
 
--- name: ask_to_stop_runs_of
--- Word for the nodes that have runs of these schedules. Asked for a second time, it is forced if either was.
-WITH meant AS (
-     SELECT run.id, run.node_id, run.schedule_id FROM run
-      WHERE run.status = 'running' AND run.node_id <> :node
-        AND run.schedule_id IN (SELECT id FROM :rows AS given (id bigint))),
-     asked AS (
+-- name: leave_word
+-- A part of the next two: for the nodes that have the runs that are meant. Said a second time, it is forced if either was.
+asked AS (
      INSERT INTO stop_request (run_id, node_id, why, force)
      SELECT id, node_id, :why, :force::integer FROM meant
          ON CONFLICT (run_id) DO UPDATE SET force = greatest(stop_request.force, excluded.force))
 SELECT schedule_id, id FROM meant ORDER BY id;
+
+-- name: ask_to_stop_runs_of
+WITH meant AS (
+     SELECT run.id, run.node_id, run.schedule_id FROM run
+      WHERE run.status = 'running' AND run.node_id <> :node
+        AND run.schedule_id IN (SELECT id FROM :rows AS given (id bigint))),
+     {leave_word};
 
 -- name: ask_to_stop_runs
 WITH meant AS (
      SELECT run.id, run.node_id, run.schedule_id FROM run
       WHERE run.status = 'running' AND run.node_id <> :node
         AND run.id IN (SELECT id FROM :rows AS given (id bigint))),
-     asked AS (
-     INSERT INTO stop_request (run_id, node_id, why, force)
-     SELECT id, node_id, :why, :force::integer FROM meant
-         ON CONFLICT (run_id) DO UPDATE SET force = greatest(stop_request.force, excluded.force))
-SELECT schedule_id, id FROM meant ORDER BY id;
+     {leave_word};
 
 -- name: asked_to_stop
 SELECT run_id, why, force FROM stop_request WHERE node_id = :node;
