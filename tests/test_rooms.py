@@ -25,6 +25,7 @@ FLOORS = {
     **dict.fromkeys(("app", "serve"), 4.5),
     "faces": 5,
     "testing": 6,
+    "__main__": 6,
 }
 PURE = ("triggers", "governor", "prompts", "rules", "domain")
 WORLD = {"asyncio", "http", "os", "pathlib", "random", "shutil", "socket", "sqlite3", "subprocess", "threading", "time"}

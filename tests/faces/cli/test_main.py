@@ -147,6 +147,17 @@ def test_odd_places_to_write_and_to_stand_are_no_traceback(tmp_path: Path, line:
     assert (done.returncode, done.stderr) == (status, told)
 
 
+# `herdbeat.faces.cli` stays a way in after the move too: installed services start it by that name.
+@pytest.mark.parametrize("module", ["herdbeat", "herdbeat.faces.cli"])
+def test_python_runs_the_package_as_the_script_does(tmp_path: Path, module: str) -> None:
+    argv = [sys.executable, "-m", module, "frobnicate"]
+
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith('error: There is no command "frobnicate"')
+
+
 def test_a_poor_encoding_writes_question_marks_and_no_traceback() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "herdbeat.faces.cli", "validate", "-c", FLEET / "herdbeat.yaml"],
