@@ -1,9 +1,13 @@
-"""What happened, as values. Transitions are published once; the log, the screen and the pages listen."""
+"""What happened, as values. Transitions are published once; the log, the screen and the pages listen.
+
+`name` is the word for the event in `up --json` and in the log. It is public: it stays when the class gets another name.
+"""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import What
@@ -16,6 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
+    name: ClassVar[str] = "run_started"
     at: datetime
     schedule: str
     run_id: int
@@ -26,6 +31,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
+    name: ClassVar[str] = "run_finished"
     at: datetime
     schedule: str
     run_id: int
@@ -42,6 +48,7 @@ class BeatSettled:
     `held_by` is the run that has the place they did not get, if it is known.
     """
 
+    name: ClassVar[str] = "beat_settled"
     at: datetime
     schedule: str
     outcome: BeatOutcome
@@ -57,12 +64,14 @@ class BeatSettled:
 class TimeLost:
     """The machine slept, its clock was moved, or nobody was there."""
 
+    name: ClassVar[str] = "time_lost"
     at: datetime
     gap: Gap
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReady:
+    name: ClassVar[str] = "node_ready"
     at: datetime
     node_id: int
     interrupted: int
@@ -72,6 +81,7 @@ class NodeReady:
 class ScheduleQuarantined:
     """A schedule that cannot be decided any more. It rests until it is edited; the others do not notice."""
 
+    name: ClassVar[str] = "schedule_quarantined"
     at: datetime
     schedule: str
     reason: str
@@ -81,6 +91,7 @@ class ScheduleQuarantined:
 class LedgerMended:
     """The invariant scan has found something that cannot be, and put it right."""
 
+    name: ClassVar[str] = "ledger_mended"
     at: datetime
     subject: str
     what: str
@@ -90,6 +101,7 @@ class LedgerMended:
 class FilesApplied:
     """The files have changed, and the fleet with them. `unheeded` are settings that count from the next start."""
 
+    name: ClassVar[str] = "files_applied"
     at: datetime
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -101,6 +113,7 @@ class FilesApplied:
 class FilesRefused:
     """The files have changed, and have mistakes: the fleet goes on as it was."""
 
+    name: ClassVar[str] = "files_refused"
     at: datetime
     where: str
     reason: str
@@ -111,6 +124,7 @@ class FilesRefused:
 class SchedulesChanged:
     """Somebody has paused, hinted, switched or reset schedules; `what` is the word of the record of changes."""
 
+    name: ClassVar[str] = "schedules_changed"
     at: datetime
     what: What
     who: str
@@ -146,6 +160,6 @@ def contained(listener: Listener) -> Listener:
         try:
             listener(event)
         except Exception:
-            log.exception("a listener failed event=%s", type(event).__name__)
+            log.exception("a listener failed event=%s", event.name)
 
     return tell

@@ -274,7 +274,7 @@ async def test_a_listener_that_fails_does_not_end_the_herd(tmp_path: Path, caplo
         result = await herd.trigger("poll", wait=True)
 
     assert result.success
-    assert "a listener failed event=NodeReady" in caplog.text
+    assert "a listener failed event=node_ready" in caplog.text
 
 
 @pytest.mark.parametrize(

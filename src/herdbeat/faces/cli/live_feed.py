@@ -105,8 +105,7 @@ class JsonFeed:
 
 def event_object(event: Event) -> dict[str, object]:
     """`{"event": "run_started", "at": …}`: the fields of the event, in the words of the other commands' JSON."""
-    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in type(event).__name__)
-    return {"event": name.lstrip("_"), **{each.name: _value(each.name, event) for each in fields(event)}}
+    return {"event": event.name, **{each.name: _value(each.name, event) for each in fields(event)}}
 
 
 def _value(name: str, event: Event) -> object:

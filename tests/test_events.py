@@ -1,0 +1,89 @@
+"""The words of events are public: `up --json` prints them, and programs match on them."""
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args
+
+from tests.golden_json import check_golden, unfilled
+
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.change import What
+from herdbeat.domain.decision import Source
+from herdbeat.domain.gap import Gap
+from herdbeat.domain.run import RunStatus
+from herdbeat.events import (
+    BeatSettled,
+    Event,
+    FilesApplied,
+    FilesRefused,
+    LedgerMended,
+    NodeReady,
+    RunFinished,
+    RunStarted,
+    ScheduleQuarantined,
+    SchedulesChanged,
+    TimeLost,
+)
+from herdbeat.faces.cli.live_feed import event_object
+
+AT = datetime(2026, 3, 26, 8, 41, 4, 250_000, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+EVENTS: list[Event] = [
+    RunStarted(at=AT, schedule="triage/hourly", run_id=237_684, source=Source.RETRY, due_at=AT - HOUR, attempt=2),
+    RunFinished(
+        at=AT,
+        schedule="triage/default",
+        run_id=237_684,
+        status=RunStatus.FAILED,
+        error="exit status 1",
+        started_at=AT - HOUR,
+        next_run_at=AT + HOUR,
+    ),
+    BeatSettled(
+        at=AT,
+        schedule="triage/hourly",
+        outcome=BeatOutcome.SKIPPED,
+        reason=SkipReason.ALREADY_RUNNING,
+        due_at=AT - 2 * HOUR,
+        last_due_at=AT - HOUR,
+        count=2,
+        held_by=237_684,
+        held_since=AT - 3 * HOUR,
+    ),
+    TimeLost(at=AT, gap=Gap(from_at=AT - 7 * HOUR, until=AT, reason=MissedReason.SLEPT)),
+    NodeReady(at=AT, node_id=7, interrupted=3),
+    ScheduleQuarantined(at=AT, schedule="triage/hourly", reason="its stored plan cannot be read"),
+    LedgerMended(at=AT, subject="triage/hourly", what="a run without a beat"),
+    FilesApplied(at=AT, added=("a/new",), changed=("a/b", "a/c"), removed=("a/old",), unheeded=("store",)),
+    FilesRefused(at=AT, where="herdbeat.yaml:14:17", reason='"5x" is not a duration.', problems=2),
+    SchedulesChanged(at=AT, what=What.PAUSE, who="human:you", reason="release", schedules=("a/b", "a/c")),
+]
+
+
+def test_every_event_has_its_word() -> None:
+    words = [
+        "run_started",
+        "run_finished",
+        "beat_settled",
+        "time_lost",
+        "node_ready",
+        "schedule_quarantined",
+        "ledger_mended",
+        "files_applied",
+        "files_refused",
+        "schedules_changed",
+    ]
+
+    assert [kind.name for kind in get_args(Event)] == words
+
+
+def test_the_word_is_no_field_of_the_event() -> None:
+    assert [kind for kind in get_args(Event) if "name" in {each.name for each in fields(kind)}] == []
+
+
+def test_events_look_on_the_wire_as_they_always_did() -> None:
+    assert [type(each) for each in EVENTS] == list(get_args(Event))
+    assert unfilled(EVENTS) == []
+
+    check_golden(Path(__file__).parent / "golden" / "events.json", [event_object(each) for each in EVENTS])
