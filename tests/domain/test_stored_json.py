@@ -1,0 +1,159 @@
+"""What stands in the ledgers of users: a renamed field or enum value would make it unreadable.
+
+The files in `golden/` were written before the tree was renamed. Classes and modules may get other names, the JSON may
+not: keys are the names of fields, and values those of enums.
+"""
+
+import json
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.domain.filled import BRIEF, BUDGET, DECISION, NOW, PLAIN_DECISION, PLANS, SPECS, STATE
+from tests.golden_json import check_golden, unfilled
+
+from herdbeat import domain
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.brief import Brief
+from herdbeat.domain.change import What
+from herdbeat.domain.codec import from_json, to_json
+from herdbeat.domain.decision import Source, StepKind
+from herdbeat.domain.hint import Rank
+from herdbeat.domain.origin import Way
+from herdbeat.domain.plan import Plan
+from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.spend import Scope
+from herdbeat.domain.target import SPECS as SPEC_KINDS
+from herdbeat.domain.target import AgentSpec, CommandSpec, EndpointSpec, TargetKind, ToolMode, ToolPolicy
+from herdbeat.domain.timing import Timing
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.governor import Pause, ScheduleState
+from herdbeat.governor.replay import (
+    decision_from_json,
+    decision_to_json,
+    decision_to_text,
+    state_from_json,
+    state_to_json,
+)
+from herdbeat.scheduler.differences import budget_facts, plan_facts
+from herdbeat.triggers import Manual, from_options
+
+GOLDEN = Path(__file__).parent / "golden"
+
+ENUMS: dict[str, type[Enum]] = {
+    "beat outcome": BeatOutcome,
+    "budget scope": Scope,
+    "catchup": Catchup,
+    "change": What,
+    "first run": FirstRun,
+    "hint rank": Rank,
+    "missed reason": MissedReason,
+    "on interrupt": OnInterrupt,
+    "origin": Way,
+    "overlap": Overlap,
+    "run status": RunStatus,
+    "skip reason": SkipReason,
+    "source": Source,
+    "target kind": TargetKind,
+    "tool mode": ToolMode,
+    "trace step": StepKind,
+    "trigger kind": TriggerKind,
+}
+
+VALUES: dict[str, tuple[type[Any], Any]] = {
+    "brief": (Brief, BRIEF),
+    "budget": (Budget, BUDGET),
+    **{f"plan_{kind}": (Plan, plan) for kind, plan in PLANS.items()},
+    **{f"target_{kind}": (SPEC_KINDS[kind], spec) for kind, spec in SPECS.items()},
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_stored_value_is_written_and_read_as_it_always_was(name: str) -> None:
+    kind, value = VALUES[name]
+
+    check_golden(GOLDEN / f"{name}.json", to_json(value))
+
+    assert from_json(kind, _golden(name), from_options) == value
+
+
+def test_the_inputs_of_a_decision_are_written_and_read_as_they_always_were() -> None:
+    check_golden(GOLDEN / "governor_state.json", state_to_json(STATE))
+
+    assert state_from_json(_golden("governor_state"), from_options) == STATE
+
+
+@pytest.mark.parametrize(("name", "decision"), [("decision", DECISION), ("decision_plain", PLAIN_DECISION)])
+def test_a_decision_is_written_and_read_as_it_always_was(name: str, decision: Any) -> None:
+    check_golden(GOLDEN / f"{name}.json", decision_to_json(decision))
+
+    assert decision_from_json(_golden(name)) == decision
+    assert json.loads(decision_to_text(decision)) == _golden(name)
+
+
+def test_the_record_of_changes_has_the_words_it_always_had() -> None:
+    check_golden(GOLDEN / "change_facts.json", {"plan": plan_facts(PLANS["cron"]), "budget": budget_facts(BUDGET)})
+
+
+def test_every_word_of_an_enum_is_what_it_always_was() -> None:
+    check_golden(GOLDEN / "enums.json", {name: sorted(each.value for each in kind) for name, kind in ENUMS.items()})
+
+
+def test_who_ranks_where_is_read_from_the_first_word_of_an_origin() -> None:
+    """By the name of the member, so that it is a stored word too."""
+    origins = ["human:you", "agent:triage", "rule:surge", "planner"]
+
+    assert [Rank.of(each) for each in origins] == [1, 2, 3, 4]
+
+
+def test_what_is_left_out_means_what_it_always_meant() -> None:
+    """Fields at their default are not stored: another default would change schedules that nobody has edited."""
+    least = {
+        "policies": Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),
+        "brief": Brief(),
+        "budget": Budget(),
+        "agent": AgentSpec(runtime="claude", working_directory="work"),
+        "tool_policy": ToolPolicy(),
+        "endpoint": EndpointSpec(url="https://example.org"),
+        "command": CommandSpec(command=("true",), working_directory="."),
+        "jitter": Jitter(),
+        "pause": Pause(),
+        "state": ScheduleState(schedule="a/b", timing=Timing(trigger=Manual()), anchor_at=NOW),
+    }
+
+    check_golden(GOLDEN / "defaults.json", {name: _with_defaults(value) for name, value in least.items()})
+
+
+def test_no_field_of_a_stored_value_is_overlooked() -> None:
+    assert unfilled([*(value for _, value in VALUES.values()), STATE]) == []
+    assert PLANS.keys() == set(TriggerKind)
+    assert SPECS.keys() == set(TargetKind)
+
+
+def test_no_enum_of_the_domain_is_overlooked() -> None:
+    modules = [import_module(f"{domain.__name__}.{each.name}") for each in iter_modules(domain.__path__)]
+    found = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Enum) and each.__module__ == module.__name__
+    }
+
+    assert found == set(ENUMS.values())
+
+
+def _golden(name: str) -> Any:
+    return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _with_defaults(value: Any) -> Any:
+    if not is_dataclass(value) or hasattr(value, "next_time"):
+        return to_json(value)
+    return {each.name: _with_defaults(getattr(value, each.name)) for each in fields(value) if each.init}

@@ -1,0 +1,194 @@
+"""What other programs read and send: the JSON of records, of requests through the socket, and of their answers."""
+
+import json
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.domain.filled import BRIEF, NOW, PLANS, SPECS
+from tests.golden_json import check_golden, unfilled
+
+from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.change import Change, What
+from herdbeat.domain.codec import to_json
+from herdbeat.domain.decision import Source
+from herdbeat.domain.origin import Way
+from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.scheduler.arrange import Arranged
+from herdbeat.service.acts import (
+    Act,
+    Clearing,
+    Disabling,
+    Enabling,
+    Hinting,
+    Pausing,
+    Resetting,
+    Resuming,
+    Skipping,
+    act_from_json,
+    act_to_json,
+)
+from herdbeat.service.applying import arranged_object
+from herdbeat.service.changing import Changed, changed_object
+from herdbeat.service.history import change_object
+from herdbeat.service.making import Making, NewSchedule, NewTarget, making_from_json, making_to_json
+from herdbeat.service.objects import beat_object, page_object, run_object, schedule_object
+from herdbeat.service.retention import Pruned
+from herdbeat.service.state_file import Remembered
+
+GOLDEN = Path(__file__).parent / "golden"
+MINUTE = timedelta(minutes=1)
+
+BEAT = BeatRecord(
+    id=237_684,
+    schedule="triage/hourly",
+    due_at=NOW - 2 * MINUTE,
+    last_due_at=NOW - MINUTE,
+    count=2,
+    outcome=BeatOutcome.SKIPPED,
+    reason=SkipReason.ALREADY_RUNNING,
+    source=Source.CATCH_UP,
+    origin="human:you",
+    dedup_id="triage/hourly@1",
+    settled_at=NOW,
+    runs=(7, 8),
+    last_status=RunStatus.FAILED,
+)
+RUN = RunRecord(
+    id=7,
+    schedule="triage/hourly",
+    beat_id=237_684,
+    attempt=2,
+    status=RunStatus.TIMED_OUT,
+    claimed_at=NOW - 3 * MINUTE,
+    started_at=NOW - 2 * MINUTE,
+    finished_at=NOW - MINUTE,
+    code=1,
+    error="exit status 1",
+    summary="nothing to do",
+    log="logs/7",
+    source=Source.RETRY,
+    origin="human:you",
+    due_at=NOW - 4 * MINUTE,
+    dedup_id="triage/hourly@1",
+    note="the check is broken",
+)
+SCHEDULE = ScheduleRecord(
+    id=3,
+    target="triage",
+    name="hourly",
+    plan=PLANS["cron"],
+    origin="herdbeat.yaml:7:5",
+    enabled=True,
+    disabled_by="human:you",
+    quarantine="it cannot be decided",
+    next_run_at=NOW + MINUTE,
+    next_due_at=NOW + 2 * MINUTE,
+    next_source=Source.CLAMPED_MAX,
+    next_origin="rule:surge",
+    next_trace="{}",
+    anchor_at=NOW - 9 * MINUTE,
+    is_new=True,
+    failures=4,
+    running=5,
+    waiting=6,
+    paused=True,
+    paused_until=NOW + 8 * MINUTE,
+    paused_by="agent:triage",
+    paused_reason="release",
+    last_started_at=NOW - 7 * MINUTE,
+    last_run_at=NOW - 6 * MINUTE,
+    last_status=RunStatus.INTERRUPTED,
+    last_error="exit status 2",
+    target_room=2,
+    target_running=1,
+    skips=1,
+    skips_by="human:you",
+    skips_reason="holiday",
+    runs=12,
+)
+ACTS: list[Act] = [
+    Pausing(who="human:you", reason="release", until=NOW),
+    Resuming(who="human:you", reason="done"),
+    Disabling(who="human:you", reason="broken"),
+    Enabling(who="human:you", reason="whole"),
+    Hinting(who="rule:surge", reason="many", every=90.5, lasts=3600.0),
+    Hinting(who="rule:surge", reason="once", at=NOW),
+    Clearing(who="human:you", reason="calm"),
+    Resetting(who="human:you", reason="fixed"),
+    Skipping(who="human:you", reason="holiday", count=3),
+]
+MAKING = Making(
+    what=What.ADD,
+    who="human:you",
+    target="triage",
+    name="hourly",
+    new_target=NewTarget(kind="command", spec=to_json(SPECS["command"]), max_concurrent=2),
+    new_schedule=NewSchedule(plan=PLANS["interval"], brief=BRIEF, enabled=False),
+    way=Way.API,
+    reason="new",
+)
+CHANGED = Changed(
+    schedule="triage/hourly",
+    is_changed=True,
+    before={"paused": False},
+    after={"paused": True},
+    next_run_at=NOW,
+    source=Source.PAUSED,
+    running=1,
+    notes=("it is disabled",),
+    refused="paused by human:you",
+    mend="Ask that person.",
+)
+CHANGE = Change(
+    at=NOW, who="human:you", what=What.CLEAR_HINTS, subject="triage/hourly", before={"a": 1}, after={"a": 2}, id=9
+)
+ARRANGED = Arranged(added=["a/new"], changed=["a/b"], removed=["a/old"])
+PRUNED = Pruned(beats=1, runs=2, logs=3, plans=4, hints=5, changes=6)
+REMEMBERED = Remembered(taken=("a/b",), kept=("a/c",), empty=("a/d",), unknown=("x/y",))
+
+
+def test_records_look_as_they_always_did() -> None:
+    records = {
+        "beat": beat_object(BEAT),
+        "run": run_object(RUN),
+        "schedule": schedule_object(SCHEDULE, "paused"),
+        "page": page_object([], "cursor"),
+        "change": change_object(CHANGE),
+    }
+
+    check_golden(GOLDEN / "records.json", records)
+
+
+def test_answers_of_commands_look_as_they_always_did() -> None:
+    answers = {
+        "apply": arranged_object(ARRANGED),
+        "change": changed_object(CHANGED),
+        "prune": asdict(PRUNED),
+        "state import": asdict(REMEMBERED),
+    }
+
+    check_golden(GOLDEN / "answers.json", answers)
+
+
+def test_requests_through_the_socket_look_as_they_always_did() -> None:
+    """A node of the last version may be asked by a command of this one, and the other way round."""
+    check_golden(
+        GOLDEN / "requests.json", {"change": [act_to_json(act) for act in ACTS], "make": making_to_json(MAKING)}
+    )
+
+    read = _golden("requests")
+    assert [act_from_json(each) for each in read["change"]] == ACTS
+    assert making_from_json(read["make"]) == MAKING
+
+
+def test_no_field_is_overlooked() -> None:
+    values = [BEAT, RUN, SCHEDULE, ACTS, MAKING, CHANGED, CHANGE, ARRANGED, PRUNED, REMEMBERED]
+
+    assert unfilled(values) == []
+
+
+def _golden(name: str) -> Any:
+    return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
