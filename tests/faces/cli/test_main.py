@@ -170,22 +170,6 @@ def test_a_poor_encoding_writes_question_marks_and_no_traceback() -> None:
     assert done.stdout.startswith(b"? ")
 
 
-@pytest.mark.parametrize(
-    ("words", "heavy"),
-    [
-        (["--help"], {"yaml", "pydantic", "asyncio", "json", "herdbeat.triggers", "herdbeat.config"}),
-        (["next", "0 9 * * 1-5"], {"yaml", "pydantic", "asyncio", "herdbeat.config", "herdbeat.governor"}),
-    ],
-)
-def test_a_quick_answer_loads_nothing_heavy(words: list[str], heavy: set[str]) -> None:
-    code = f"from herdbeat.faces.cli.main import main; main({words}); import sys; print(*sys.modules, file=sys.stderr)"
-
-    # Without the environment: a coverage run puts itself, and json with it, into every child.
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={})
-
-    assert heavy & set(done.stderr.split()) == set()
-
-
 def test_a_thousand_strings_of_random_bytes_are_answered_in_words(cli: CommandLine) -> None:
     """As a shell hands them over: bytes that are no text become surrogates."""
     random = Random(2026)
