@@ -63,7 +63,8 @@ clean:  ## remove everything make has made
 	@rm -rf $(VENV) .demo site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # The lock is the only source of versions: first uv by pip, then the rest by uv, each checked against its hash.
-$(READY): requirements.lock pyproject.toml
+# The installed metadata states the version, so a new version in __init__.py installs the checkout again.
+$(READY): requirements.lock pyproject.toml src/herdbeat/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "herdbeat needs Python 3.11 or newer; say which: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@echo "── setting up $(VENV) (once; about a minute)"
