@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from herdbeat.runners.callable import RunContext
 
 # A literal, and the only place that states the version: hatchling reads this line, the rolling-upgrade test edits it.
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "AgentScheduleInfo",
