@@ -11,7 +11,7 @@ export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/.pip-cache
 export PYTHONPYCACHEPREFIX :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite coverage soak check format lint types docs reference bench lock clean
+.PHONY: help demo test suite coverage soak check format lint types docs reference bench dist lock clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,13 @@ format: $(READY)  ## put the code into its format
 
 bench: $(READY)  ## measure against peers, as ratios in one run
 	@$(BIN)/python -m bench
+
+# Built with the hatchling of the lock, so that no builder is fetched outside of it.
+dist: $(READY)  ## build the sdist and the wheel into dist/; with TAG=v0.1.0, check first that it names this version
+	@echo "── dist"
+	@test -z "$(TAG)" || $(BIN)/python -m scripts.release "$(TAG)"
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into requirements.lock
 	@$(BIN)/uv lock --quiet --upgrade
