@@ -148,7 +148,9 @@ def test_the_reference_has_every_public_python_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    sorted({*pages(), *ROOT.glob("*.md"), *ROOT.glob(".github/*.md")}),
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_every_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in relative_links(page) if not (page.parent / link).exists()] == []

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from herdbeat.prompts import build_schedule_prompt
     from herdbeat.runners.callable import RunContext
 
-__version__ = "0.1.0.dev0"
+# A literal, and the only place that states the version: hatchling reads this line, the rolling-upgrade test edits it.
+__version__ = "0.1.0"
 
 __all__ = [
     "AgentScheduleInfo",

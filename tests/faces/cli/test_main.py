@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from herdbeat import __version__
 from herdbeat.testing.command_line import CommandLine
 
 FLEET = Path(__file__).parent / "fleet"
@@ -34,7 +34,7 @@ def test_no_words_give_a_short_help_and_no_error(cli: CommandLine) -> None:
 
 
 def test_the_version_is_that_of_the_package(cli: CommandLine) -> None:
-    assert cli.run("--version").out == f"herdbeat {version('herdbeat')}\n"
+    assert cli.run("--version").out == f"herdbeat {__version__}\n"
 
 
 @pytest.mark.parametrize(

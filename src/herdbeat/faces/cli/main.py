@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TextIO
 
+from herdbeat import __version__
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.errors import HerdbeatError
 from herdbeat.faces.cli.arguments import Given, Request, understand
@@ -110,7 +111,7 @@ def _answer_directly(request: Request, terminal: Terminal) -> int:
     if request.command is not None:
         _load(f"{pages}:show_command")(terminal, request.command)
     elif request.given.has(VERSION):
-        terminal.say(f"herdbeat {_load('importlib.metadata:version')('herdbeat')}")
+        terminal.say(f"herdbeat {__version__}")
     elif request.group:
         _load(f"{pages}:show_group")(terminal, request.group)
     else:
