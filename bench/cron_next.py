@@ -16,7 +16,7 @@ from cronsim import CronSim
 
 from bench.race import Call, Result, race, table
 from herdbeat.triggers import Cron
-from herdbeat.triggers.cron.read import read
+from herdbeat.triggers.cron.read import parse_expression
 
 EXPRESSIONS = (
     "* * * * *",
@@ -75,7 +75,7 @@ def reading(case: Case) -> dict[str, Call]:
     """Everybody reads the expression anew, and gives the first instant."""
 
     def ours() -> object:
-        read.cache_clear()
+        parse_expression.cache_clear()
         return Cron.parse(case.expression, case.zone).next_time(None, START)
 
     return {

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from bench.race import Result, race, table
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Jitter, Limits
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.interval import Interval
@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 GOAL = 50_000
 
 
-def _state(timing: Timing, **changes: object) -> ScheduleState:
+def _state(timing: TimingPolicy, **changes: object) -> ScheduleState:
     return ScheduleState(schedule="api/health", timing=timing, anchor_at=NOW, **changes)  # type: ignore[arg-type]
 
 
@@ -28,13 +28,13 @@ def _states() -> dict[str, ScheduleState]:
     )
     standup = Cron.parse("0 9 * * 1-5", ZoneInfo("Europe/Berlin"))
     return {
-        "interval": _state(Timing(trigger=five_minutes)),
-        "interval, limits": _state(Timing(trigger=five_minutes, limits=limits)),
-        "interval, a hint": _state(Timing(trigger=five_minutes, limits=limits), hints=(surge,)),
-        "cron": _state(Timing(trigger=Cron.parse("*/15 * * * *", ZoneInfo("UTC")))),
-        "cron in a zone": _state(Timing(trigger=standup)),
-        "cron, jitter": _state(Timing(trigger=standup, jitter=Jitter(share=0.1))),
-        "interval, 3 failures": _state(Timing(trigger=five_minutes, limits=limits), failures=3),
+        "interval": _state(TimingPolicy(trigger=five_minutes)),
+        "interval, limits": _state(TimingPolicy(trigger=five_minutes, limits=limits)),
+        "interval, a hint": _state(TimingPolicy(trigger=five_minutes, limits=limits), hints=(surge,)),
+        "cron": _state(TimingPolicy(trigger=Cron.parse("*/15 * * * *", ZoneInfo("UTC")))),
+        "cron in a zone": _state(TimingPolicy(trigger=standup)),
+        "cron, jitter": _state(TimingPolicy(trigger=standup, jitter=Jitter(share=0.1))),
+        "interval, 3 failures": _state(TimingPolicy(trigger=five_minutes, limits=limits), failures=3),
     }
 
 

@@ -21,11 +21,11 @@ from herdbeat.bench.lateness import Load, measured, put_far
 from herdbeat.bench.stock import NOTHING
 from herdbeat.bench.throughput import throughput
 from herdbeat.bench.watch import Percentiles
-from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Catchup, Policies
-from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import Target
-from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.arrange import apply_fleet
 from herdbeat.scheduler.timer import SystemTimer
 from herdbeat.triggers.interval import Interval
 
@@ -93,15 +93,17 @@ def _apply(folder: Path, schedules: int) -> object:
         zone=ZoneInfo("UTC"),
         targets=tuple(Target(name=name, spec=NOTHING) for name in names),
         schedules=tuple(
-            Schedule(target=name, name=DEFAULT_NAME, trigger=every, policies=policies, prompt=f"Look after {name}.")
+            Schedule(
+                target=name, name=DEFAULT_SCHEDULE_NAME, trigger=every, policies=policies, prompt=f"Look after {name}."
+            )
             for name in names
         ),
         store="",
-        server=Server(),
+        server=ServerSettings(),
     )
     with open_store(folder) as store:
         start = perf_counter()
-        store.write_now(lambda tx: arrange(tx, fleet, datetime.now(UTC)))
+        store.write_now(lambda tx: apply_fleet(tx, fleet, datetime.now(UTC)))
         return {"seconds": perf_counter() - start}
 
 

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from herdbeat.clock import Clock
 from herdbeat.faces.cli.main import main as herdbeat
-from herdbeat.moments import parse_moment
+from herdbeat.moments import parse_timestamp
 from herdbeat.testing import FakeClock
 
 ROOT = Path(__file__).parent.parent
@@ -53,7 +53,7 @@ class Story:
 
     def set_scene(self, word: str, value: str) -> None:
         if word == "clock":
-            self.clock = FakeClock(parse_moment(value))
+            self.clock = FakeClock(parse_timestamp(value))
         elif word == "folder":
             self.keep_word()
             shutil.copytree(ROOT / value, self.folder, dirs_exist_ok=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from tests import postgres as servers
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 settings.register_profile("repeatable", derandomize=True)
 if os.environ.get("CI"):
@@ -20,21 +20,21 @@ if os.environ.get("CI"):
 def pytest_configure(config: pytest.Config) -> None:
     """Before the workers are started: they are told where the one server of this run is."""
     if not hasattr(config, "workerinput"):
-        os.environ[servers.HOME] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
+        os.environ[servers.SERVER_HOME_ENV] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        servers.end_server()
+        servers.stop_shared_server()
 
 
 @pytest.fixture(scope="session")
-def postgres() -> servers.Server:
-    return servers.server()
+def postgres() -> servers.PostgresServer:
+    return servers.shared_server()
 
 
 @pytest.fixture
-def database(postgres: servers.Server, tmp_path: Path) -> Iterator[PostgresPlace]:
+def database(postgres: servers.PostgresServer, tmp_path: Path) -> Iterator[PostgresLocation]:
     """A database with an empty ledger."""
     with servers.new_database(postgres) as url:
-        yield PostgresPlace(url=url, state_dir=tmp_path)
+        yield PostgresLocation(url=url, state_dir=tmp_path)

@@ -24,12 +24,12 @@ def check_golden(file: Path, data: object) -> None:
     assert text == file.read_text(encoding="utf-8")
 
 
-def unfilled(values: Iterable[Any]) -> list[str]:
+def find_unfilled_fields(values: Iterable[Any]) -> list[str]:
     """The fields that are at their default in all values of their class: a golden file says nothing about them."""
     filled: dict[type[Any], set[str]] = {}
-    for value in _parts(list(values)):
+    for value in _iter_dataclasses(list(values)):
         kept = filled.setdefault(type(value), set())
-        kept |= {each.name for each in dataclasses.fields(value) if getattr(value, each.name) != _default(each)}
+        kept |= {each.name for each in dataclasses.fields(value) if getattr(value, each.name) != _field_default(each)}
     return [
         f"{kind.__name__}.{each.name}"
         for kind, kept in filled.items()
@@ -38,16 +38,16 @@ def unfilled(values: Iterable[Any]) -> list[str]:
     ]
 
 
-def _default(field: "dataclasses.Field[Any]") -> object:
+def _field_default(field: "dataclasses.Field[Any]") -> object:
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _iter_dataclasses(value: Any) -> Iterable[Any]:
     """Every dataclass inside a value, with the value itself. A trigger is stored by its options, not by its fields."""
     if isinstance(value, list | tuple):
         for each in value:
-            yield from _parts(each)
+            yield from _iter_dataclasses(each)
     elif dataclasses.is_dataclass(value) and not hasattr(value, "next_time"):
         yield value
         for field in dataclasses.fields(value):
-            yield from _parts(getattr(value, field.name))
+            yield from _iter_dataclasses(getattr(value, field.name))

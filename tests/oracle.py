@@ -16,15 +16,15 @@ from herdbeat.domain.policies import ActiveHours
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.store.reader import Filter, Reader
 
-SETTLED = {BeatOutcome.RAN, BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED}
-BY_HAND = ("manual:", "backfill:")
+SETTLED_OUTCOMES = {BeatOutcome.RAN, BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED}
+MANUAL_DEDUP_PREFIXES = ("manual:", "backfill:")
 """How the beats begin that the clock has nothing to do with."""
 
-NEEDS_REASON = {BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED, BeatOutcome.PENDING}
+OUTCOMES_WITH_REASON = {BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED, BeatOutcome.PENDING}
 
 
 @dataclass(frozen=True, slots=True)
-class CronPromise:
+class CronExpectation:
     """A cron schedule in UTC that stood in the file from one moment to another."""
 
     schedule: str
@@ -50,10 +50,10 @@ def all_runs(reader: Reader) -> list[RunRecord]:
     return reader.runs(Filter(limit=1_000_000))
 
 
-def check_cron(reader: Reader, promise: CronPromise) -> None:
+def check_cron(reader: Reader, promise: CronExpectation) -> None:
     """Every instant is in exactly one row, and every row is made of instants."""
     all_of_it = [beat for beat in all_beats(reader, promise.schedule) if promise.since < beat.due_at <= promise.until]
-    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(BY_HAND)]
+    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(MANUAL_DEDUP_PREFIXES)]
     instants = promise.instants()
     covered: Counter[datetime] = Counter()
     for beat in beats:
@@ -68,10 +68,12 @@ def check_cron(reader: Reader, promise: CronPromise) -> None:
 
 def check_reasons(reader: Reader, schedule: str) -> None:
     for beat in all_beats(reader, schedule):
-        assert beat.reason or beat.outcome not in NEEDS_REASON, f"{beat} has no reason"
+        assert beat.reason or beat.outcome not in OUTCOMES_WITH_REASON, f"{beat} has no reason"
 
 
-_WHENEVER = frozenset({SkipReason.PAUSED, SkipReason.DISABLED, SkipReason.BY_REQUEST, SkipReason.CONFIG_ERROR})
+_UNCONDITIONAL_REASONS = frozenset(
+    {SkipReason.PAUSED, SkipReason.DISABLED, SkipReason.BY_REQUEST, SkipReason.CONFIG_ERROR}
+)
 """Reasons that hold inside the hours and outside."""
 
 
@@ -82,14 +84,14 @@ def check_hours(reader: Reader, schedule: str, hours: ActiveHours) -> None:
     waited until the hours were over.
     """
     for beat in all_beats(reader, schedule):
-        is_inside = [_is_open(hours, instant) for instant in (beat.due_at, beat.last_due_at)]
+        is_inside = [_is_within_hours(hours, instant) for instant in (beat.due_at, beat.last_due_at)]
         if beat.reason == SkipReason.INACTIVE_HOURS:
             assert not any(is_inside) or beat.count == 1, f"{beat} lay inside"
-        elif beat.source.is_clock and beat.reason not in _WHENEVER:
+        elif beat.source.is_clock and beat.reason not in _UNCONDITIONAL_REASONS:
             assert all(is_inside), f"{beat} lay outside, and was not skipped as inactive_hours"
 
 
-def _is_open(hours: ActiveHours, instant: datetime) -> bool:
+def _is_within_hours(hours: ActiveHours, instant: datetime) -> bool:
     local = instant.astimezone(hours.zone)
     minute, opens, closes = (each.hour * 60 + each.minute for each in (local, hours.opens, hours.closes))
     return (minute - opens) % 1_440 < ((closes - opens) % 1_440 or 1_440)
@@ -99,7 +101,7 @@ def check_interval(reader: Reader, schedule: str, every: timedelta) -> None:
     """Each beat but the first is due its interval (or its backoff) after an earlier one was over, never before."""
     beats = all_beats(reader, schedule)
     for earlier, later in pairwise(beats):
-        assert earlier.outcome in SETTLED, f"{earlier} is open, and {later} follows"
+        assert earlier.outcome in SETTLED_OUTCOMES, f"{earlier} is open, and {later} follows"
         assert earlier.settled_at is not None
         assert later.due_at - earlier.settled_at >= every, f"{later} was due too soon after {earlier} was settled"
 

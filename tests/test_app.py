@@ -2,7 +2,7 @@
 
 import pytest
 
-from herdbeat.app import system_zone
+from herdbeat.app import detect_system_zone
 
 
 @pytest.mark.parametrize(
@@ -15,9 +15,9 @@ from herdbeat.app import system_zone
     ],
 )
 def test_the_environment_names_the_zone(value: str, zone: str) -> None:
-    assert system_zone({"TZ": value}).key == zone
+    assert detect_system_zone({"TZ": value}).key == zone
 
 
 @pytest.mark.parametrize("value", ["CET-1CEST,M3.5.0,M10.5.0/3", "", "../../etc/passwd", "\x00"])
 def test_what_is_no_zone_falls_back_to_the_machines(value: str) -> None:
-    assert system_zone({"TZ": value}) == system_zone({})
+    assert detect_system_zone({"TZ": value}) == detect_system_zone({})

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-WATCHED = """
+GC_SCRIPT = """
 import gc
 from herdbeat.collector import OBJECTS, look_less_often
 
@@ -18,6 +18,6 @@ print(gc.get_stats()[0]["collected"] - before)
 
 
 def test_garbage_is_still_found_without_being_asked_for() -> None:
-    found = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=True)
+    found = subprocess.run([sys.executable, "-c", GC_SCRIPT], capture_output=True, text=True, check=True)
 
     assert int(found.stdout) >= 1

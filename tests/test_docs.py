@@ -13,19 +13,19 @@ from scripts.pages import PAGES
 import herdbeat
 from herdbeat.codes import Code
 from herdbeat.config.keys.policies import POLICIES
-from herdbeat.config.schema import keys
-from herdbeat.config.tables import Key
+from herdbeat.config.schema import list_key_rows
+from herdbeat.config.tables import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.faces.cli.commands import COMMANDS
-from herdbeat.faces.cli.options import BARE, SHARED, Command
-from herdbeat.prompts import NAMES
+from herdbeat.faces.cli.options import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
+from herdbeat.prompts import VARIABLES
 from herdbeat.service.hints import HintState
-from herdbeat.service.states import State
+from herdbeat.service.states import DisplayState
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -60,23 +60,23 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert read(REFERENCE / name) == PAGES[name](), "run: make reference"
 
 
-@pytest.mark.parametrize("title", list(dict.fromkeys(row.where for row in keys())))
+@pytest.mark.parametrize("title", list(dict.fromkeys(row.where for row in list_key_rows())))
 def test_the_reference_has_every_key_of_a_table(title: str) -> None:
     table = sections("configuration.md")[title]
 
-    names = [row.name for row in keys() if row.where == title]
+    names = [row.name for row in list_key_rows() if row.where == title]
     assert [name for name in names if f"`{name}`" not in table] == []
 
 
 def test_the_reference_has_every_other_name_of_a_key() -> None:
     page = read(REFERENCE / "configuration.md")
 
-    aliases = {alias for row in keys() for alias in row.aliases}
+    aliases = {alias for row in list_key_rows() for alias in row.aliases}
     assert [alias for alias in sorted(aliases) if f"`{alias}`" not in page] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_the_reference_has_every_command_with_its_options(command: Command) -> None:
+def test_the_reference_has_every_command_with_its_options(command: CliCommand) -> None:
     page = sections("cli.md")[f"herdbeat {command.name}"]
 
     words = [argument.name for argument in command.arguments]
@@ -89,15 +89,15 @@ def test_the_reference_has_the_options_that_every_command_takes() -> None:
     page = sections("cli.md")
 
     shared = page["Options of every command"] + page["herdbeat` alone"]
-    assert [name for option in (*SHARED, *BARE) for name in option.names if name not in shared] == []
+    assert [name for option in (*COMMON_FLAGS, *TOP_LEVEL_FLAGS) for name in option.names if name not in shared] == []
 
 
 @pytest.mark.parametrize("code", Code)
 def test_every_problem_code_has_its_own_heading(code: Code) -> None:
     text = sections("problems.md")[code]
 
-    assert code.meaning.cause in text
-    assert code.meaning.mend in text
+    assert code.info.cause in text
+    assert code.info.fix in text
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_every_problem_code_has_its_own_heading(code: Code) -> None:
         ("Sources", Source),
         ("Steps of a trace", StepKind),
         ("Beat outcomes", BeatOutcome),
-        ("Schedule states", State),
+        ("Schedule states", DisplayState),
         ("Run states", RunStatus),
         ("Skip reasons", SkipReason),
         ("Missed reasons", MissedReason),
         ("Hint states", HintState),
-        ("Changes", What),
+        ("Changes", ChangeKind),
     ],
 )
 def test_the_reference_has_every_word_of_a_closed_set(title: str, words: type[StrEnum]) -> None:
@@ -128,7 +128,7 @@ def test_every_kind_of_trigger_has_its_own_heading(kind: TriggerKind) -> None:
 
 
 @pytest.mark.parametrize("key", POLICIES, ids=lambda key: key.name)
-def test_every_policy_has_its_own_entry(key: Key[object]) -> None:
+def test_every_policy_has_its_own_entry(key: Field[object]) -> None:
     entry = sections("policies.md")[key.name]
 
     assert len(entry.split()) > 3
@@ -138,7 +138,7 @@ def test_every_policy_has_its_own_entry(key: Key[object]) -> None:
 def test_the_reference_has_every_name_a_prompt_may_say() -> None:
     page = read(REFERENCE / "prompts.md")
 
-    assert [row.name for row in NAMES if f"| `{row.name}` |" not in page] == []
+    assert [row.name for row in VARIABLES if f"| `{row.name}` |" not in page] == []
 
 
 def test_the_reference_has_every_public_python_name() -> None:

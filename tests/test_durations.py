@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.durations import LONGEST, format_duration, parse_duration, spoken_duration
+from herdbeat.durations import MAX_DURATION, format_duration, humanize, parse_duration
 from herdbeat.errors import IntervalParseError
 
 
@@ -70,7 +70,7 @@ def test_a_number_of_a_million_digits_is_refused_at_once() -> None:
     assert len(caught.value.message) < 100
 
 
-@given(st.integers(1, int(LONGEST.total_seconds())))
+@given(st.integers(1, int(MAX_DURATION.total_seconds())))
 def test_what_is_formatted_parses_back(seconds: int) -> None:
     duration = timedelta(seconds=seconds)
 
@@ -84,7 +84,7 @@ def test_any_text_is_a_duration_or_an_interval_parse_error(text: str) -> None:
     except IntervalParseError as error:
         said = bool(error.message and error.hint)
     else:
-        said = timedelta(0) < duration <= LONGEST
+        said = timedelta(0) < duration <= MAX_DURATION
 
     assert said
 
@@ -104,7 +104,7 @@ def test_any_text_is_a_duration_or_an_interval_parse_error(text: str) -> None:
     ],
 )
 def test_a_duration_is_spoken_in_its_two_largest_units(seconds: int, spoken: str) -> None:
-    assert spoken_duration(timedelta(seconds=seconds)) == spoken
+    assert humanize(timedelta(seconds=seconds)) == spoken
 
 
 def test_a_duration_that_cannot_be_written_shows_its_exact_seconds() -> None:

@@ -4,19 +4,19 @@ import pytest
 
 from herdbeat import errors
 from herdbeat.codes import Code
-from herdbeat.errors import ConfigError, HerdbeatError, MissingExtra, Place, Problem
+from herdbeat.errors import ConfigError, HerdbeatError, MissingExtra, Problem, SourceLocation
 
 TREE = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, HerdbeatError)]
 
 
 @pytest.mark.parametrize("code", Code)
 def test_every_code_says_what_it_means_and_how_to_mend_it(code: Code) -> None:
-    meaning = code.meaning
+    meaning = code.info
 
     assert meaning.title
     assert not meaning.title.endswith(".")
     assert meaning.cause.endswith(".")
-    assert meaning.mend.endswith(".")
+    assert meaning.fix.endswith(".")
 
 
 @pytest.mark.parametrize("error", TREE, ids=lambda error: error.__name__)
@@ -26,7 +26,7 @@ def test_the_error_tree_on_the_first_page_is_whole(error: type[HerdbeatError]) -
 
 
 def test_an_error_keeps_message_place_and_mend() -> None:
-    place = Place(file="herdbeat.yaml", line=14, column=17)
+    place = SourceLocation(file="herdbeat.yaml", line=14, column=17)
 
     error = HerdbeatError("it broke", where=place, hint="mend it")
 

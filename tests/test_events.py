@@ -5,25 +5,25 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
-from tests.golden_json import check_golden, unfilled
+from tests.golden_json import check_golden, find_unfilled_fields
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     BeatSettled,
+    ConfigApplied,
+    ConfigRejected,
     Event,
-    FilesApplied,
-    FilesRefused,
-    LedgerMended,
+    GapDetected,
+    InconsistencyRepaired,
     NodeReady,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
     SchedulesChanged,
-    TimeLost,
 )
 from herdbeat.faces.cli.live_feed import event_object
 
@@ -51,13 +51,13 @@ EVENTS: list[Event] = [
         held_by=237_684,
         held_since=AT - 3 * HOUR,
     ),
-    TimeLost(at=AT, gap=Gap(from_at=AT - 7 * HOUR, until=AT, reason=MissedReason.SLEPT)),
+    GapDetected(at=AT, gap=Gap(from_at=AT - 7 * HOUR, until=AT, reason=MissedReason.SLEPT)),
     NodeReady(at=AT, node_id=7, interrupted=3),
     ScheduleQuarantined(at=AT, schedule="triage/hourly", reason="its stored plan cannot be read"),
-    LedgerMended(at=AT, subject="triage/hourly", what="a run without a beat"),
-    FilesApplied(at=AT, added=("a/new",), changed=("a/b", "a/c"), removed=("a/old",), unheeded=("store",)),
-    FilesRefused(at=AT, where="herdbeat.yaml:14:17", reason='"5x" is not a duration.', problems=2),
-    SchedulesChanged(at=AT, what=What.PAUSE, who="human:you", reason="release", schedules=("a/b", "a/c")),
+    InconsistencyRepaired(at=AT, subject="triage/hourly", what="a run without a beat"),
+    ConfigApplied(at=AT, added=("a/new",), changed=("a/b", "a/c"), removed=("a/old",), unheeded=("store",)),
+    ConfigRejected(at=AT, where="herdbeat.yaml:14:17", reason='"5x" is not a duration.', problems=2),
+    SchedulesChanged(at=AT, what=ChangeKind.PAUSE, who="human:you", reason="release", schedules=("a/b", "a/c")),
 ]
 
 
@@ -84,6 +84,6 @@ def test_the_word_is_no_field_of_the_event() -> None:
 
 def test_events_look_on_the_wire_as_they_always_did() -> None:
     assert [type(each) for each in EVENTS] == list(get_args(Event))
-    assert unfilled(EVENTS) == []
+    assert find_unfilled_fields(EVENTS) == []
 
     check_golden(Path(__file__).parent / "golden" / "events.json", [event_object(each) for each in EVENTS])

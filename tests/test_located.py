@@ -1,22 +1,22 @@
-from herdbeat.config.report import Report
-from herdbeat.config.yaml_tree import read_tree
-from herdbeat.located import Located
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.yaml_tree import parse_yaml
+from herdbeat.located import ConfigNode
 
 
-def tree() -> Located:
-    found = read_tree("a: { b: [x, { c: 1 }] }\nd: 2\n", "a.yaml", Report())
+def tree() -> ConfigNode:
+    found = parse_yaml("a: { b: [x, { c: 1 }] }\nd: 2\n", "a.yaml", Diagnostics())
     assert found is not None
     return found
 
 
 def test_the_bare_data_is_what_was_written() -> None:
-    assert tree().plain() == {"a": {"b": ["x", {"c": 1}]}, "d": 2}
+    assert tree().to_data() == {"a": {"b": ["x", {"c": 1}]}, "d": 2}
 
 
 def test_a_path_that_leads_nowhere_ends_at_the_last_node_on_the_way() -> None:
     assert tree().find(("a", "b", 1, "c")).value == 1
-    assert tree().find(("a", "b", 7, "c")).place.path == "a.b"
-    assert tree().find(("a", "nothing")).place.path == "a"
+    assert tree().find(("a", "b", 7, "c")).location.path == "a.b"
+    assert tree().find(("a", "nothing")).location.path == "a"
 
 
 def test_walking_visits_every_node_in_file_order() -> None:
@@ -37,5 +37,5 @@ def test_only_mappings_have_items_and_only_lists_have_elements() -> None:
 def test_a_complaint_about_a_key_points_at_the_key() -> None:
     node = tree().find(("d",))
 
-    assert (node.label.column, node.place.column) == (1, 4)
-    assert tree().label == tree().place
+    assert (node.report_location.column, node.location.column) == (1, 4)
+    assert tree().report_location == tree().location

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdbeat.errors import TimeParseError, TimezoneError
-from herdbeat.moments import format_moment, parse_moment, parse_zone
+from herdbeat.moments import format_timestamp, parse_timestamp, parse_zone
 
 NINE = datetime(2026, 4, 1, 9, tzinfo=UTC)
 ZONE_FORM = 'Write an IANA name such as "Europe/Berlin" or "UTC".'
@@ -30,7 +30,7 @@ ZONE_FORM = 'Write an IANA name such as "Europe/Berlin" or "UTC".'
     ],
 )
 def test_rfc_3339_is_read_as_utc(written: str, meant: datetime) -> None:
-    moment = parse_moment(written)
+    moment = parse_timestamp(written)
 
     assert moment == meant
     assert moment.tzinfo is UTC
@@ -63,7 +63,7 @@ def test_rfc_3339_is_read_as_utc(written: str, meant: datetime) -> None:
 )
 def test_a_bad_moment_says_what_is_missing(written: str, message: str, hint: str) -> None:
     with pytest.raises(TimeParseError) as caught:
-        parse_moment(written)
+        parse_timestamp(written)
 
     assert str(caught.value) == message
     assert caught.value.hint == hint
@@ -90,7 +90,7 @@ def test_a_bad_moment_says_what_is_missing(written: str, message: str, hint: str
 )
 def test_what_is_no_moment_is_refused_with_the_form(written: str) -> None:
     with pytest.raises(TimeParseError) as caught:
-        parse_moment(written)
+        parse_timestamp(written)
 
     assert caught.value.hint
     assert len(str(caught.value)) < 200
@@ -99,22 +99,22 @@ def test_what_is_no_moment_is_refused_with_the_form(written: str) -> None:
 @given(st.text(max_size=60))
 def test_any_other_text_is_an_error_and_never_a_traceback(text: str) -> None:
     with pytest.raises(TimeParseError):
-        parse_moment(text)
+        parse_timestamp(text)
 
 
 @given(st.datetimes(timezones=st.timezones(), allow_imaginary=False).filter(lambda moment: 1 < moment.year < 9999))
 def test_a_formatted_moment_is_read_back(moment: datetime) -> None:
-    written = format_moment(moment)
+    written = format_timestamp(moment)
 
     assert written.endswith("Z")
-    assert parse_moment(written) == moment.astimezone(UTC)
+    assert parse_timestamp(written) == moment.astimezone(UTC)
 
 
 def test_a_moment_shows_microseconds_only_when_it_has_some() -> None:
     eastern = timezone(timedelta(hours=-4))
 
-    assert format_moment(datetime(2026, 4, 1, 5, tzinfo=eastern)) == "2026-04-01T09:00:00Z"
-    assert format_moment(NINE + timedelta(microseconds=20)) == "2026-04-01T09:00:00.000020Z"
+    assert format_timestamp(datetime(2026, 4, 1, 5, tzinfo=eastern)) == "2026-04-01T09:00:00Z"
+    assert format_timestamp(NINE + timedelta(microseconds=20)) == "2026-04-01T09:00:00.000020Z"
 
 
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT"])

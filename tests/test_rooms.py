@@ -10,14 +10,25 @@ import pytest
 import herdbeat
 
 SOURCE = Path(herdbeat.__file__).parent
-PLACES = (SOURCE, SOURCE.parents[1], *(path for path in SOURCE.rglob("*") if path.is_dir()))
+LOOKUP_DIRS = (SOURCE, SOURCE.parents[1], *(path for path in SOURCE.rglob("*") if path.is_dir()))
 """Where a name in ARCHITECTURE.md may be looked up: a row may name a second file of its room by its name alone."""
 
-GROUND = ("collector", "crashpoints", "codes", "errors", "clock", "durations", "moments", "located", "domain", "events")
+LAYER_0_ORDER = (
+    "collector",
+    "crashpoints",
+    "codes",
+    "errors",
+    "clock",
+    "durations",
+    "moments",
+    "located",
+    "domain",
+    "events",
+)
 """Floor 0, from left to right: each may use those to its left."""
 
-FLOORS = {
-    **dict.fromkeys(GROUND, 0),
+LAYERS = {
+    **dict.fromkeys(LAYER_0_ORDER, 0),
     **dict.fromkeys(("triggers", "governor", "prompts", "rules"), 1),
     **dict.fromkeys(("store", "runners", "work", "planner"), 2),
     **dict.fromkeys(("scheduler", "config"), 3),
@@ -27,31 +38,43 @@ FLOORS = {
     "testing": 6,
     "__main__": 6,
 }
-PURE = ("triggers", "governor", "prompts", "rules", "domain")
-WORLD = {"asyncio", "http", "os", "pathlib", "random", "shutil", "socket", "sqlite3", "subprocess", "threading", "time"}
+PURE_ROOMS = ("triggers", "governor", "prompts", "rules", "domain")
+IMPURE_MODULES = {
+    "asyncio",
+    "http",
+    "os",
+    "pathlib",
+    "random",
+    "shutil",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "threading",
+    "time",
+}
 
 
-HOUSE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+ARCHITECTURE_TEXT = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
 def modules() -> list[Path]:
     return [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
 
 
-def room_of(module: str) -> str:
+def get_room(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def imports_of(path: Path) -> Iterator[str]:
+def iter_imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: write the import out in full"
-            yield from _named(node)
+            yield from _iter_imported_modules(node)
 
 
-def _named(node: ast.ImportFrom) -> Iterator[str]:
+def _iter_imported_modules(node: ast.ImportFrom) -> Iterator[str]:
     """`from herdbeat import triggers` names the room herdbeat.triggers."""
     for alias in node.names:
         if node.module != "herdbeat":
@@ -66,28 +89,32 @@ def module_name(path: Path) -> str:
 
 
 def may_import(importer: str, imported: str) -> bool:
-    here, there = room_of(importer), room_of(imported)
+    here, there = get_room(importer), get_room(imported)
     if here == there:
         return True
-    if here in GROUND and there in GROUND:
-        return GROUND.index(there) < GROUND.index(here)
-    if here == "scheduler" and FLOORS[there] == 2:
+    if here in LAYER_0_ORDER and there in LAYER_0_ORDER:
+        return LAYER_0_ORDER.index(there) < LAYER_0_ORDER.index(here)
+    if here == "scheduler" and LAYERS[there] == 2:
         return imported == f"herdbeat.{there}.base"  # the contract, not who keeps it
-    return FLOORS[there] < FLOORS[here]
+    return LAYERS[there] < LAYERS[here]
 
 
 def test_the_house_is_drawn_with_every_room() -> None:
     rooms = {path.relative_to(SOURCE).parts[0] for path in modules()}
 
-    missing = [room for room in sorted(rooms) if f"── {room}" not in HOUSE and f"── {room}/" not in HOUSE]
+    missing = [
+        room
+        for room in sorted(rooms)
+        if f"── {room}" not in ARCHITECTURE_TEXT and f"── {room}/" not in ARCHITECTURE_TEXT
+    ]
 
     assert not missing
 
 
 def test_every_file_that_the_house_names_is_there() -> None:
-    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|sql|md))`", HOUSE))
+    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.(?:py|sql|md))`", ARCHITECTURE_TEXT))
 
-    gone = [each for each in sorted(named) if not any((place / each).exists() for place in PLACES)]
+    gone = [each for each in sorted(named) if not any((place / each).exists() for place in LOOKUP_DIRS)]
 
     assert len(named) > 50
     assert not gone
@@ -97,7 +124,9 @@ def test_every_file_of_the_scheduler_is_named() -> None:
     """Forty files are found in one guess only if somebody says what each of them knows."""
     own = [path.stem for path in modules() if path.parent.name == "scheduler" and path.stem != "__init__"]
 
-    missing = [each for each in own if f"`{each}`" not in HOUSE and f"scheduler/{each}.py" not in HOUSE]
+    missing = [
+        each for each in own if f"`{each}`" not in ARCHITECTURE_TEXT and f"scheduler/{each}.py" not in ARCHITECTURE_TEXT
+    ]
 
     assert not missing
 
@@ -105,16 +134,18 @@ def test_every_file_of_the_scheduler_is_named() -> None:
 @pytest.mark.parametrize("path", modules(), ids=module_name)
 def test_imports_go_downwards_only(path: Path) -> None:
     name = module_name(path)
-    ours = [each for each in imports_of(path) if each.split(".")[0] == "herdbeat" and room_of(each)]
+    ours = [each for each in iter_imports(path) if each.split(".")[0] == "herdbeat" and get_room(each)]
 
     wrong = [each for each in ours if not may_import(name, each)]
 
-    assert not wrong, f"{name} (floor {FLOORS[room_of(name)]}) may not import {', '.join(wrong)}"
+    assert not wrong, f"{name} (floor {LAYERS[get_room(name)]}) may not import {', '.join(wrong)}"
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if room_of(module_name(path)) in PURE], ids=module_name)
+@pytest.mark.parametrize(
+    "path", [path for path in modules() if get_room(module_name(path)) in PURE_ROOMS], ids=module_name
+)
 def test_a_pure_room_does_not_touch_the_world(path: Path) -> None:
-    touched = {each.split(".")[0] for each in imports_of(path)} & WORLD
+    touched = {each.split(".")[0] for each in iter_imports(path)} & IMPURE_MODULES
 
     assert not touched, f"{module_name(path)} is pure and may not import {', '.join(sorted(touched))}"
 
@@ -141,9 +172,9 @@ def test_only_the_clock_asks_for_the_time(path: Path) -> None:
 
 
 def test_every_room_stands_on_a_floor() -> None:
-    rooms = {room_of(module_name(path)) for path in modules()}
+    rooms = {get_room(module_name(path)) for path in modules()}
 
-    assert rooms <= set(FLOORS)
+    assert rooms <= set(LAYERS)
 
 
 def test_no_module_is_a_drawer_for_everything() -> None:

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config import load_fleet
 from herdbeat.events import Event, RunFinished
-from herdbeat.serve import Ready, serve
+from herdbeat.serve import RunningFleet, run_fleet
 
-FLEET = """\
+FLEET_YAML = """\
 version: 1
 max_concurrent: 2
 callables:
@@ -20,7 +20,7 @@ callables:
   - { name: c, call: "crowded_jobs:work", at: "2026-01-01T00:00:00Z" }
   - { name: d, call: "crowded_jobs:work", at: "2026-01-01T00:00:00Z" }
 """
-JOBS = """\
+JOBS_SOURCE = """\
 import asyncio
 
 going, seen = 0, []
@@ -38,11 +38,11 @@ async def work():
 
 async def test_the_limit_of_the_whole_fleet_holds_across_its_targets(tmp_path: Path) -> None:
     """Counted by the functions: an event that a run has ended comes after its place is free."""
-    (tmp_path / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
-    (tmp_path / "crowded_jobs.py").write_text(JOBS, encoding="utf-8")
+    (tmp_path / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
+    (tmp_path / "crowded_jobs.py").write_text(JOBS_SOURCE, encoding="utf-8")
     fleet = load_fleet(tmp_path / "herdbeat.yaml", environ=os.environ, system_zone=ZoneInfo("UTC"))
     ended: list[RunFinished] = []
-    ready: list[Ready] = []
+    ready: list[RunningFleet] = []
 
     def listen(event: Event) -> None:
         if isinstance(event, RunFinished):
@@ -51,7 +51,7 @@ async def test_the_limit_of_the_whole_fleet_holds_across_its_targets(tmp_path: P
                 ready[0].node.stop(timedelta(seconds=5))
 
     async with asyncio.timeout(30):
-        await serve(fleet, environ=os.environ, on_ready=ready.append, listener=listen)
+        await run_fleet(fleet, environ=os.environ, on_ready=ready.append, listener=listen)
 
     seen = sys.modules["crowded_jobs"].seen
     assert (len(seen), max(seen)) == (4, 2)

@@ -21,14 +21,14 @@ from herdbeat.bench.stock import NOTHING
 from herdbeat.bench.watch import Percentiles
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Catchup, FirstRun, Policies
-from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import Target
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.fire import fire
-from herdbeat.service.acts import Act, Pausing, Resuming
-from herdbeat.service.changing import change
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.service.acts import PauseSchedules, ResumeSchedules, ScheduleCommand
+from herdbeat.service.changing import execute
 from herdbeat.service.questions import find_schedule
-from herdbeat.store.opening import OpenStore, reader_at
+from herdbeat.store.opening import StoreHandle, open_reader
 from herdbeat.triggers.interval import Interval
 
 TIMES = 20
@@ -78,7 +78,7 @@ def measured(url: str, times: int, *, is_deaf: bool) -> dict[str, Percentiles]:
     with fresh_folder() as folder, ledger(url, folder) as store, clock_of(store) as now:
         other = _Other(store, fleet_at(url, folder), now)
         other.apply(_plan("asked", DAY, FirstRun.AFTER_INTERVAL), _plan("held", SECOND, FirstRun.AFTER_INTERVAL))
-        other.do(Pausing(who=WHO), "held")
+        other.do(PauseSchedules(who=WHO), "held")
         other.find("asked")
         with nodes(url, folder, 1, tells_starts=True, is_deaf=is_deaf) as (node,):
             sleep(SECOND.total_seconds())
@@ -95,8 +95,8 @@ def _times(node: NodeProcess, times: int, label: str, make: Callable[[int], None
 
 def _resumed(node: NodeProcess, other: "_Other") -> timedelta:
     """It was paused long enough to be overdue, and is paused again at once. A start in between would show as early."""
-    took = _until_started(node, "held", lambda: other.do(Resuming(who=WHO), "held"))
-    other.do(Pausing(who=WHO), "held")
+    took = _until_started(node, "held", lambda: other.do(ResumeSchedules(who=WHO), "held"))
+    other.do(PauseSchedules(who=WHO), "held")
     sleep(1.1 * SECOND.total_seconds())
     return took
 
@@ -114,7 +114,7 @@ def _until_started(node: NodeProcess, label: str, make: Callable[[], None]) -> t
 class _Other:
     """Somebody elsewhere who changes things, on a connection that is there already."""
 
-    def __init__(self, store: OpenStore, fleet: Fleet, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: StoreHandle, fleet: Fleet, now: Callable[[], datetime]) -> None:
         self._store = store
         self._fleet = fleet
         self._now = now
@@ -127,24 +127,24 @@ class _Other:
             self._fleet, targets=(*self._fleet.targets, *targets), schedules=(*self._fleet.schedules, *more)
         )
         now = self._now()
-        self._store.write_now(lambda tx: arrange(tx, self._fleet, now, WHO))
+        self._store.write_now(lambda tx: apply_fleet(tx, self._fleet, now, WHO))
 
     def fire(self, label: str) -> None:
         number, now = self.find(label), self._now()
-        self._store.write_now(lambda tx: fire(tx, now, number, origin=WHO, event_id=uuid4().hex, queue=True))
+        self._store.write_now(lambda tx: enqueue_manual(tx, now, number, origin=WHO, event_id=uuid4().hex, queue=True))
 
-    def do(self, act: Act, label: str) -> None:
+    def do(self, act: ScheduleCommand, label: str) -> None:
         number, now = self.find(label), self._now()
-        self._store.write_now(lambda tx: change(tx, now, act, [number]))
+        self._store.write_now(lambda tx: execute(tx, now, act, [number]))
 
     def find(self, label: str) -> int:
         """The number of a schedule, looked up once: only its change is measured."""
         if label not in self._ids:
-            with closing(reader_at(self._store.place)) as reader:
+            with closing(open_reader(self._store.location)) as reader:
                 self._ids[label] = find_schedule(reader, label).id
         return self._ids[label]
 
 
 def _plan(target: str, every: timedelta, first_run: FirstRun) -> Schedule:
     policies = Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.ONCE, first_run=first_run)
-    return Schedule(target=target, name=DEFAULT_NAME, trigger=Interval(every), policies=policies)
+    return Schedule(target=target, name=DEFAULT_SCHEDULE_NAME, trigger=Interval(every), policies=policies)

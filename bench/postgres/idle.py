@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 
 import psycopg
-from tests.postgres import Server
+from tests.postgres import PostgresServer
 
 from bench.alone import fresh_folder
 from bench.postgres.ledger import filled
@@ -58,7 +58,7 @@ def judged(found: Idle) -> list[Result]:
     ]
 
 
-def _measured(of: Server, url: str, started: list[NodeProcess]) -> Idle:
+def _measured(of: PostgresServer, url: str, started: list[NodeProcess]) -> Idle:
     sleep(TO_SETTLE)
     transactions = _per_second(of, url)
     shares = []
@@ -68,7 +68,7 @@ def _measured(of: Server, url: str, started: list[NodeProcess]) -> Idle:
     return Idle(transactions=transactions, core=sum(shares) / len(shares))
 
 
-def _per_second(of: Server, url: str) -> float:
+def _per_second(of: PostgresServer, url: str) -> float:
     """Asked over another database, so that asking does not count."""
     with psycopg.connect(of.url, autocommit=True) as admin:
         before, began_at = _so_far(admin, url), monotonic()

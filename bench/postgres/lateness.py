@@ -3,7 +3,7 @@
 from datetime import timedelta
 from time import sleep
 
-from tests.postgres import Server
+from tests.postgres import PostgresServer
 
 from bench.alone import Measured, fresh_folder
 from bench.lateness import row_of
@@ -44,7 +44,7 @@ def judged(found: Measured) -> list[Result]:
     ]
 
 
-def _late(of: Server, stock: str) -> Measured:
+def _late(of: PostgresServer, stock: str) -> Measured:
     with fresh_database(of, like=stock) as url, fresh_folder() as folder, ledger(url, folder) as store:
         rest(of)
         since = put_ticks(store, RATE, WITHIN) + timedelta(seconds=WARM_UP)

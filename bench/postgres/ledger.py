@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tests.postgres import Server as Database
+from tests.postgres import PostgresServer as Database
 
 from bench.alone import fresh_folder
 from bench.postgres.server import fresh_database, tidy
 from herdbeat.bench.lateness import put_far
 from herdbeat.bench.stock import Lot, put
-from herdbeat.domain.fleet import Fleet, Server
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.store.opening import OpenStore, shared_by, store_at
-from herdbeat.store.places import ledger_of
+from herdbeat.domain.fleet import Fleet, ServerSettings
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.store.opening import StoreHandle, create_store, open_shared_store
+from herdbeat.store.places import store_location
 
 EVERY = timedelta(minutes=5)
 SECOND = timedelta(seconds=1)
@@ -24,34 +24,40 @@ SECOND = timedelta(seconds=1)
 def fleet_at(url: str, folder: Path) -> Fleet:
     """A fleet without files: what it runs is put into the ledger by hand."""
     return Fleet(
-        name="bench", zone=ZoneInfo("UTC"), targets=(), schedules=(), store=url, server=Server(), home=str(folder)
+        name="bench",
+        zone=ZoneInfo("UTC"),
+        targets=(),
+        schedules=(),
+        store=url,
+        server=ServerSettings(),
+        home=str(folder),
     )
 
 
 @contextmanager
-def ledger(url: str, folder: Path) -> Iterator[OpenStore]:
+def ledger(url: str, folder: Path) -> Iterator[StoreHandle]:
     """A store as any command opens it, on a ledger that knows whose it is."""
     fleet = fleet_at(url, folder)
-    store = store_at(ledger_of(fleet))
+    store = create_store(store_location(fleet))
     store.open()
     try:
         now = time_of(store)
-        store.write_now(lambda tx: arrange(tx, fleet, now))
+        store.write_now(lambda tx: apply_fleet(tx, fleet, now))
         yield store
     finally:
         store.close()
 
 
-def time_of(store: OpenStore) -> datetime:
+def time_of(store: StoreHandle) -> datetime:
     """The database's own: it decides what is due."""
     with clock_of(store) as now:
         return now()
 
 
 @contextmanager
-def clock_of(store: OpenStore) -> Iterator[Callable[[], datetime]]:
+def clock_of(store: StoreHandle) -> Iterator[Callable[[], datetime]]:
     """The same, to be asked often over one connection."""
-    shared = shared_by(store)
+    shared = open_shared_store(store)
     assert shared is not None
     try:
         yield shared.now
@@ -59,14 +65,14 @@ def clock_of(store: OpenStore) -> Iterator[Callable[[], datetime]]:
         shared.close()
 
 
-def put_due(store: OpenStore, beats: int, within: timedelta = timedelta(0)) -> datetime:
+def put_due(store: StoreHandle, beats: int, within: timedelta = timedelta(0)) -> datetime:
     """So many schedules, each with a target of its own, that are all due at the returned moment."""
     now = time_of(store)
     put(store, Lot(name="due", count=beats, first_at=now + within, every=EVERY), now)
     return now + within
 
 
-def put_ticks(store: OpenStore, rate: int, within: timedelta) -> datetime:
+def put_ticks(store: StoreHandle, rate: int, within: timedelta) -> datetime:
     """Schedules that beat at that rate together from the returned moment on, evenly."""
     now = time_of(store)
     put(store, Lot(name="tick", count=rate, first_at=now + within, every=SECOND, spread=SECOND), now)

@@ -16,10 +16,10 @@ from time import monotonic, process_time
 from bench.postgres.ledger import fleet_at
 from herdbeat.bench.engine import PATIENCE, ROOM
 from herdbeat.bench.watch import Watch
-from herdbeat.collector import look_less_often
+from herdbeat.collector import tune_gc
 from herdbeat.events import Event, NodeReady, RunFinished, RunStarted
-from herdbeat.serve import Ready, serve
-from herdbeat.store.postgres.shared import PostgresShared
+from herdbeat.serve import RunningFleet, run_fleet
+from herdbeat.store.postgres.shared import PostgresSharedStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +77,15 @@ async def main(url: str, folder: Path, orders: Orders) -> None:
     reporter = Reporter(orders)
     if orders.is_deaf:
         # A pooler that hands out connections by transaction does the same to it, but would have to be installed.
-        PostgresShared.listen = lambda *_: None  # type: ignore[method-assign]
+        PostgresSharedStore.listen = lambda *_: None  # type: ignore[method-assign]
     async with asyncio.TaskGroup() as tasks:
 
-        def begin(ready: Ready) -> None:
+        def begin(ready: RunningFleet) -> None:
             tasks.create_task(_stop_in_time(ready, reporter, orders), name="stop")
-            look_less_often()  # as in the process of `herdbeat up`
+            tune_gc()  # as in the process of `herdbeat up`
             reporter.begin()
 
-        await serve(
+        await run_fleet(
             fleet_at(url, folder),
             environ=os.environ,
             on_ready=begin,
@@ -95,7 +95,7 @@ async def main(url: str, folder: Path, orders: Orders) -> None:
     reporter.report()
 
 
-async def _stop_in_time(ready: Ready, reporter: Reporter, orders: Orders) -> None:
+async def _stop_in_time(ready: RunningFleet, reporter: Reporter, orders: Orders) -> None:
     if orders.until is not None:
         await reporter.watch.until(orders.until)
     else:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL, Identifier
-from tests.postgres import Server, own_server
+from tests.postgres import PostgresServer, private_server
 
 GIVEN = "HERDBEAT_BENCH_PG"
 DISK = Path("/var/tmp")
@@ -39,18 +39,18 @@ class Conditions:
 
 
 @contextmanager
-def server(*, fsync: bool = True) -> Iterator[Server]:
+def server(*, fsync: bool = True) -> Iterator[PostgresServer]:
     """Until the block is left. Without fsync only one of our own: nobody's data is put at risk for a number."""
     given = os.environ.get(GIVEN)
     if given and fsync:
-        yield Server(given)
+        yield PostgresServer(given)
         return
-    with own_server(AS_SHIPPED if fsync else AS_SHIPPED | {"fsync": "off"}, DISK) as made:
+    with private_server(AS_SHIPPED if fsync else AS_SHIPPED | {"fsync": "off"}, DISK) as made:
         yield made
 
 
 @contextmanager
-def fresh_database(of: Server, like: str = "template1") -> Iterator[str]:
+def fresh_database(of: PostgresServer, like: str = "template1") -> Iterator[str]:
     """The URL of a database that goes with the block: empty, or a copy. Nobody inherits another's dead rows."""
     name = f"bench{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(of.url, autocommit=True) as admin:
@@ -73,13 +73,13 @@ def tidy(url: str) -> None:
         connection.execute("VACUUM ANALYZE")
 
 
-def rest(of: Server) -> None:
+def rest(of: PostgresServer) -> None:
     """Let nobody pay for what the one before has left to be written, where we may ask for that."""
     with psycopg.connect(of.url, autocommit=True) as admin, suppress(InsufficientPrivilege):
         admin.execute("CHECKPOINT")
 
 
-def conditions(of: Server) -> Conditions:
+def conditions(of: PostgresServer) -> Conditions:
     with psycopg.connect(of.url, autocommit=True) as admin:
         return Conditions(
             version=_asked(admin, "server_version").split()[0], settings={name: _asked(admin, name) for name in SHOWN}

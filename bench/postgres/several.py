@@ -9,7 +9,7 @@ from datetime import timedelta
 from time import monotonic, sleep
 
 import psycopg
-from tests.postgres import Server
+from tests.postgres import PostgresServer
 
 from bench.alone import PATIENCE, fresh_folder
 from bench.postgres.ledger import ledger, put_due, time_of
@@ -72,7 +72,7 @@ def judged(found: dict[int, Shared]) -> list[Result]:
     return [_speed(count, each.rate / alone) for count, each in several] + [_share(*each) for each in several]
 
 
-def _together(of: Server, count: int) -> Shared:
+def _together(of: PostgresServer, count: int) -> Shared:
     with fresh_database(of) as url, fresh_folder() as folder, ledger(url, folder) as store:
         rest(of)
         with nodes(url, folder, count) as started:

@@ -7,7 +7,7 @@ Where a peer would take minutes it gets fewer, which favours it: none of them is
 from dataclasses import dataclass
 from statistics import median
 
-from tests.postgres import Server
+from tests.postgres import PostgresServer
 
 from bench import alone
 from bench.alone import Measured, fresh_folder
@@ -128,7 +128,7 @@ def _row(name: str, ours: float, rate: float | None) -> tuple[str, str, str]:
     return (name, "not measured", "") if rate is None else (name, f"{rate:,.0f}/s", f"{ours / rate:.1f} x")
 
 
-def _ours(of: Server, name: str = "herdbeat") -> float:
+def _ours(of: PostgresServer, name: str = "herdbeat") -> float:
     with fresh_database(of) as url, fresh_folder() as folder:
         with ledger(url, folder) as store:
             put_due(store, BEATS)
@@ -137,7 +137,7 @@ def _ours(of: Server, name: str = "herdbeat") -> float:
             return _rate(name, node.done())
 
 
-def _peer(of: Server, contender: Contender) -> float | None:
+def _peer(of: PostgresServer, contender: Contender) -> float | None:
     with fresh_database(of) as url:
         rest(of)
         try:

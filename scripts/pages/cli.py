@@ -1,8 +1,8 @@
 """docs/reference/cli.md: every command with its examples, arguments and options."""
 
 from herdbeat.faces.cli.commands import COMMANDS
-from herdbeat.faces.cli.help import written
-from herdbeat.faces.cli.options import BARE, SHARED, Argument, Command, Option
+from herdbeat.faces.cli.help import format_option
+from herdbeat.faces.cli.options import COMMON_FLAGS, TOP_LEVEL_FLAGS, Argument, CliCommand, Option
 from scripts import markdown
 
 _INTRO = """\
@@ -41,14 +41,14 @@ def page() -> str:
         "Command line",
         _INTRO,
         *(_command(command) for command in COMMANDS),
-        markdown.section("Options of every command", _options(SHARED)),
-        markdown.section("`herdbeat` alone", "Shows the commands.", _options(BARE)),
+        markdown.section("Options of every command", _options(COMMON_FLAGS)),
+        markdown.section("`herdbeat` alone", "Shows the commands.", _options(TOP_LEVEL_FLAGS)),
         markdown.section("Exit status", _statuses()),
         markdown.section("Environment", markdown.table(("variable", "meaning"), _variables())),
     )
 
 
-def _command(command: Command) -> str:
+def _command(command: CliCommand) -> str:
     others = ", ".join(markdown.code(f"herdbeat {' '.join(alias)}") for alias in command.aliases)
     return markdown.section(
         markdown.code(f"herdbeat {command.name}"),
@@ -71,7 +71,9 @@ def _arguments(arguments: tuple[Argument, ...]) -> str:
 def _options(options: tuple[Option, ...]) -> str:
     if not options:
         return ""
-    return markdown.table(("option", "meaning"), [(markdown.code(written(each)), each.meaning) for each in options])
+    return markdown.table(
+        ("option", "meaning"), [(markdown.code(format_option(each)), each.meaning) for each in options]
+    )
 
 
 def _statuses() -> str:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from herdbeat.config.keys.agentd import AGENT as AGENTD_AGENT
-from herdbeat.config.keys.agentd import NOT_SERVED, SOURCES, WORKFLOW
-from herdbeat.config.keys.fleet import FLEET, REFERENCE
-from herdbeat.config.schema import KeyRow, key_row, keys
-from herdbeat.config.shapes import Shape
+from herdbeat.config.keys.agentd import AGENTD_AGENT, AGENTD_WORKFLOW, SOURCE_TABLES, UNSUPPORTED_SOURCES
+from herdbeat.config.keys.fleet import AGENT_REFERENCE, FLEET
+from herdbeat.config.schema import KeyRow, build_key_row, list_key_rows
+from herdbeat.config.shapes import FieldType
 from herdbeat.config.tables import Table
 from scripts import markdown
 
@@ -70,12 +69,14 @@ _PLACES = {
 
 
 def page() -> str:
-    rows = keys()
+    rows = list_key_rows()
     titles = list(dict.fromkeys(row.where for row in rows))
     shared = {row.name: row for row in rows if row.where == _SCHEDULE}
     sections = [_table(title, [row for row in rows if row.where == title], shared) for title in titles]
-    if REFERENCE.title not in titles:
-        sections.append(_table(REFERENCE.title, [key_row(REFERENCE, key) for key in REFERENCE.keys], shared))
+    if AGENT_REFERENCE.title not in titles:
+        sections.append(
+            _table(AGENT_REFERENCE.title, [build_key_row(AGENT_REFERENCE, key) for key in AGENT_REFERENCE.keys], shared)
+        )
     return markdown.page("Configuration", _INTRO, *sections, _agentd())
 
 
@@ -83,19 +84,19 @@ def _table(title: str, rows: Sequence[KeyRow], shared: dict[str, KeyRow]) -> str
     """The keys of one table. Those it has in common with a schedule are named, and explained there."""
     borrowed = [] if title == _SCHEDULE else [row.name for row in rows if _is_borrowed(row, shared)]
     borrowed = borrowed if len(borrowed) > 5 else []
-    own = [row for row in rows if row.name not in borrowed and not row.not_served]
+    own = [row for row in rows if row.name not in borrowed and not row.unsupported_reason]
     return markdown.section(
         title,
         f"Where: {_PLACES[title]}.",
         markdown.table(_HEAD, [_cells(row) for row in own]),
         _borrowed_line(borrowed),
-        _without_effect((row.name, row.not_served) for row in rows if row.not_served),
+        _without_effect((row.name, row.unsupported_reason) for row in rows if row.unsupported_reason),
     )
 
 
 def _is_borrowed(row: KeyRow, shared: dict[str, KeyRow]) -> bool:
     other = shared.get(row.name)
-    return other is not None and (row.form, row.meaning) == (other.form, other.meaning)
+    return other is not None and (row.value_type, row.meaning) == (other.value_type, other.meaning)
 
 
 def _borrowed_line(names: Sequence[str]) -> str:
@@ -113,7 +114,7 @@ def _cells(row: KeyRow) -> tuple[str, str, str, str]:
 def _form(row: KeyRow) -> str:
     """The form of a value, with a link to the table of its own keys if it has one."""
     inner = _inner_tables().get((row.where, row.name))
-    return f"[{row.form}](#{inner.lower().replace(' ', '-')})" if inner else row.form
+    return f"[{row.value_type}](#{inner.lower().replace(' ', '-')})" if inner else row.value_type
 
 
 @cache
@@ -124,17 +125,17 @@ def _inner_tables() -> dict[tuple[str, str], str]:
     while waiting:
         table = waiting.pop()
         for key in table.keys:
-            for inner in _nearest_tables(key.shape):
+            for inner in _nearest_tables(key.field_type):
                 found.setdefault((table.title, key.name), inner.title)
                 waiting.append(inner)
     return found
 
 
-def _nearest_tables(shape: Shape[object]) -> Iterator[Table]:
-    if isinstance(shape, Table):
-        yield shape
+def _nearest_tables(field_type: FieldType[object]) -> Iterator[Table]:
+    if isinstance(field_type, Table):
+        yield field_type
         return
-    for inner in shape.inner():
+    for inner in field_type.inner_types():
         yield from _nearest_tables(inner)
 
 
@@ -148,14 +149,14 @@ def _agentd() -> str:
     """The keys of agentd's own files: they keep their meaning, so only their names are listed."""
     lines = [
         f"Agents (`.agentd/agents/*.yml`): {_served(AGENTD_AGENT)}.",
-        _without_effect((key.name, key.not_served) for key in AGENTD_AGENT.keys if key.not_served),
-        f"Workflows (`.agentd/workflows/*.yml`): {_served(WORKFLOW)}.",
-        f"Types of `source`: {markdown.codes(SOURCES)}.",
-        f"Not served, with a warning: {markdown.codes(NOT_SERVED)}.",
+        _without_effect((key.name, key.unsupported_reason) for key in AGENTD_AGENT.keys if key.unsupported_reason),
+        f"Workflows (`.agentd/workflows/*.yml`): {_served(AGENTD_WORKFLOW)}.",
+        f"Types of `source`: {markdown.codes(SOURCE_TABLES)}.",
+        f"Not served, with a warning: {markdown.codes(UNSUPPORTED_SOURCES)}.",
     ]
     intro = "[Use an agentd folder as it is](../howto/use-an-agentd-folder.md) shows how they are read."
     return markdown.section("Files of agentd", intro, *lines)
 
 
 def _served(table: Table) -> str:
-    return markdown.codes(key.name for key in table.keys if not key.not_served)
+    return markdown.codes(key.name for key in table.keys if not key.unsupported_reason)

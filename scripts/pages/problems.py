@@ -18,5 +18,5 @@ def page() -> str:
 
 
 def _section(code: Code) -> str:
-    meaning = code.meaning
-    return markdown.section(markdown.code(code), f"**{meaning.title}.** {meaning.cause}", f"*Mend:* {meaning.mend}")
+    meaning = code.info
+    return markdown.section(markdown.code(code), f"**{meaning.title}.** {meaning.cause}", f"*Mend:* {meaning.fix}")

@@ -1,7 +1,7 @@
 """docs/reference/prompts.md: the rules of templates, and every name they may say."""
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.prompts import AGENTD_NAMES, FALLBACK_PROMPT, OWN_NAMES, Known, Shape
+from herdbeat.prompts import AGENTD_VARIABLES, FALLBACK_PROMPT, OWN_VARIABLES, ValueTrust, Variable
 from scripts import markdown
 
 _RULES = f"""\
@@ -20,9 +20,9 @@ A prompt is a text with names in double braces: `{{{{fire_time}}}}`, or `{{{{ fi
 """
 
 _TEXTS = {
-    Shape.OURS: "herdbeat's own, as it is",
-    Shape.LINE: "from outside, made one line",
-    Shape.TEXT: "from outside, marked as data unless short",
+    ValueTrust.TRUSTED: "herdbeat's own, as it is",
+    ValueTrust.UNTRUSTED_LINE: "from outside, made one line",
+    ValueTrust.UNTRUSTED_TEXT: "from outside, marked as data unless short",
 }
 
 
@@ -30,20 +30,20 @@ def page() -> str:
     return markdown.page(
         "Prompts",
         _RULES,
-        markdown.section("Names", _names(OWN_NAMES)),
+        markdown.section("Names", _names(OWN_VARIABLES)),
         markdown.section(
             "Names of agentd",
             "Kept so that its workflows run unchanged. They may be used in any file.",
-            _names(AGENTD_NAMES),
+            _names(AGENTD_VARIABLES),
         ),
     )
 
 
-def _names(names: tuple[Known, ...]) -> str:
-    rows = [(markdown.code(each.name), each.meaning, _where(each), _TEXTS[each.shape]) for each in names]
+def _names(names: tuple[Variable, ...]) -> str:
+    rows = [(markdown.code(each.name), each.meaning, _where(each), _TEXTS[each.trust]) for each in names]
     return markdown.table(("name", "meaning", "on", "text"), rows)
 
 
-def _where(name: Known) -> str:
+def _where(name: Variable) -> str:
     kinds = "every trigger" if name.kinds == frozenset(TriggerKind) else ", ".join(sorted(name.kinds))
     return "with a work source" if name.needs_work else kinds

@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.service.hints import HintState
-from herdbeat.service.states import State
+from herdbeat.service.states import DisplayState
 from scripts import markdown
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -77,15 +77,15 @@ _OUTCOMES = {
     BeatOutcome.MERGED: "another beat stands for it",
 }
 _STATES = {
-    State.RUNNING: "● a run is in progress",
-    State.OK: "✓ the last run went well, and the next is planned",
-    State.LATE: "◷ due for longer than `late_after`, and not started; the reason stands beside it",
-    State.FAILING: "✗ the last run failed; an interval waits longer and longer",
-    State.PAUSED: "‖ held until a time, or until somebody resumes it",
-    State.DISABLED: "○ off until it is enabled",
-    State.WAITING: "⚡ only an event fires it",
-    State.NEW: "· it never ran",
-    State.DONE: "▪ a one-shot that has fired, or a schedule whose life is over",
+    DisplayState.RUNNING: "● a run is in progress",
+    DisplayState.OK: "✓ the last run went well, and the next is planned",
+    DisplayState.LATE: "◷ due for longer than `late_after`, and not started; the reason stands beside it",
+    DisplayState.FAILING: "✗ the last run failed; an interval waits longer and longer",
+    DisplayState.PAUSED: "‖ held until a time, or until somebody resumes it",
+    DisplayState.DISABLED: "○ off until it is enabled",
+    DisplayState.WAITING: "⚡ only an event fires it",
+    DisplayState.NEW: "· it never ran",
+    DisplayState.DONE: "▪ a one-shot that has fired, or a schedule whose life is over",
 }
 _RUNS = {
     RunStatus.RUNNING: "going on",
@@ -131,20 +131,20 @@ _HINTS = {
     HintState.CLEARED: "somebody has ended it",
 }
 _CHANGES = {
-    What.ADD: "a target or schedule is new in the files",
-    What.EDIT: "the files say something else of it",
-    What.REMOVE: "it is gone from the files; its history stays",
-    What.PAUSE: "held, for a while or until somebody resumes",
-    What.RESUME: "a pause was lifted",
-    What.DISABLE: "switched off by hand",
-    What.ENABLE: "switched on again, or a one-shot armed again",
-    What.HINT: "another pace or moment for a while. A machine that repeats its wish leaves one row",
-    What.CLEAR_HINTS: "hints were ended",
-    What.RESET: "failures were forgotten, a quarantine was left",
-    What.SKIP: "the next beats are let pass",
-    What.CANCEL: "a run was stopped, or a waiting beat called off",
-    What.RETRY: "a beat is run again",
-    What.BACKFILL: "past instants are run",
+    ChangeKind.ADD: "a target or schedule is new in the files",
+    ChangeKind.EDIT: "the files say something else of it",
+    ChangeKind.REMOVE: "it is gone from the files; its history stays",
+    ChangeKind.PAUSE: "held, for a while or until somebody resumes",
+    ChangeKind.RESUME: "a pause was lifted",
+    ChangeKind.DISABLE: "switched off by hand",
+    ChangeKind.ENABLE: "switched on again, or a one-shot armed again",
+    ChangeKind.HINT: "another pace or moment for a while. A machine that repeats its wish leaves one row",
+    ChangeKind.CLEAR_HINTS: "hints were ended",
+    ChangeKind.RESET: "failures were forgotten, a quarantine was left",
+    ChangeKind.SKIP: "the next beats are let pass",
+    ChangeKind.CANCEL: "a run was stopped, or a waiting beat called off",
+    ChangeKind.RETRY: "a beat is run again",
+    ChangeKind.BACKFILL: "past instants are run",
 }
 
 
@@ -157,12 +157,12 @@ def page() -> str:
         _set("Sources", "Why an instant is when it is: the `source` of a decision.", Source, _SOURCES),
         _set("Steps of a trace", "What one line of a decision's trace is about.", StepKind, _STEPS),
         _set("Beat outcomes", "What became of a due instant.", BeatOutcome, _OUTCOMES),
-        _set("Schedule states", "How a schedule stands, in one word.", State, _STATES),
+        _set("Schedule states", "How a schedule stands, in one word.", DisplayState, _STATES),
         _set("Run states", "How one attempt stands or ended.", RunStatus, _RUNS),
         _set("Skip reasons", "Why a due beat did not run although a node was there.", SkipReason, _SKIPS),
         _set("Missed reasons", "Why nobody was there when it was due.", MissedReason, _MISSES),
         _set("Hint states", "How a hint stands or ended; see `herdbeat hint --list`.", HintState, _HINTS),
-        _set("Changes", "What is in the record; see `herdbeat changes`.", What, _CHANGES),
+        _set("Changes", "What is in the record; see `herdbeat changes`.", ChangeKind, _CHANGES),
     )
 
 

@@ -99,7 +99,7 @@ __all__ = [
     "update_schedule_state",
 ]
 
-_HOMES = {
+_LAZY_MODULES = {
     "AgentScheduleInfo": "faces.python.documented",
     "ConfigError": "errors",
     "CronParseError": "errors",
@@ -149,9 +149,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     # Fetched on first use: `herdbeat --help` must not wait for rooms that it never enters.
-    if name not in _HOMES:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module 'herdbeat' has no attribute {name!r}")
-    return getattr(import_module(f"herdbeat.{_HOMES[name]}"), name)
+    return getattr(import_module(f"herdbeat.{_LAZY_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

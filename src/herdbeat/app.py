@@ -13,60 +13,60 @@ from herdbeat.errors import ConfigError, Problem, TimezoneError
 from herdbeat.moments import parse_zone
 
 if TYPE_CHECKING:
-    from herdbeat.config import Reading
+    from herdbeat.config import LoadResult
 
-_LOCALTIME = Path("/etc/localtime")
-_TIMEZONE = Path("/etc/timezone")
-_UTC_NAMES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
+_LOCALTIME_LINK = Path("/etc/localtime")
+_TIMEZONE_FILE = Path("/etc/timezone")
+_UTC_ALIASES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
 
 
-def read_configuration(path: str | None, environ: Mapping[str, str], folder: Path) -> "Reading":
+def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "LoadResult":
     """The fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
-    from herdbeat.config import find_config, read_fleet  # noqa: PLC0415
-    from herdbeat.config.find import config_in  # noqa: PLC0415
+    from herdbeat.config import find_config, try_load_fleet  # noqa: PLC0415
+    from herdbeat.config.find import find_config_in_folder  # noqa: PLC0415
     from herdbeat.config.kinds import is_agentd_folder  # noqa: PLC0415
     from herdbeat.config.places import is_folder  # noqa: PLC0415
 
     found = find_config(folder, environ, None if path is None else Path(path))
     if found is None:
-        raise _no_config(Code.NO_CONFIG.meaning.cause)
-    inside = config_in(found) if is_folder(found) and not is_agentd_folder(found) else found
-    if inside is None:
-        raise _no_config(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
-    return read_fleet(inside, environ=environ, system_zone=system_zone(environ), base=folder)
+        raise _missing_config_error(Code.NO_CONFIG.info.cause)
+    config_path = find_config_in_folder(found) if is_folder(found) and not is_agentd_folder(found) else found
+    if config_path is None:
+        raise _missing_config_error(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
+    return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
 
 
-def _no_config(message: str) -> ConfigError:
-    return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.meaning.mend)])
+def _missing_config_error(message: str) -> ConfigError:
+    return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.info.fix)])
 
 
-def file_schema(which: str) -> Mapping[str, object]:
+def build_file_schema(schema_name: str) -> Mapping[str, object]:
     """The JSON Schema of the `fleet` or the `agent` file."""
-    from herdbeat.config import json_schema  # noqa: PLC0415
+    from herdbeat.config import build_json_schema  # noqa: PLC0415
 
-    return json_schema(which)
+    return build_json_schema(schema_name)
 
 
-def system_zone(environ: Mapping[str, str]) -> ZoneInfo:
+def detect_system_zone(environ: Mapping[str, str]) -> ZoneInfo:
     """The zone of this machine: TZ, else what /etc says, else UTC."""
-    for name in (environ.get("TZ", "").removeprefix(":"), _linked_zone(), _written_zone()):
+    for name in (environ.get("TZ", "").removeprefix(":"), _read_localtime_zone(), _read_timezone_file()):
         try:
             zone = parse_zone(name)
         except TimezoneError:
             continue  # an old POSIX rule such as CET-1CEST, or nothing at all: the next one may know
-        return ZoneInfo("UTC") if zone.key in _UTC_NAMES else zone
+        return ZoneInfo("UTC") if zone.key in _UTC_ALIASES else zone
     return ZoneInfo("UTC")
 
 
-def _linked_zone() -> str:
+def _read_localtime_zone() -> str:
     try:
-        return _LOCALTIME.readlink().as_posix().partition("zoneinfo/")[2]
+        return _LOCALTIME_LINK.readlink().as_posix().partition("zoneinfo/")[2]
     except OSError:
         return ""
 
 
-def _written_zone() -> str:
+def _read_timezone_file() -> str:
     try:
-        return _TIMEZONE.read_text(encoding="utf-8").strip()
+        return _TIMEZONE_FILE.read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         return ""

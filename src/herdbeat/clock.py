@@ -19,11 +19,11 @@ class SystemClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovedClock:
+class OffsetClock:
     """Another one's time by our own clock: `by` is how far that one is ahead of us."""
 
-    own: Clock
-    by: timedelta
+    base: Clock
+    offset: timedelta
 
     def now(self) -> datetime:
-        return self.own.now() + self.by
+        return self.base.now() + self.offset

@@ -6,12 +6,12 @@ a burst. It is still done, just not every 700 objects. A program that embeds a f
 
 import gc
 
-OBJECTS = 50_000
+GC_THRESHOLD_OBJECTS = 50_000
 """New objects between two looks at the young ones: a few MB."""
 
 
-def look_less_often() -> None:
+def tune_gc() -> None:
     """What is there by now, modules and tables, stays to the end and is not looked at again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(OBJECTS, 20, 20)
+    gc.set_threshold(GC_THRESHOLD_OBJECTS, 20, 20)

@@ -9,7 +9,7 @@ import signal
 from enum import StrEnum
 
 
-class CrashPoint(StrEnum):
+class Failpoint(StrEnum):
     BEFORE_COMMIT = "before-commit"
     AFTER_COMMIT = "after-commit"
     AFTER_CLAIM = "after-claim"
@@ -20,15 +20,15 @@ class CrashPoint(StrEnum):
     DURING_SWEEP = "during-sweep"
 
 
-_ARMED = os.environ.get("HERDBEAT_CRASH_AT", "").split(":")
-_seen = 0
+_ARMED_FAILPOINT = os.environ.get("HERDBEAT_CRASH_AT", "").split(":")
+_hit_count = 0
 
 
-def pass_by(point: CrashPoint) -> None:
+def failpoint(point: Failpoint) -> None:
     """Go on, unless this very place is armed and its time has come."""
-    if _ARMED[0] != point:
+    if _ARMED_FAILPOINT[0] != point:
         return
-    global _seen  # noqa: PLW0603 - the count of one process that is about to end
-    _seen += 1
-    if _seen == int(_ARMED[1]):
-        os.kill(os.getpid(), signal.Signals[f"SIG{_ARMED[2]}"])
+    global _hit_count  # noqa: PLW0603 - the count of one process that is about to end
+    _hit_count += 1
+    if _hit_count == int(_ARMED_FAILPOINT[1]):
+        os.kill(os.getpid(), signal.Signals[f"SIG{_ARMED_FAILPOINT[2]}"])

@@ -4,34 +4,38 @@ import re
 from datetime import timedelta
 from functools import lru_cache
 
-from herdbeat.errors import IntervalParseError, shown
+from herdbeat.errors import IntervalParseError, truncate_for_message
 
-UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
-LONGEST = timedelta(days=36_500)
+MAX_DURATION = timedelta(days=36_500)
 """A hundred years. Longer is a slip of the keyboard, and now + longer soon leaves the calendar."""
 
-_WRITTEN = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]+([.,][0-9]*)?|[.,][0-9]+)\s*(?P<unit>.*)", re.DOTALL)
-_FORM = 'Write a whole number and a unit (s, m, h, d), for example "5m".'
+_DURATION_PATTERN = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]+([.,][0-9]*)?|[.,][0-9]+)\s*(?P<unit>.*)", re.DOTALL)
+_FORMAT_HINT = 'Write a whole number and a unit (s, m, h, d), for example "5m".'
 
 
 def parse_duration(text: str) -> timedelta:
     """Read "30s", "5m", "1h" or "1d", in any case. Raises IntervalParseError, which says what is wrong."""
-    written = text.strip()
-    if not written:
-        raise IntervalParseError("The duration is empty.", text, hint=_FORM)
-    parts = _WRITTEN.fullmatch(written)
-    if parts is None:
-        raise IntervalParseError(f'"{shown(text)}" is not a duration.', text, hint=_FORM)
-    _refuse_sign_and_decimals(text, parts)
-    unit = _unit_seconds(text, parts)
+    normalized = text.strip()
+    if not normalized:
+        raise IntervalParseError("The duration is empty.", text, hint=_FORMAT_HINT)
+    match = _DURATION_PATTERN.fullmatch(normalized)
+    if match is None:
+        raise IntervalParseError(f'"{truncate_for_message(text)}" is not a duration.', text, hint=_FORMAT_HINT)
+    _reject_sign_and_decimals(text, match)
+    unit = _parse_unit(text, match)
     # Seventeen digits are past the limit in every unit, and int() itself refuses thousands of them.
-    seconds = int(parts["number"].lstrip("0")[:17] or 0) * unit
+    seconds = int(match["number"].lstrip("0")[:17] or 0) * unit
     if seconds == 0:
-        raise IntervalParseError(f'"{shown(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".')
-    if seconds > LONGEST.total_seconds():
         raise IntervalParseError(
-            f'"{shown(text)}" is longer than 100 years.', text, hint=f'The longest duration is "{LONGEST.days}d".'
+            f'"{truncate_for_message(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".'
+        )
+    if seconds > MAX_DURATION.total_seconds():
+        raise IntervalParseError(
+            f'"{truncate_for_message(text)}" is longer than 100 years.',
+            text,
+            hint=f'The longest duration is "{MAX_DURATION.days}d".',
         )
     return timedelta(seconds=seconds)
 
@@ -46,22 +50,22 @@ def format_duration(duration: timedelta) -> str:
     if duration.microseconds or duration <= timedelta(0):
         return f"{duration.total_seconds():g}s"
     seconds = duration.days * 86_400 + duration.seconds
-    unit = next(unit for unit in ("d", "h", "m", "s") if seconds % UNITS[unit] == 0)
-    return f"{seconds // UNITS[unit]}{unit}"
+    unit = next(unit for unit in ("d", "h", "m", "s") if seconds % UNIT_SECONDS[unit] == 0)
+    return f"{seconds // UNIT_SECONDS[unit]}{unit}"
 
 
-def spoken_duration(duration: timedelta) -> str:
+def humanize(duration: timedelta) -> str:
     """A duration at a glance, in its two largest units: "18s", "4m 2s", "7h 12m", "3d 17h"."""
     seconds = abs(round(duration.total_seconds()))
     for large, small in (("d", "h"), ("h", "m"), ("m", "s")):
-        count, rest = divmod(seconds, UNITS[large])
+        count, remainder = divmod(seconds, UNIT_SECONDS[large])
         if count:
-            rest //= UNITS[small]
-            return f"{count}{large} {rest}{small}" if rest else f"{count}{large}"
+            remainder //= UNIT_SECONDS[small]
+            return f"{count}{large} {remainder}{small}" if remainder else f"{count}{large}"
     return f"{seconds}s"
 
 
-def brief_duration(duration: timedelta) -> str:
+def humanize_short(duration: timedelta) -> str:
     """A duration in one unit, cut off, for narrow columns: "18s", "4m", "7h", "3d", "3w" from three weeks on."""
     seconds = abs(int(duration.total_seconds()))
     for unit, size in (("w", 3 * 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60)):
@@ -70,48 +74,56 @@ def brief_duration(duration: timedelta) -> str:
     return f"{seconds}s"
 
 
-def measured_duration(duration: timedelta) -> str:
+def format_elapsed(duration: timedelta) -> str:
     """How long something took, as exactly as anybody cares: "210ms", "1.2s", "47s", "2m 10s"."""
     seconds = duration.total_seconds()
     if seconds < 1:
         return f"{round(seconds * 1000)}ms"
-    return f"{seconds:.1f}s" if seconds < 9.95 else spoken_duration(duration)
+    return f"{seconds:.1f}s" if seconds < 9.95 else humanize(duration)
 
 
-def _refuse_sign_and_decimals(text: str, parts: re.Match[str]) -> None:
-    if parts["sign"] == "-":
-        raise IntervalParseError(f'"{shown(text)}": negative durations are not allowed.', text, hint=_FORM)
-    if parts["sign"]:
-        raise IntervalParseError(f'"{shown(text)}" is not a duration.', text, hint=_FORM)
-    if not parts["number"].isdigit():
-        raise IntervalParseError(f'"{shown(text)}": decimals are not supported.', text, hint=_without_decimals(parts))
+def _reject_sign_and_decimals(text: str, match: re.Match[str]) -> None:
+    if match["sign"] == "-":
+        raise IntervalParseError(
+            f'"{truncate_for_message(text)}": negative durations are not allowed.', text, hint=_FORMAT_HINT
+        )
+    if match["sign"]:
+        raise IntervalParseError(f'"{truncate_for_message(text)}" is not a duration.', text, hint=_FORMAT_HINT)
+    if not match["number"].isdigit():
+        raise IntervalParseError(
+            f'"{truncate_for_message(text)}": decimals are not supported.', text, hint=_suggest_whole_number(match)
+        )
 
 
-def _unit_seconds(text: str, parts: re.Match[str]) -> int:
-    unit = parts["unit"]
+def _parse_unit(text: str, match: re.Match[str]) -> int:
+    unit = match["unit"]
     if not unit:
         raise IntervalParseError(
-            f'"{shown(text)}": the time unit is missing.',
+            f'"{truncate_for_message(text)}": the time unit is missing.',
             text,
-            hint=f'Write "{parts["number"][:12]}s" for seconds, or another unit: m, h, d.',
+            hint=f'Write "{match["number"][:12]}s" for seconds, or another unit: m, h, d.',
         )
-    if unit.lower() in UNITS:
-        return UNITS[unit.lower()]
+    if unit.lower() in UNIT_SECONDS:
+        return UNIT_SECONDS[unit.lower()]
     if re.fullmatch(r"[smhdSMHD](\s*\d+\s*[smhdSMHD])+", unit):
         raise IntervalParseError(
-            f'"{shown(text)}": only one unit is allowed.', text, hint='Write for example "90m" instead of "1h30m".'
+            f'"{truncate_for_message(text)}": only one unit is allowed.',
+            text,
+            hint='Write for example "90m" instead of "1h30m".',
         )
     raise IntervalParseError(
-        f'"{shown(text)}": "{shown(unit)}" is not a time unit.', text, hint="Valid units are s, m, h, d."
+        f'"{truncate_for_message(text)}": "{truncate_for_message(unit)}" is not a time unit.',
+        text,
+        hint="Valid units are s, m, h, d.",
     )
 
 
-def _without_decimals(parts: re.Match[str]) -> str:
+def _suggest_whole_number(match: re.Match[str]) -> str:
     """5.5m -> use 330s; when that is no whole second either, only the form."""
-    unit = UNITS.get(parts["unit"].lower())
-    if unit is None or len(parts["number"]) > 12:
-        return _FORM
-    seconds = float(parts["number"].replace(",", ".")) * unit
+    unit = UNIT_SECONDS.get(match["unit"].lower())
+    if unit is None or len(match["number"]) > 12:
+        return _FORMAT_HINT
+    seconds = float(match["number"].replace(",", ".")) * unit
     if seconds != int(seconds) or seconds == 0:
-        return _FORM
+        return _FORMAT_HINT
     return f'Write a whole number and a unit, for example "{format_duration(timedelta(seconds=seconds))}".'

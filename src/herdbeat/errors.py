@@ -24,7 +24,7 @@ from herdbeat.codes import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SourceLocation:
     """Where something is written: file, line and column (from 1), and the path of keys that leads there.
 
     `path` names the entries of a list where it can, for people: agents.scout. `pointer` counts them, for
@@ -53,20 +53,20 @@ class Problem:
 
     code: Code
     message: str
-    where: Place | None = None
+    where: SourceLocation | None = None
     hint: str = ""
     severity: Severity = Severity.ERROR
 
 
-def shown(value: str, at_most: int = 40) -> str:
+def truncate_for_message(value: str, max_length: int = 40) -> str:
     """A value as it goes into a message: one printable line, not a page."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in value[: 4 * at_most]).split())
-    return line if len(line) <= at_most and len(value) <= 4 * at_most else line[: at_most - 3] + "…"
+    line = " ".join("".join(char if char.isprintable() else " " for char in value[: 4 * max_length]).split())
+    return line if len(line) <= max_length and len(value) <= 4 * max_length else line[: max_length - 3] + "…"
 
 
-def ending(guess: str | None) -> str:
+def did_you_mean_suffix(suggestion: str | None) -> str:
     """How a sentence about an unknown word ends: with the word that was probably meant, if there is one."""
-    return f'; did you mean "{guess}"?' if guess else "."
+    return f'; did you mean "{suggestion}"?' if suggestion else "."
 
 
 class HerdbeatError(Exception):
@@ -76,7 +76,7 @@ class HerdbeatError(Exception):
     exit_status: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
 
-    def __init__(self, message: str, *, where: Place | None = None, hint: str = "") -> None:
+    def __init__(self, message: str, *, where: SourceLocation | None = None, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.where = where

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
@@ -61,7 +61,7 @@ class BeatSettled:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLost:
+class GapDetected:
     """The machine slept, its clock was moved, or nobody was there."""
 
     name: ClassVar[str] = "time_lost"
@@ -88,7 +88,7 @@ class ScheduleQuarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerMended:
+class InconsistencyRepaired:
     """The invariant scan has found something that cannot be, and put it right."""
 
     name: ClassVar[str] = "ledger_mended"
@@ -98,7 +98,7 @@ class LedgerMended:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesApplied:
+class ConfigApplied:
     """The files have changed, and the fleet with them. `unheeded` are settings that count from the next start."""
 
     name: ClassVar[str] = "files_applied"
@@ -110,7 +110,7 @@ class FilesApplied:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesRefused:
+class ConfigRejected:
     """The files have changed, and have mistakes: the fleet goes on as it was."""
 
     name: ClassVar[str] = "files_refused"
@@ -126,7 +126,7 @@ class SchedulesChanged:
 
     name: ClassVar[str] = "schedules_changed"
     at: datetime
-    what: What
+    what: ChangeKind
     who: str
     reason: str
     schedules: tuple[str, ...]
@@ -136,30 +136,30 @@ Event = (
     RunStarted
     | RunFinished
     | BeatSettled
-    | TimeLost
+    | GapDetected
     | NodeReady
     | ScheduleQuarantined
-    | LedgerMended
-    | FilesApplied
-    | FilesRefused
+    | InconsistencyRepaired
+    | ConfigApplied
+    | ConfigRejected
     | SchedulesChanged
 )
-Listener = Callable[[Event], None]
+EventListener = Callable[[Event], None]
 
 
-def nobody(event: Event) -> None:
+def null_listener(event: Event) -> None:
     """The listener where nobody listens."""
 
 
-def contained(listener: Listener) -> Listener:
+def safe_listener(listener: EventListener) -> EventListener:
     """The same listener, unable to do harm: a screen that is gone must not stop a fleet."""
-    if listener is nobody:
-        return nobody
+    if listener is null_listener:
+        return null_listener
 
-    def tell(event: Event) -> None:
+    def deliver(event: Event) -> None:
         try:
             listener(event)
         except Exception:
             log.exception("a listener failed event=%s", event.name)
 
-    return tell
+    return deliver

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from herdbeat.errors import Place
+from herdbeat.errors import SourceLocation
 
 Scalar = str | int | float | bool | None
-Plain = Scalar | list["Plain"] | dict[str, "Plain"]
+PlainData = Scalar | list["PlainData"] | dict[str, "PlainData"]
 """What is left when the places are taken away: JSON-like data."""
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class ConfigNode:
     """One node of a configuration: a scalar, a list or a mapping of further nodes, and where it stands.
 
     `key` is the place of the key that names it, if it is a value in a mapping: a complaint about the
@@ -20,28 +20,28 @@ class Located:
     `undefined` names the variable that could not be put in, so that only who reads the value complains.
     """
 
-    value: "Scalar | list[Located] | dict[str, Located]"
-    place: Place
-    key: Place | None = None
-    written: str = ""
+    value: "Scalar | list[ConfigNode] | dict[str, ConfigNode]"
+    location: SourceLocation
+    key: SourceLocation | None = None
+    raw: str = ""
     style: str = ""
-    expanded: str = ""
-    undefined: str = ""
+    variable_names: str = ""
+    undefined_variable: str = ""
 
     @property
-    def label(self) -> Place:
+    def report_location(self) -> SourceLocation:
         """The place of the key, or of the value where there is none."""
-        return self.key or self.place
+        return self.key or self.location
 
-    def plain(self) -> Plain:
+    def to_data(self) -> PlainData:
         """The bare data, without places."""
         if isinstance(self.value, dict):
-            return {name: node.plain() for name, node in self.value.items()}
+            return {name: node.to_data() for name, node in self.value.items()}
         if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
+            return [node.to_data() for node in self.value]
         return self.value
 
-    def find(self, path: "tuple[str | int, ...]") -> "Located":
+    def find(self, path: "tuple[str | int, ...]") -> "ConfigNode":
         """The node at the path, or the deepest one on the way there: a place to point at always exists."""
         node = self
         for step in path:
@@ -51,27 +51,27 @@ class Located:
             node = child
         return node
 
-    def child(self, step: str | int) -> "Located | None":
+    def child(self, step: str | int) -> "ConfigNode | None":
         if isinstance(self.value, dict):
             return self.value.get(str(step))
         if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
             return self.value[step]
         return None
 
-    def items(self) -> "Iterator[tuple[str, Located]]":
+    def items(self) -> "Iterator[tuple[str, ConfigNode]]":
         """The entries of a mapping; nothing for anything else."""
         if isinstance(self.value, dict):
             yield from self.value.items()
 
-    def elements(self) -> "Iterator[Located]":
+    def elements(self) -> "Iterator[ConfigNode]":
         """The elements of a list; nothing for anything else."""
         if isinstance(self.value, list):
             yield from self.value
 
-    def walk(self) -> "Iterator[tuple[tuple[str | int, ...], Located]]":
+    def walk(self) -> "Iterator[tuple[tuple[str | int, ...], ConfigNode]]":
         """Every node below and including this one, with its path, in file order."""
         yield (), self
-        children: list[tuple[str | int, Located]] = []
+        children: list[tuple[str | int, ConfigNode]] = []
         if isinstance(self.value, dict):
             children = list(self.value.items())
         elif isinstance(self.value, list):

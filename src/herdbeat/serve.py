@@ -16,88 +16,88 @@ from pathlib import Path
 from herdbeat import __version__
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
-from herdbeat.events import Listener, contained, nobody
-from herdbeat.runners.functions import AtHand
+from herdbeat.events import EventListener, null_listener, safe_listener
+from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.kinds import open_runners
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.scheduler.arrange import Arranged, arrange, refuse_strangers
-from herdbeat.scheduler.life import Identity
-from herdbeat.scheduler.loop import Settings
-from herdbeat.scheduler.node import NodeParts, ServingNode
-from herdbeat.scheduler.perform import Performer, beside_the_loop
-from herdbeat.scheduler.shared_timer import SharedTimer
+from herdbeat.scheduler.arrange import ApplyResult, apply_fleet, require_same_fleet
+from herdbeat.scheduler.life import NodeInfo
+from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.perform import RunExecutor, prefetch_in_thread
+from herdbeat.scheduler.shared_timer import DatabaseTimer
 from herdbeat.scheduler.timer import SystemTimer, Timer
-from herdbeat.service.outputs import Outputs
-from herdbeat.service.upkeep import Upkeep
-from herdbeat.store.base import Shared
+from herdbeat.service.outputs import OutputSync
+from herdbeat.service.upkeep import MaintenanceWorker
+from herdbeat.store.base import SharedStore
 from herdbeat.store.lock import StateLock
-from herdbeat.store.opening import OpenStore, audit_at, reader_at, shared_by, store_at
-from herdbeat.store.places import LedgerPlace, ledger_of, state_dir_of
+from herdbeat.store.opening import StoreHandle, create_store, open_audit, open_reader, open_shared_store
+from herdbeat.store.places import StoreLocation, resolve_state_dir, store_location
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.store.shelf import LedgerShelf, SharedShelf
+from herdbeat.store.shelf import SpecCache, VersionedSpecCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class RunningFleet:
     """Told once, when the fleet is at work."""
 
-    node: ServingNode
-    store: OpenStore
-    arranged: Arranged
+    node: Node
+    store: StoreHandle
+    apply_result: ApplyResult
     state_dir: Path
-    shelf: LedgerShelf
+    spec_cache: SpecCache
     clock: Timer
 
 
-async def serve(
+async def run_fleet(
     fleet: Fleet,
     *,
     environ: Mapping[str, str],
-    on_ready: Callable[[Ready], None],
-    listener: Listener = nobody,
+    on_ready: Callable[[RunningFleet], None],
+    listener: EventListener = null_listener,
     timer: Timer | None = None,
     max_concurrent: int = 100,
-    at_hand: AtHand | None = None,
+    local_functions: LocalFunctions | None = None,
     labels: Sequence[str] = (),
-    applies: bool = False,
+    apply_config: bool = False,
 ) -> None:
     """Run the fleet until its node is told to stop. Raises Conflict if another process does so already.
 
     A file is brought to what the fleet says at every start; a store that nodes share only if the node `applies`.
     """
-    place = ledger_of(fleet)
-    with StateLock(state_dir_of(place)), _opened(place, fleet) as store:
-        ground = await _ground(store, timer or SystemTimer())
-        arranged = await _arranged(ground, fleet, applies=applies)
-        settings = _settings(fleet, ground, max_concurrent, labels)
-        running = _running(fleet, ground, settings, environ, at_hand or AtHand())
-        async with _node(ground, settings, running, fleet, contained(listener)) as (node, shelf):
+    place = store_location(fleet)
+    with StateLock(resolve_state_dir(place)), _open_store(place, fleet) as store:
+        context = await _open_context(store, timer or SystemTimer())
+        apply_result = await _apply_config(context, fleet, apply_config=apply_config)
+        settings = _loop_settings(fleet, context, max_concurrent, labels)
+        runner_settings = _runner_settings(fleet, context, settings, environ, local_functions or LocalFunctions())
+        async with _open_node(context, settings, runner_settings, fleet, safe_listener(listener)) as (node, spec_cache):
             on_ready(
-                Ready(
+                RunningFleet(
                     node=node,
                     store=store,
-                    arranged=arranged,
-                    state_dir=ground.state_dir,
-                    shelf=shelf,
-                    clock=ground.clock,
+                    apply_result=apply_result,
+                    state_dir=context.state_dir,
+                    spec_cache=spec_cache,
+                    clock=context.clock,
                 )
             )
             await node.serve()
 
 
-async def serve_instead(
-    ready: Ready, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True
-) -> Arranged:
+async def replace_fleet(
+    ready: RunningFleet, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True
+) -> ApplyResult:
     """Give a fleet at work other targets and schedules. Runs that are going go on."""
-    arranged = await ready.store.write(lambda tx: arrange(tx, fleet, now, who, is_whole=is_whole))
-    ready.shelf.forget()
+    apply_result = await ready.store.write(lambda tx: apply_fleet(tx, fleet, now, who, is_whole=is_whole))
+    ready.spec_cache.clear()
     ready.node.wake()
-    return arranged
+    return apply_result
 
 
 @contextmanager
-def _opened(place: LedgerPlace, fleet: Fleet) -> Iterator[OpenStore]:
-    store = store_at(place, lease=fleet.lease)
+def _open_store(place: StoreLocation, fleet: Fleet) -> Iterator[StoreHandle]:
+    store = create_store(place, lease=fleet.lease)
     store.open()
     try:
         yield store
@@ -106,98 +106,112 @@ def _opened(place: LedgerPlace, fleet: Fleet) -> Iterator[OpenStore]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ground:
+class _NodeContext:
     """What a node stands on. `shared` is what it has in common with others; None where it is alone."""
 
-    store: OpenStore
-    shared: Shared | None
+    store: StoreHandle
+    shared: SharedStore | None
     clock: Timer
 
     @property
     def state_dir(self) -> Path:
-        return state_dir_of(self.store.place)
+        return resolve_state_dir(self.store.location)
 
 
-async def _ground(store: OpenStore, own: Timer) -> _Ground:
-    shared = shared_by(store)
+async def _open_context(store: StoreHandle, local_timer: Timer) -> _NodeContext:
+    shared = open_shared_store(store)
     if shared is None:
-        return _Ground(store=store, shared=None, clock=own)
-    clock = SharedTimer(own, shared.now)
+        return _NodeContext(store=store, shared=None, clock=local_timer)
+    clock = DatabaseTimer(local_timer, shared.now)
     await clock.measure()
-    return _Ground(store=store, shared=shared, clock=clock)
+    return _NodeContext(store=store, shared=shared, clock=clock)
 
 
-async def _arranged(ground: _Ground, fleet: Fleet, *, applies: bool) -> Arranged:
+async def _apply_config(context: _NodeContext, fleet: Fleet, *, apply_config: bool) -> ApplyResult:
     """Nodes that share a store do not each bring their files along: that would be a quarrel. They are applied once."""
-    if applies or ground.shared is None:
-        return await ground.store.write(lambda tx: arrange(tx, fleet, ground.clock.now()))
-    await ground.store.write(lambda tx: refuse_strangers(tx, fleet.name))
-    return Arranged()
+    if apply_config or context.shared is None:
+        return await context.store.write(lambda tx: apply_fleet(tx, fleet, context.clock.now()))
+    await context.store.write(lambda tx: require_same_fleet(tx, fleet.name))
+    return ApplyResult()
 
 
-def _settings(fleet: Fleet, ground: _Ground, max_concurrent: int, labels: Sequence[str]) -> Settings:
+def _loop_settings(fleet: Fleet, context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:
     """One node is the whole fleet, so where it is alone the fleet's limit is the node's own, too."""
-    is_alone = ground.shared is None
-    return Settings(
+    is_single_node = context.shared is None
+    return NodeSettings(
         node_id=0,
-        max_concurrent=min(max_concurrent, fleet.max_concurrent or max_concurrent) if is_alone else max_concurrent,
+        max_concurrent=min(max_concurrent, fleet.max_concurrent or max_concurrent)
+        if is_single_node
+        else max_concurrent,
         check_interval=fleet.check_interval,
         catchup_rate=fleet.catchup_rate,
         lease=fleet.lease,
         labels=frozenset(labels),
-        fleet_limit=None if is_alone else fleet.max_concurrent,
+        fleet_limit=None if is_single_node else fleet.max_concurrent,
     )
 
 
-def _running(
-    fleet: Fleet, ground: _Ground, settings: Settings, environ: Mapping[str, str], at_hand: AtHand
+def _runner_settings(
+    fleet: Fleet,
+    context: _NodeContext,
+    settings: NodeSettings,
+    environ: Mapping[str, str],
+    local_functions: LocalFunctions,
 ) -> RunnerSettings:
     return RunnerSettings(
-        state_dir=ground.state_dir,
+        state_dir=context.state_dir,
         environ=environ,
         home=Path(fleet.home),
         max_concurrent=max(1, settings.max_concurrent),
         module_folders=(Path(fleet.home),),
         egress_allow=fleet.egress_allow,
-        at_hand=at_hand,
+        local_functions=local_functions,
     )
 
 
 @asynccontextmanager
-async def _node(
-    ground: _Ground, settings: Settings, running: RunnerSettings, fleet: Fleet, listener: Listener
-) -> AsyncIterator[tuple[ServingNode, LedgerShelf]]:
+async def _open_node(
+    context: _NodeContext,
+    settings: NodeSettings,
+    runner_settings: RunnerSettings,
+    fleet: Fleet,
+    listener: EventListener,
+) -> AsyncIterator[tuple[Node, SpecCache]]:
     """A node with its runners, until the block is left, and the shelf from which it takes what it runs."""
-    store, clock = ground.store, ground.clock
-    with closing(reader_at(store.place)) as reader:
-        async with open_runners(running, clock) as runners:
-            await runners.end_leftovers(_open_runs(reader))
-            shelf = LedgerShelf(reader) if ground.shared is None else SharedShelf(reader)
-            perform = Performer(shelf, runners, clock, runners.check)
-            upkeep = Upkeep(store, audit_at(store.place), clock, fleet.retention, listener=listener)
-            outputs = None if ground.shared is None else Outputs(perform, ground.shared, clock)
+    store, clock = context.store, context.clock
+    with closing(open_reader(store.location)) as reader:
+        async with open_runners(runner_settings, clock) as runners:
+            await runners.end_leftovers(_active_run_ids(reader))
+            spec_cache = SpecCache(reader) if context.shared is None else VersionedSpecCache(reader)
+            perform = RunExecutor(spec_cache, runners, clock, runners.check)
+            maintenance = MaintenanceWorker(
+                store, open_audit(store.location), clock, fleet.retention, listener=listener
+            )
+            outputs = None if context.shared is None else OutputSync(perform, context.shared, clock)
             parts = NodeParts(
                 store=store,
                 timer=clock,
-                perform=perform if outputs is None else outputs.perform,
+                execute_run=perform if outputs is None else outputs.execute_run,
                 listener=listener,
-                upkeep=upkeep.run if outputs is None else partial(_side_by_side, upkeep.run, outputs.run),
-                prepare=perform.prepare if ground.shared is None else beside_the_loop(perform.prepare),
-                ended=runners.ended,
-                shared=ground.shared,
-                renewed=runners.renew,
+                maintenance=maintenance.run
+                if outputs is None
+                else partial(_run_concurrently, maintenance.run, outputs.run),
+                prefetch=perform.prefetch if context.shared is None else prefetch_in_thread(perform.prefetch),
+                ended=runners.wait_stopped,
+                shared=context.shared,
+                on_renewed=runners.renew,
             )
-            yield ServingNode(parts, settings, _identity(settings)), shelf
+            yield Node(parts, settings, _node_info(settings)), spec_cache
 
 
-async def _side_by_side(*works: Callable[[], Coroutine[None, None, None]]) -> None:
+async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -> None:
     async with asyncio.TaskGroup() as tasks:
         for each in works:
             tasks.create_task(each(), name="upkeep")
 
 
-def _identity(settings: Settings) -> Identity:
-    return Identity(
+def _node_info(settings: NodeSettings) -> NodeInfo:
+    return NodeInfo(
         host=platform.node(),
         pid=os.getpid(),
         version=__version__,
@@ -206,6 +220,6 @@ def _identity(settings: Settings) -> Identity:
     )
 
 
-def _open_runs(reader: Reader) -> frozenset[int]:
+def _active_run_ids(reader: Reader) -> frozenset[int]:
     """Runs that nobody has closed: what a killed node has left of them must not live on beside their successors."""
     return frozenset(run.id for run in reader.runs(Filter(status=RunStatus.RUNNING, limit=100_000)))

@@ -11,24 +11,24 @@ from bench.environments import MODULES, PACKAGES, NotSetUp
 from bench.postgres import ALONE, PARTS, changes, idle, lateness, server, several, throughput
 from bench.postgres.ledger import ledger, put_due
 from bench.postgres.nodes import nodes
-from tests.postgres import Server
+from tests.postgres import PostgresServer
 
 from bench import environments
 from herdbeat.bench.watch import Percentiles
-from herdbeat.store.opening import reader_at
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.opening import open_reader
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.reader import Filter
 
 CONTENDERS = {each.name: each for each in throughput.CONTENDERS}
 
 
-def test_two_nodes_share_the_beats_and_each_says_what_it_has_done(database: PostgresPlace, tmp_path: Path) -> None:
+def test_two_nodes_share_the_beats_and_each_says_what_it_has_done(database: PostgresLocation, tmp_path: Path) -> None:
     with ledger(database.url, tmp_path) as store, nodes(database.url, tmp_path, 2, max_concurrent=5) as started:
         put_due(store, 40)
         several.wait_for_all(database.url, 40)
         reports = [node.done() for node in started]
 
-    reader = reader_at(database)
+    reader = open_reader(database)
     outcomes = [beat.outcome for beat in reader.beats(Filter(limit=100))]
     reader.close()
     assert outcomes == ["ran"] * 40
@@ -36,7 +36,7 @@ def test_two_nodes_share_the_beats_and_each_says_what_it_has_done(database: Post
 
 
 def test_a_node_stops_by_itself_when_it_has_done_as_much_as_it_was_told(
-    database: PostgresPlace, tmp_path: Path
+    database: PostgresLocation, tmp_path: Path
 ) -> None:
     with ledger(database.url, tmp_path) as store:
         put_due(store, 20)
@@ -50,7 +50,7 @@ def test_a_node_stops_by_itself_when_it_has_done_as_much_as_it_was_told(
 
 
 @pytest.mark.parametrize("is_deaf", [False, True])
-def test_every_kind_of_change_is_seen_to_act_on_another_node(database: PostgresPlace, *, is_deaf: bool) -> None:
+def test_every_kind_of_change_is_seen_to_act_on_another_node(database: PostgresLocation, *, is_deaf: bool) -> None:
     found = changes.measured(database.url, 1, is_deaf=is_deaf)
 
     assert {what: each.count for what, each in found.items()} == {"run": 1, "apply": 1, "resume": 1}
@@ -64,7 +64,7 @@ def test_a_node_that_cannot_join_is_told_of_and_nobody_waits_for_it(tmp_path: Pa
         pass
 
 
-def test_a_copy_of_a_filled_database_holds_what_was_filled_in(postgres: Server, tmp_path: Path) -> None:
+def test_a_copy_of_a_filled_database_holds_what_was_filled_in(postgres: PostgresServer, tmp_path: Path) -> None:
     with server.fresh_database(postgres) as stock:
         with ledger(stock, tmp_path) as store:
             put_due(store, 3)
@@ -76,7 +76,7 @@ def test_a_copy_of_a_filled_database_holds_what_was_filled_in(postgres: Server, 
     assert names == [("due-0",), ("due-1",), ("due-2",)]
 
 
-def test_the_conditions_say_what_the_server_is_and_how_durable(postgres: Server) -> None:
+def test_the_conditions_say_what_the_server_is_and_how_durable(postgres: PostgresServer) -> None:
     said = str(server.conditions(postgres))
 
     assert said.startswith("PostgreSQL ")

@@ -11,9 +11,9 @@ from herdbeat.bench.throughput import throughput
 from herdbeat.bench.watch import Percentiles
 from herdbeat.clock import SystemClock
 from herdbeat.faces.cli import bench
-from herdbeat.faces.cli.arguments import understand
+from herdbeat.faces.cli.arguments import parse_args
 from herdbeat.faces.cli.terminal import Terminal
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.world import Context
 from herdbeat.store.reader import Filter, SqliteReader
 
 TINY = Size(beats=20, seconds=0.1, warm_up=0, stored=10, waiting=20, rates=(5,), starts=2)
@@ -46,9 +46,9 @@ def test_percentiles_are_times_that_were_seen() -> None:
 
 def test_the_command_answers_in_json_and_leaves_nothing_behind(tmp_path: Path) -> None:
     out = StringIO()
-    world = World(terminal=Terminal(out=out, err=StringIO()), clock=SystemClock(), environ={}, folder=tmp_path)
+    world = Context(terminal=Terminal(out=out, err=StringIO()), clock=SystemClock(), environ={}, folder=tmp_path)
 
-    status = bench.run(understand(["bench", "--json"]).given, world, TINY)
+    status = bench.run(parse_args(["bench", "--json"]).args, world, TINY)
 
     answer = json.loads(out.getvalue())
     assert status == 0

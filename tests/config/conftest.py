@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from tests.config.folder import Folder
+from tests.config.folder import ConfigFolder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def folder(tmp_path: Path) -> ConfigFolder:
+    return ConfigFolder(tmp_path)

@@ -6,14 +6,14 @@ from pathlib import Path
 from textwrap import dedent
 from zoneinfo import ZoneInfo
 
-from herdbeat.config import Reading, Value, read_fleet
+from herdbeat.config import LoadResult, ResolvedValue, try_load_fleet
 from herdbeat.domain.fleet import Fleet
 
 SYSTEM_ZONE = ZoneInfo("America/New_York")
 
 
 @dataclass
-class Folder:
+class ConfigFolder:
     """Write files into it, then read it. `environ` is the whole environment."""
 
     path: Path
@@ -25,17 +25,17 @@ class Folder:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(dedent(text), encoding="utf-8")
 
-    def read(self, files: Mapping[str, str] | str, start: str = "") -> Reading:
+    def read(self, files: Mapping[str, str] | str, start: str = "") -> LoadResult:
         """Write the files (a text alone is herdbeat.yaml) and read the folder, or the file named by `start`."""
         self.write({"herdbeat.yaml": files} if isinstance(files, str) else files)
-        return read_fleet(self.path / start, environ=self.environ, system_zone=SYSTEM_ZONE, base=self.path)
+        return try_load_fleet(self.path / start, environ=self.environ, system_zone=SYSTEM_ZONE, base=self.path)
 
     def fleet(self, files: Mapping[str, str] | str) -> Fleet:
         """The fleet of files that must have no errors."""
-        reading = self.read(files)
-        assert reading.errors == ()
-        assert reading.fleet is not None
-        return reading.fleet
+        result = self.read(files)
+        assert result.errors == ()
+        assert result.fleet is not None
+        return result.fleet
 
-    def values(self, files: Mapping[str, str] | str) -> dict[str, Value]:
+    def values(self, files: Mapping[str, str] | str) -> dict[str, ResolvedValue]:
         return {value.path: value for value in self.read(files).values}

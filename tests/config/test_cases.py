@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.config import Reading, read_fleet
+from herdbeat.config import LoadResult, try_load_fleet
 from herdbeat.errors import Problem, Severity
 
 CASES = Path(__file__).parent / "cases"
@@ -44,22 +44,22 @@ def test_a_case_reads_as_its_text_says(case: Path) -> None:
 
 @pytest.mark.parametrize("case", _cases(), ids=lambda path: path.stem)
 def test_good_cases_have_no_errors_and_bad_ones_do(case: Path) -> None:
-    reading = read(case)
+    result = read(case)
 
-    assert bool(reading.errors) == case.stem.startswith("bad_")
-    assert all(problem.where and problem.message for problem in reading.problems)
-    assert "s3cret" not in rendered(reading)
-    assert "s3cret" not in str([value.value for value in reading.values])
-
-
-def read(case: Path) -> Reading:
-    return read_fleet(case, environ=ENVIRON, system_zone=ZoneInfo("Europe/Berlin"), base=CASES)
+    assert bool(result.errors) == case.stem.startswith("bad_")
+    assert all(problem.where and problem.message for problem in result.problems)
+    assert "s3cret" not in rendered(result)
+    assert "s3cret" not in str([value.value for value in result.values])
 
 
-def rendered(reading: Reading) -> str:
+def read(case: Path) -> LoadResult:
+    return try_load_fleet(case, environ=ENVIRON, system_zone=ZoneInfo("Europe/Berlin"), base=CASES)
+
+
+def rendered(result: LoadResult) -> str:
     """Problems as people read them, then what is left of the fleet."""
-    lines = [line for problem in reading.problems for line in _problem(problem)]
-    return "\n".join([*lines, *_fleet(reading)]) + "\n"
+    lines = [line for problem in result.problems for line in _problem(problem)]
+    return "\n".join([*lines, *_fleet(result)]) + "\n"
 
 
 def _problem(problem: Problem) -> Iterator[str]:
@@ -73,14 +73,14 @@ def _problem(problem: Problem) -> Iterator[str]:
     yield ""
 
 
-def _fleet(reading: Reading) -> Iterator[str]:
-    if reading.fleet is None:
-        yield f"{reading.kind}: no fleet"
+def _fleet(result: LoadResult) -> Iterator[str]:
+    if result.fleet is None:
+        yield f"{result.kind}: no fleet"
         return
-    yield f"{reading.kind}: {reading.fleet.name}"
-    for target in reading.fleet.targets:
+    yield f"{result.kind}: {result.fleet.name}"
+    for target in result.fleet.targets:
         yield f"  {target.kind} {target.name}"
-        for schedule in reading.fleet.schedules:
+        for schedule in result.fleet.schedules:
             if schedule.target == target.name:
                 policies = schedule.policies
                 off = "" if schedule.enabled else ", disabled"

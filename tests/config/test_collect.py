@@ -1,4 +1,4 @@
-from tests.config.folder import Folder
+from tests.config.folder import ConfigFolder
 
 from herdbeat.codes import Code
 from herdbeat.domain.fleet import Fleet
@@ -17,19 +17,19 @@ def herdctl(defaults: str, agent: str, overrides: str = "{}") -> dict[str, str]:
     return {"herdctl.yaml": fleet, "agents/a.yaml": f"name: a\n{agent}\n"}
 
 
-def test_an_agents_docker_block_keeps_the_fleets_isolation(folder: Folder) -> None:
+def test_an_agents_docker_block_keeps_the_fleets_isolation(folder: ConfigFolder) -> None:
     fleet = folder.fleet(herdctl("{ docker: { enabled: true, memory: 4g } }", "docker: { pids_limit: 9 }"))
 
     assert spec_of(fleet, "a").docker == {"enabled": True, "memory": "4g", "pids_limit": 9}
 
 
-def test_an_empty_instances_block_does_not_beat_the_fleets(folder: Folder) -> None:
+def test_an_empty_instances_block_does_not_beat_the_fleets(folder: ConfigFolder) -> None:
     fleet = folder.fleet(herdctl("{ instances: { max_concurrent: 4 } }", "instances: {}"))
 
     assert fleet.targets[0].max_concurrent == 4
 
 
-def test_lists_replace_scalars_fill_gaps_and_servers_merge_by_name(folder: Folder) -> None:
+def test_lists_replace_scalars_fill_gaps_and_servers_merge_by_name(folder: ConfigFolder) -> None:
     defaults = "{ model: m, max_turns: 9, allowed_tools: [A], mcp_servers: { x: { command: x }, y: { command: y } } }"
 
     fleet = folder.fleet(herdctl(defaults, "model: own\nallowed_tools: [B]\nmcp_servers: { y: { command: z } }"))
@@ -39,7 +39,7 @@ def test_lists_replace_scalars_fill_gaps_and_servers_merge_by_name(folder: Folde
     assert spec.mcp_servers == {"x": {"command": "x"}, "y": {"command": "z"}}
 
 
-def test_overrides_win_over_the_file_and_may_rename(folder: Folder) -> None:
+def test_overrides_win_over_the_file_and_may_rename(folder: ConfigFolder) -> None:
     agent = "model: own\nschedules: { s: { type: interval, interval: 5m } }"
 
     fleet = folder.fleet(herdctl("{}", agent, "{ name: b, model: new, schedules: { s: { interval: 1h } } }"))
@@ -48,7 +48,7 @@ def test_overrides_win_over_the_file_and_may_rename(folder: Folder) -> None:
     assert fleet.schedules[0].trigger.describe() == "every 1h"
 
 
-def test_an_old_expression_in_overrides_meets_the_cron_of_the_file(folder: Folder) -> None:
+def test_an_old_expression_in_overrides_meets_the_cron_of_the_file(folder: ConfigFolder) -> None:
     agent = 'schedules: { s: { type: cron, cron: "0 1 * * *" } }'
 
     fleet = folder.fleet(herdctl("{}", agent, '{ schedules: { s: { expression: "0 2 * * *" } } }'))
@@ -56,7 +56,7 @@ def test_an_old_expression_in_overrides_meets_the_cron_of_the_file(folder: Folde
     assert fleet.schedules[0].trigger.describe() == "at 02:00 every day"
 
 
-def test_cron_wins_over_expression_in_one_herdctl_entry(folder: Folder) -> None:
+def test_cron_wins_over_expression_in_one_herdctl_entry(folder: ConfigFolder) -> None:
     agent = 'schedules: { s: { type: cron, expression: "0 1 * * *", cron: "0 2 * * *" } }'
 
     fleet = folder.fleet(herdctl("{}", agent))
@@ -64,7 +64,7 @@ def test_cron_wins_over_expression_in_one_herdctl_entry(folder: Folder) -> None:
     assert fleet.schedules[0].trigger.describe() == "at 02:00 every day"
 
 
-def test_a_working_directory_counts_from_the_agents_file(folder: Folder) -> None:
+def test_a_working_directory_counts_from_the_agents_file(folder: ConfigFolder) -> None:
     bare = folder.fleet(herdctl("{}", ""))
     assert spec_of(bare, "a").working_directory == "agents"
 
@@ -73,13 +73,13 @@ def test_a_working_directory_counts_from_the_agents_file(folder: Folder) -> None
     assert spec_of(named, "a").working_directory == "desk"
 
 
-def test_an_absolute_working_directory_stays_where_it_is(folder: Folder) -> None:
+def test_an_absolute_working_directory_stays_where_it_is(folder: ConfigFolder) -> None:
     fleet = folder.fleet(herdctl("{}", f"working_directory: {folder.path}/agents/../desk"))
 
     assert spec_of(fleet, "a").working_directory == str(folder.path / "desk")
 
 
-def test_a_working_directory_in_a_sub_fleet_is_told_from_the_folder_of_the_whole(folder: Folder) -> None:
+def test_a_working_directory_in_a_sub_fleet_is_told_from_the_folder_of_the_whole(folder: ConfigFolder) -> None:
     fleet = folder.fleet(
         {
             "herdbeat.yaml": "fleets: [{ path: far/off, name: off }]",
@@ -92,15 +92,15 @@ def test_a_working_directory_in_a_sub_fleet_is_told_from_the_folder_of_the_whole
     assert target.spec.working_directory == "far/off/desk"
 
 
-def test_an_agents_own_file_may_not_ask_for_the_hosts_network(folder: Folder) -> None:
-    reading = folder.read(herdctl("{ docker: { enabled: true } }", "docker: { network: host }"))
+def test_an_agents_own_file_may_not_ask_for_the_hosts_network(folder: ConfigFolder) -> None:
+    result = folder.read(herdctl("{ docker: { enabled: true } }", "docker: { network: host }"))
 
-    assert [problem.code for problem in reading.errors] == [Code.UNKNOWN_KEY]
-    assert reading.fleet is not None
-    assert reading.fleet.targets == ()
+    assert [problem.code for problem in result.errors] == [Code.UNKNOWN_KEY]
+    assert result.fleet is not None
+    assert result.fleet.targets == ()
 
 
-def test_one_file_may_be_listed_twice_under_two_names(folder: Folder) -> None:
+def test_one_file_may_be_listed_twice_under_two_names(folder: ConfigFolder) -> None:
     listed = "agents: [{ path: a.yaml }, { path: a.yaml, overrides: { name: b } }]"
 
     fleet = folder.fleet({"herdctl.yaml": listed, "a.yaml": "name: a"})
@@ -108,7 +108,7 @@ def test_one_file_may_be_listed_twice_under_two_names(folder: Folder) -> None:
     assert [target.name for target in fleet.targets] == ["a", "b"]
 
 
-def test_policies_reach_endpoints_but_agent_settings_do_not(folder: Folder) -> None:
+def test_policies_reach_endpoints_but_agent_settings_do_not(folder: ConfigFolder) -> None:
     fleet = folder.fleet("""
         defaults: { model: m, timeout: 7s, instances: { max_concurrent: 3 } }
         endpoints: [{ name: e, url: "https://example.com", every: 5m }]
@@ -118,7 +118,7 @@ def test_policies_reach_endpoints_but_agent_settings_do_not(folder: Folder) -> N
     assert fleet.targets[0].max_concurrent == 3
 
 
-def test_agents_without_a_budget_are_noted_once_and_only_in_our_own_file(folder: Folder) -> None:
+def test_agents_without_a_budget_are_noted_once_and_only_in_our_own_file(folder: ConfigFolder) -> None:
     agent = "{ name: a, schedules: { x: { every: 5m }, y: { every: 6m } } }"
 
     ours = folder.read(f"agents: [{agent}, {{ name: b, runtime: command, command: [ls], every: 5m }}]")
@@ -128,22 +128,22 @@ def test_agents_without_a_budget_are_noted_once_and_only_in_our_own_file(folder:
     assert theirs.problems == ()
 
 
-def test_an_old_name_in_defaults_means_the_new_one(folder: Folder) -> None:
-    reading = folder.read(herdctl("{ workspace: ./desk }", ""))
+def test_an_old_name_in_defaults_means_the_new_one(folder: ConfigFolder) -> None:
+    result = folder.read(herdctl("{ workspace: ./desk }", ""))
 
-    assert [problem.code for problem in reading.problems] == [Code.DEPRECATED_KEY]
-    assert reading.fleet is not None
-    assert spec_of(reading.fleet, "a").working_directory == "agents/desk"
+    assert [problem.code for problem in result.problems] == [Code.DEPRECATED_KEY]
+    assert result.fleet is not None
+    assert spec_of(result.fleet, "a").working_directory == "agents/desk"
 
 
-def test_a_key_on_the_wrong_level_is_called_by_the_name_that_was_written(folder: Folder) -> None:
+def test_a_key_on_the_wrong_level_is_called_by_the_name_that_was_written(folder: ConfigFolder) -> None:
     (problem,) = folder.read("defaults: { every: 5m }").errors
 
     assert problem.message == 'Unknown key "every".'
     assert problem.hint == '"every" belongs in a schedule.'
 
 
-def test_a_call_or_a_message_is_not_skipped_for_want_of_work(folder: Folder) -> None:
+def test_a_call_or_a_message_is_not_skipped_for_want_of_work(folder: ConfigFolder) -> None:
     schedules = "{ poll: { every: 5m }, hook: { type: webhook }, talk: { type: chat } }"
     agent = f"{{ name: a, work_source: {{ type: directory, path: ./in }}, schedules: {schedules} }}"
 
@@ -152,7 +152,7 @@ def test_a_call_or_a_message_is_not_skipped_for_want_of_work(folder: Folder) -> 
     assert [each.name for each in fleet.schedules if each.work_source is not None] == ["poll"]
 
 
-def test_a_webhook_takes_work_if_it_says_so_itself(folder: Folder) -> None:
+def test_a_webhook_takes_work_if_it_says_so_itself(folder: ConfigFolder) -> None:
     schedules = "{ hook: { type: webhook, work_source: { type: directory, path: ./in } } }"
 
     fleet = folder.fleet(f"agents: [{{ name: a, schedules: {schedules} }}]")

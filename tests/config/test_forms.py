@@ -13,9 +13,9 @@ from herdbeat.errors import HerdbeatError
 RIGHT: list[tuple[Callable[[str], object], str, object]] = [
     (forms.parse_name, "a", "a"),
     (forms.parse_name, "0-A_b", "0-A_b"),
-    (forms.parse_hours, "07:00-22:00", forms.Hours(time(7), time(22))),
-    (forms.parse_hours, " 22:30 – 6:05 ", forms.Hours(time(22, 30), time(6, 5))),
-    (forms.parse_hours, "18:00-24:00", forms.Hours(time(18), time(0))),
+    (forms.parse_hours, "07:00-22:00", forms.HoursWindow(time(7), time(22))),
+    (forms.parse_hours, " 22:30 – 6:05 ", forms.HoursWindow(time(22, 30), time(6, 5))),
+    (forms.parse_hours, "18:00-24:00", forms.HoursWindow(time(18), time(0))),
     (forms.parse_jitter, "0", Jitter()),
     (forms.parse_jitter, "12.5 %", Jitter(share=0.125)),
     (forms.parse_jitter, "100%", Jitter(share=1.0)),

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from herdbeat.codes import Code
-from herdbeat.config import Reading, read_fleet
-from herdbeat.config.report import Report
-from herdbeat.config.yaml_tree import read_tree
+from herdbeat.config import LoadResult, try_load_fleet
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.yaml_tree import parse_yaml
 
 CASES = Path(__file__).parent / "cases"
 WRONG: tuple[Any, ...] = (
@@ -80,13 +80,13 @@ GLUE = (
 )
 
 
-def read(path: Path) -> Reading:
-    return read_fleet(path, environ={}, system_zone=ZoneInfo("UTC"), base=path.parent)
+def read(path: Path) -> LoadResult:
+    return try_load_fleet(path, environ={}, system_zone=ZoneInfo("UTC"), base=path.parent)
 
 
-def assert_is_told(reading: Reading) -> None:
-    assert reading.fleet is not None or reading.errors
-    for problem in reading.problems:
+def assert_is_told(result: LoadResult) -> None:
+    assert result.fleet is not None or result.errors
+    for problem in result.problems:
         assert problem.message
         assert problem.where is not None
         assert problem.where.line >= 1
@@ -100,9 +100,9 @@ def test_random_bytes_are_told_not_raised(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "herdbeat.yaml"
     file.write_bytes(data)
 
-    reading = read(file)
+    result = read(file)
 
-    assert_is_told(reading)
+    assert_is_told(result)
 
 
 @SHARED
@@ -111,9 +111,9 @@ def test_random_yaml_is_told_not_raised(pieces: list[str], name: str, tmp_path: 
     file = tmp_path / name
     file.write_text("".join(pieces), encoding="utf-8")
 
-    reading = read(file)
+    result = read(file)
 
-    assert_is_told(reading)
+    assert_is_told(result)
 
 
 @pytest.mark.parametrize("file", GOOD_FILES, ids=lambda path: path.relative_to(CASES).as_posix())
@@ -123,9 +123,9 @@ def test_a_wrong_value_in_any_place_is_told_not_raised(file: Path, tmp_path: Pat
 
     for changed in _mutations(document):
         copy.write_text(yaml.safe_dump(changed, allow_unicode=True), encoding="utf-8")
-        reading = read(root)
+        result = read(root)
 
-        assert_is_told(reading)
+        assert_is_told(result)
 
 
 @pytest.mark.parametrize("name", ["good_short_forms", "good_every_policy", "good_null_undoes_defaults"])
@@ -134,20 +134,20 @@ def test_no_target_is_left_out_in_silence(name: str, tmp_path: Path) -> None:
 
     for changed in _mutations(document):
         (tmp_path / "herdbeat.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
-        reading = read(tmp_path)
+        result = read(tmp_path)
 
-        if not reading.errors:
-            assert reading.fleet is not None
-            assert len(reading.fleet.targets) == len(reading.fleet.schedules) == _count_targets(changed)
+        if not result.errors:
+            assert result.fleet is not None
+            assert len(result.fleet.targets) == len(result.fleet.schedules) == _count_targets(changed)
 
 
 def test_ten_megabytes_are_refused_unparsed(tmp_path: Path) -> None:
     file = tmp_path / "herdbeat.yaml"
     file.write_bytes(b"- [" * 3_500_000)
 
-    reading = read(file)
+    result = read(file)
 
-    assert [problem.code for problem in reading.problems] == [Code.YAML_LIMIT]
+    assert [problem.code for problem in result.problems] == [Code.YAML_LIMIT]
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_a_megabyte_of_nesting_or_items_is_refused(text: str, tmp_path: Path) ->
     file = tmp_path / "herdbeat.yaml"
     file.write_text(text)
 
-    reading = read(file)
+    result = read(file)
 
-    assert reading.fleet is None
-    assert reading.errors
+    assert result.fleet is None
+    assert result.errors
 
 
 def test_a_billion_laughs_are_refused_before_a_copy_is_made(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_a_billion_laughs_are_refused_before_a_copy_is_made(tmp_path: Path) -> N
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 40)]
     file.write_text("\n".join(lines))
 
-    reading = read(file)
+    result = read(file)
 
-    assert [problem.code for problem in reading.problems] == [Code.YAML_LIMIT]
+    assert [problem.code for problem in result.problems] == [Code.YAML_LIMIT]
 
 
 def test_merge_keys_cannot_multiply_either(tmp_path: Path) -> None:
@@ -180,25 +180,25 @@ def test_merge_keys_cannot_multiply_either(tmp_path: Path) -> None:
     lines += [f"x-{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: v}}" for n in range(1, 40)]
     file.write_text("\n".join(lines))
 
-    reading = read(file)
+    result = read(file)
 
-    assert [problem.code for problem in reading.problems] == [Code.YAML_LIMIT]
+    assert [problem.code for problem in result.problems] == [Code.YAML_LIMIT]
 
 
 def test_a_folder_or_a_missing_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "herdbeat.yaml").mkdir()
 
     for path in (tmp_path, tmp_path / "herdbeat.yaml", tmp_path / "nowhere.yaml", tmp_path / "a\0b"):
-        reading = read(path)
+        result = read(path)
 
-        assert reading.fleet is None
-        assert_is_told(reading)
+        assert result.fleet is None
+        assert_is_told(result)
 
 
 def plain(file: Path) -> Any:
-    tree = read_tree(file.read_text(encoding="utf-8"), file.name, Report())
+    tree = parse_yaml(file.read_text(encoding="utf-8"), file.name, Diagnostics())
     assert tree is not None
-    return tree.plain()
+    return tree.to_data()
 
 
 def _copied(file: Path, tmp_path: Path) -> tuple[Path, Path]:

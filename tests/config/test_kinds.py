@@ -1,5 +1,5 @@
 import pytest
-from tests.config.folder import Folder
+from tests.config.folder import ConfigFolder
 
 from herdbeat.config.kinds import FileKind
 
@@ -17,11 +17,11 @@ FILES = [
 
 
 @pytest.mark.parametrize(("name", "text", "kind"), FILES)
-def test_a_file_is_known_by_its_name_or_its_keys(name: str, text: str, kind: FileKind, folder: Folder) -> None:
+def test_a_file_is_known_by_its_name_or_its_keys(name: str, text: str, kind: FileKind, folder: ConfigFolder) -> None:
     assert folder.read({name: text}, name).kind is kind
 
 
-def test_a_folder_is_what_lies_in_it(folder: Folder) -> None:
+def test_a_folder_is_what_lies_in_it(folder: ConfigFolder) -> None:
     folder.write({".agentd/agents/a.yml": "name: a"})
     assert folder.read({}).kind is FileKind.AGENTD_FOLDER
     assert folder.read({}, ".agentd").kind is FileKind.AGENTD_FOLDER

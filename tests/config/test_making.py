@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.config.making import Asked, read_asked
-from herdbeat.domain.origin import Way
+from herdbeat.config.making import InlineSpec, load_inline
+from herdbeat.domain.origin import CreatedVia
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CommandSpec, Target, TargetKind
 from herdbeat.errors import UsageError
@@ -20,15 +20,15 @@ commands: [{ name: a, command: [ls], every: 5m }]
 """
 
 
-def read(folder: Path, asked: Asked, text: str = FLEET) -> tuple[Target, Schedule | None]:
+def read(folder: Path, asked: InlineSpec, text: str = FLEET) -> tuple[Target, Schedule | None]:
     (folder / "herdbeat.yaml").write_text(text)
     path = folder / "herdbeat.yaml"
-    return read_asked(asked, path, environ={}, system_zone=ZoneInfo("UTC"), base=folder)
+    return load_inline(asked, path, environ={}, system_zone=ZoneInfo("UTC"), base=folder)
 
 
-def a_command(**schedule: object) -> Asked:
+def a_command(**schedule: object) -> InlineSpec:
     keys = {"command": ["echo", "a b"]}
-    return Asked(kind=TargetKind.COMMAND, target="tidy", keys=keys, name="default", schedule=schedule or None)
+    return InlineSpec(kind=TargetKind.COMMAND, target="tidy", keys=keys, name="default", schedule=schedule or None)
 
 
 def test_it_has_the_defaults_and_the_zone_of_the_fleet_and_knows_its_way(tmp_path: Path) -> None:
@@ -36,13 +36,13 @@ def test_it_has_the_defaults_and_the_zone_of_the_fleet_and_knows_its_way(tmp_pat
 
     assert schedule is not None
     assert (schedule.policies.timeout, schedule.policies.zone.key) == (timedelta(minutes=7), "Europe/Berlin")
-    assert (schedule.id, schedule.origin, target.origin) == ("tidy/default", Way.CLI, Way.CLI)
+    assert (schedule.id, schedule.origin, target.origin) == ("tidy/default", CreatedVia.CLI, CreatedVia.CLI)
     assert isinstance(target.spec, CommandSpec)
     assert target.spec.command == ("echo", "a b")
 
 
 def test_a_schedule_of_a_target_that_is_there_needs_only_its_kind(tmp_path: Path) -> None:
-    asked = Asked(
+    asked = InlineSpec(
         kind=TargetKind.ENDPOINT, target="team.health", keys=None, name="evening", schedule={"cron": "0 18 * * *"}
     )
 
@@ -59,10 +59,10 @@ def test_a_schedule_of_a_target_that_is_there_needs_only_its_kind(tmp_path: Path
         (a_command(cron="0 25 * * *"), "hour must be 0-23"),
         (a_command(every="5m", prompt="{{tim}}"), "did you mean {{time}}"),
         (a_command(), "has no trigger"),
-        (Asked(kind=TargetKind.AGENT, target="a b", keys={}, name="x"), '"a b" cannot be a name'),
+        (InlineSpec(kind=TargetKind.AGENT, target="a b", keys={}, name="x"), '"a b" cannot be a name'),
     ],
 )
-def test_what_is_wrong_is_said_in_the_words_of_a_file(tmp_path: Path, asked: Asked, message: str) -> None:
+def test_what_is_wrong_is_said_in_the_words_of_a_file(tmp_path: Path, asked: InlineSpec, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("{", r"\{")):
         read(tmp_path, asked)
 

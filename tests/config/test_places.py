@@ -1,11 +1,11 @@
 from pathlib import Path
 
 import pytest
-from tests.config.folder import Folder
+from tests.config.folder import ConfigFolder
 
-from herdbeat.config.places import beside, cron_offset, place_inside, shown_path
-from herdbeat.config.report import Report
-from herdbeat.config.yaml_tree import read_tree
+from herdbeat.config.places import display_path, find_cron_token_offset, locate_in_scalar, resolve_relative_path
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.yaml_tree import parse_yaml
 
 FORMS = [
     ("a: see {{x}}\n", 1, 8),
@@ -19,33 +19,33 @@ FORMS = [
 
 @pytest.mark.parametrize(("text", "line", "column"), FORMS)
 def test_a_part_of_a_scalar_is_found_in_its_file(text: str, line: int, column: int) -> None:
-    tree = read_tree(text, "a.yaml", Report())
+    tree = parse_yaml(text, "a.yaml", Diagnostics())
     assert tree is not None
     node = tree.find(("a",))
 
-    place = place_inside(node, str(node.value).index("{{x}}"), 5, text)
+    location = locate_in_scalar(node, str(node.value).index("{{x}}"), 5, text)
 
-    assert (place.line, place.column) == (line, column)
+    assert (location.line, location.column) == (line, column)
 
 
-def test_a_mistake_in_a_prompt_file_is_shown_in_that_file(folder: Folder) -> None:
+def test_a_mistake_in_a_prompt_file_is_shown_in_that_file(folder: ConfigFolder) -> None:
     workflow = "{ name: w, agent: a, source: { type: manual }, prompt_template_file: ../p.md }"
     folder.write({".agentd/agents/a.yml": "name: a", ".agentd/p.md": "x\n {{y}}"})
 
-    reading = folder.read({".agentd/workflows/w.yml": workflow})
+    result = folder.read({".agentd/workflows/w.yml": workflow})
 
-    (problem,) = reading.problems
+    (problem,) = result.problems
     assert str(problem.where) == ".agentd/p.md:2:2"
 
 
 def test_files_are_named_relative_to_the_base_and_absolute_elsewhere() -> None:
-    assert shown_path(Path("/a/b/c.yaml"), Path("/a")) == "b/c.yaml"
-    assert shown_path(Path("/x/c.yaml"), Path("/a")) == "/x/c.yaml"
+    assert display_path(Path("/a/b/c.yaml"), Path("/a")) == "b/c.yaml"
+    assert display_path(Path("/x/c.yaml"), Path("/a")) == "/x/c.yaml"
 
 
 def test_a_path_counts_from_the_file_that_names_it() -> None:
-    assert beside(Path("/a/b/fleet.yaml"), "../c/agent.yaml") == Path("/a/c/agent.yaml")
-    assert beside(Path("/a/b/fleet.yaml"), "/etc/agent.yaml") == Path("/etc/agent.yaml")
+    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "../c/agent.yaml") == Path("/a/c/agent.yaml")
+    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "/etc/agent.yaml") == Path("/etc/agent.yaml")
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_path_counts_from_the_file_that_names_it() -> None:
 def test_a_token_of_a_cron_expression_is_found_in_its_field(
     expression: str, field: str | None, token: str, offset: int | None
 ) -> None:
-    assert cron_offset(expression, field, token) == offset
+    assert find_cron_token_offset(expression, field, token) == offset

@@ -8,19 +8,19 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.config.plain import located, read_plain
-from herdbeat.config.reading import Reading
-from herdbeat.errors import Place, Severity, UsageError
+from herdbeat.config.plain import build_node, load_fleet_tree
+from herdbeat.config.reading import LoadResult
+from herdbeat.errors import Severity, SourceLocation, UsageError
 
-PLACE = Place(file="jobs.py", line=7, column=1)
+PLACE = SourceLocation(file="jobs.py", line=7, column=1)
 
 
 class Colour(StrEnum):
     RED = "red"
 
 
-def read(tree: dict[str, Any], *, is_foreign: bool = False) -> Reading:
-    return read_plain(located(tree, PLACE), zone=ZoneInfo("UTC"), home=Path("/"), is_foreign=is_foreign)
+def read(tree: dict[str, Any], *, is_foreign: bool = False) -> LoadResult:
+    return load_fleet_tree(build_node(tree, PLACE), zone=ZoneInfo("UTC"), home=Path("/"), is_foreign=is_foreign)
 
 
 @pytest.mark.parametrize(
@@ -37,19 +37,19 @@ def read(tree: dict[str, Any], *, is_foreign: bool = False) -> Reading:
     ],
 )
 def test_a_value_stands_as_it_would_in_a_file(value: object, written: object) -> None:
-    assert located(value, PLACE).plain() == written
+    assert build_node(value, PLACE).to_data() == written
 
 
 def test_what_stands_inside_is_known_by_its_path() -> None:
-    node = located({"retry": {"waits": ["1s", "2s"]}}, PLACE).find(("retry", "waits", 1))
+    node = build_node({"retry": {"waits": ["1s", "2s"]}}, PLACE).find(("retry", "waits", 1))
 
-    assert (node.place.path, node.place.pointer) == ("retry.waits.1", "/retry/waits/1")
-    assert (node.place.file, node.place.line) == ("jobs.py", 7)
+    assert (node.location.path, node.location.pointer) == ("retry.waits.1", "/retry/waits/1")
+    assert (node.location.file, node.location.line) == ("jobs.py", 7)
 
 
 def test_an_object_is_refused_by_its_path() -> None:
     with pytest.raises(UsageError, match=r"tags\.0 is a set"):
-        located({"tags": [{"a"}]}, PLACE)
+        build_node({"tags": [{"a"}]}, PLACE)
 
 
 def test_a_list_that_holds_itself_is_refused() -> None:
@@ -57,17 +57,17 @@ def test_a_list_that_holds_itself_is_refused() -> None:
     endless.append(endless)
 
     with pytest.raises(UsageError, match="nested deeper"):
-        located({"tags": endless}, PLACE)
+        build_node({"tags": endless}, PLACE)
 
 
 def test_a_fleet_is_read_and_every_problem_told() -> None:
     schedules = {"good": {"every": "5m"}, "bad": {"every": "5x", "overlap": "mabe"}}
 
-    reading = read({"callables": [{"name": "poll", "call": "jobs:poll", "schedules": schedules}]})
+    result = read({"callables": [{"name": "poll", "call": "jobs:poll", "schedules": schedules}]})
 
-    assert reading.fleet is not None
-    assert [each.id for each in reading.fleet.schedules] == ["poll/good"]
-    assert {each.where.path.rpartition(".")[2] for each in reading.errors if each.where} == {"every", "overlap"}
+    assert result.fleet is not None
+    assert [each.id for each in result.fleet.schedules] == ["poll/good"]
+    assert {each.where.path.rpartition(".")[2] for each in result.errors if each.where} == {"every", "overlap"}
 
 
 def test_data_of_herdctl_is_judged_as_its_files_are() -> None:

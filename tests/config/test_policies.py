@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.config.folder import SYSTEM_ZONE, Folder
+from tests.config.folder import SYSTEM_ZONE, ConfigFolder
 
 from herdbeat.codes import Code
 from herdbeat.domain.policies import Backoff, Budget, Catchup, FirstRun, Limits, OnInterrupt, Overlap, Policies, Retry
@@ -21,14 +21,14 @@ TARGETS = [
 ]
 
 
-def policies_of(folder: Folder, extra: str, top: str = "") -> Policies:
+def policies_of(folder: ConfigFolder, extra: str, top: str = "") -> Policies:
     fleet = folder.fleet(f"{top}\ncommands: [{{ name: x, command: [ls], {extra} }}]\n")
     return fleet.schedules[0].policies
 
 
 @pytest.mark.parametrize(("trigger", "catchup", "overlap"), TRIGGERS)
 def test_catchup_and_overlap_follow_the_trigger(
-    trigger: str, catchup: Catchup, overlap: Overlap, folder: Folder
+    trigger: str, catchup: Catchup, overlap: Overlap, folder: ConfigFolder
 ) -> None:
     policies = policies_of(folder, trigger)
 
@@ -36,11 +36,11 @@ def test_catchup_and_overlap_follow_the_trigger(
 
 
 @pytest.mark.parametrize(("text", "timeout"), TARGETS)
-def test_the_timeout_follows_the_target(text: str, timeout: timedelta, folder: Folder) -> None:
+def test_the_timeout_follows_the_target(text: str, timeout: timedelta, folder: ConfigFolder) -> None:
     assert folder.fleet(text).schedules[0].policies.timeout == timeout
 
 
-def test_all_other_defaults_are_those_of_the_specification(folder: Folder) -> None:
+def test_all_other_defaults_are_those_of_the_specification(folder: ConfigFolder) -> None:
     policies = policies_of(folder, "every: 5m")
 
     assert policies == Policies(
@@ -60,7 +60,7 @@ def test_all_other_defaults_are_those_of_the_specification(folder: Folder) -> No
     )
 
 
-def test_the_nearest_layer_wins_and_blocks_are_merged(folder: Folder) -> None:
+def test_the_nearest_layer_wins_and_blocks_are_merged(folder: ConfigFolder) -> None:
     fleet = folder.fleet("""
         defaults: { grace: 1m, late_after: 1m, timeout: 1m, budget: { usd_per_day: 5 } }
         commands:
@@ -79,7 +79,7 @@ def test_the_nearest_layer_wins_and_blocks_are_merged(folder: Folder) -> None:
     assert policies.budget == Budget(usd_per_day=5, runs_per_day=9)
 
 
-def test_an_empty_key_undoes_the_default(folder: Folder) -> None:
+def test_an_empty_key_undoes_the_default(folder: ConfigFolder) -> None:
     top = "defaults: { max_late: 1h, budget: { usd_per_day: 5 } }"
 
     policies = policies_of(folder, "every: 5m, max_late: null, budget: ", top)
@@ -88,7 +88,7 @@ def test_an_empty_key_undoes_the_default(folder: Folder) -> None:
     assert policies.budget is None
 
 
-def test_where_a_budget_is_written_says_who_shares_it(folder: Folder) -> None:
+def test_where_a_budget_is_written_says_who_shares_it(folder: ConfigFolder) -> None:
     fleet = folder.fleet("""
         budget: { usd_per_day: 20 }
         defaults: { budget: { runs_per_day: 100 } }
@@ -115,13 +115,13 @@ def test_where_a_budget_is_written_says_who_shares_it(folder: Folder) -> None:
 
 @pytest.mark.parametrize("text", ["budget: { usd_per_day: many }", "budget: 5", "budget: { usd: 5 }"])
 @pytest.mark.parametrize("place", ["top", "target"])
-def test_a_bad_shared_budget_is_refused(text: str, place: str, folder: Folder) -> None:
+def test_a_bad_shared_budget_is_refused(text: str, place: str, folder: ConfigFolder) -> None:
     command = "{ name: x, command: [ls], every: 5m }"
     beside = command.replace(" }", f", {text} }}")
 
-    reading = folder.read(f"{text}\ncommands: [{command}]" if place == "top" else f"commands: [{beside}]")
+    result = folder.read(f"{text}\ncommands: [{command}]" if place == "top" else f"commands: [{beside}]")
 
-    assert ["budget" in (error.where.path if error.where else "") for error in reading.errors] == [True]
+    assert ["budget" in (error.where.path if error.where else "") for error in result.errors] == [True]
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_a_bad_shared_budget_is_refused(text: str, place: str, folder: Folder) -
     [("", "", True), ("budget: { usd_per_day: 5 }", "", False), ("", ", budget: { usd_per_day: 5 }", False)],
 )
 def test_an_agent_that_shares_a_budget_does_not_spend_without_end(
-    top: str, beside: str, is_noted: bool, folder: Folder
+    top: str, beside: str, is_noted: bool, folder: ConfigFolder
 ) -> None:
-    reading = folder.read(f"{top}\nagents: [{{ name: x, every: 1h, prompt: Go.{beside} }}]")
+    result = folder.read(f"{top}\nagents: [{{ name: x, every: 1h, prompt: Go.{beside} }}]")
 
-    assert [problem.code for problem in reading.problems] == ([Code.NO_BUDGET] if is_noted else [])
+    assert [problem.code for problem in result.problems] == ([Code.NO_BUDGET] if is_noted else [])
 
 
-def test_rules_that_are_used_are_put_in_where_they_are_named(folder: Folder) -> None:
+def test_rules_that_are_used_are_put_in_where_they_are_named(folder: ConfigFolder) -> None:
     top = "rules: { calm: [{ name: b, when: 'true', every: 1h }, { name: c, when: 'true', clear: true }] }"
 
     policies = policies_of(folder, "every: 5m, adapt: [{ name: a, when: 'true', pause: 1m }, { use: calm }]", top)
@@ -145,10 +145,10 @@ def test_rules_that_are_used_are_put_in_where_they_are_named(folder: Folder) -> 
 
 
 @pytest.mark.parametrize("extra", ["every: 5m, when: payload.x", "type: manual, first_run: now", "every: 5m, dedup: x"])
-def test_a_key_that_this_kind_never_reads_is_noted(extra: str, folder: Folder) -> None:
-    reading = folder.read(f"commands: [{{ name: x, command: [ls], {extra} }}]")
+def test_a_key_that_this_kind_never_reads_is_noted(extra: str, folder: ConfigFolder) -> None:
+    result = folder.read(f"commands: [{{ name: x, command: [ls], {extra} }}]")
 
-    assert [problem.code for problem in reading.problems] == [Code.NOT_SERVED]
+    assert [problem.code for problem in result.problems] == [Code.NOT_SERVED]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,9 @@ def test_a_key_that_this_kind_never_reads_is_noted(extra: str, folder: Folder) -
         ("0 0 1 1 *", "00:30-23:00", False),
     ],
 )
-def test_cron_that_never_meets_its_active_hours_is_refused(cron: str, hours: str, fires: bool, folder: Folder) -> None:
-    reading = folder.read(f'commands: [{{ name: x, command: [ls], cron: "{cron}", active_hours: "{hours}" }}]')
+def test_cron_that_never_meets_its_active_hours_is_refused(
+    cron: str, hours: str, fires: bool, folder: ConfigFolder
+) -> None:
+    result = folder.read(f'commands: [{{ name: x, command: [ls], cron: "{cron}", active_hours: "{hours}" }}]')
 
-    assert [problem.code for problem in reading.problems] == ([] if fires else [Code.NEVER_FIRES])
+    assert [problem.code for problem in result.problems] == ([] if fires else [Code.NEVER_FIRES])

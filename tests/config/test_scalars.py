@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.config.scalars import resolve
+from herdbeat.config.scalars import resolve_scalar
 
 MEANINGS = [
     ("", None),
@@ -26,22 +26,22 @@ TEXTS = ["yes", "no", "on", "off", "12:30", "07:00-22:00", "1_000", "0b11", "202
 
 @pytest.mark.parametrize(("text", "value"), MEANINGS)
 def test_a_plain_scalar_means_what_yaml_1_2_says(text: str, value: object) -> None:
-    assert resolve(text) == value
-    assert type(resolve(text)) is type(value)
+    assert resolve_scalar(text) == value
+    assert type(resolve_scalar(text)) is type(value)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:12])
 def test_what_yaml_1_1_would_misread_stays_text(text: str) -> None:
-    assert resolve(text) == text
+    assert resolve_scalar(text) == text
 
 
 def test_infinity_and_nan_are_read_so_that_they_can_be_refused() -> None:
-    assert resolve("-.inf") == -math.inf
-    assert math.isnan(float(str(resolve(".nan"))))
+    assert resolve_scalar("-.inf") == -math.inf
+    assert math.isnan(float(str(resolve_scalar(".nan"))))
 
 
 @given(st.text(max_size=30))
 def test_any_text_has_a_meaning(text: str) -> None:
-    value = resolve(text)
+    value = resolve_scalar(text)
 
     assert value is None or isinstance(value, bool | int | float | str)

@@ -6,9 +6,9 @@ import jsonschema
 import pytest
 
 from herdbeat.config.keys.policies import POLICIES
-from herdbeat.config.report import Report
-from herdbeat.config.schema import json_schema, keys
-from herdbeat.config.yaml_tree import read_tree
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.schema import build_json_schema, list_key_rows
+from herdbeat.config.yaml_tree import parse_yaml
 
 CASES = Path(__file__).parent / "cases"
 FLEETS = sorted(
@@ -21,7 +21,7 @@ FLEETS = sorted(
 
 @pytest.mark.parametrize("which", ["fleet", "agent"])
 def test_the_schema_is_valid_json_schema(which: str) -> None:
-    schema = json_schema(which)
+    schema = build_json_schema(which)
 
     jsonschema.Draft202012Validator.check_schema(schema)
     assert json.loads(json.dumps(schema)) == schema
@@ -31,7 +31,7 @@ def test_the_schema_is_valid_json_schema(which: str) -> None:
 def test_what_loads_is_also_right_for_an_editor(file: Path) -> None:
     document = plain(file)
 
-    errors = list(jsonschema.Draft202012Validator(json_schema("fleet")).iter_errors(document))
+    errors = list(jsonschema.Draft202012Validator(build_json_schema("fleet")).iter_errors(document))
 
     assert errors == []
 
@@ -40,7 +40,7 @@ def test_what_loads_is_also_right_for_an_editor(file: Path) -> None:
 def test_what_an_editor_can_know_to_be_wrong_it_is_told(name: str) -> None:
     document = plain(CASES / f"{name}.yaml")
 
-    is_valid = jsonschema.Draft202012Validator(json_schema("fleet")).is_valid(document)
+    is_valid = jsonschema.Draft202012Validator(build_json_schema("fleet")).is_valid(document)
 
     assert not is_valid
 
@@ -48,28 +48,28 @@ def test_what_an_editor_can_know_to_be_wrong_it_is_told(name: str) -> None:
 def test_an_agent_file_has_a_schema_of_its_own() -> None:
     document = plain(CASES / "good_ux_fleet/agents/triage.yaml")
 
-    errors = list(jsonschema.Draft202012Validator(json_schema("agent")).iter_errors(document))
+    errors = list(jsonschema.Draft202012Validator(build_json_schema("agent")).iter_errors(document))
 
     assert errors == []
 
 
 def test_every_key_has_words_for_the_reference() -> None:
-    rows = keys()
+    rows = list_key_rows()
 
     assert {row.name for row in rows if row.where == "A schedule"} >= {key.name for key in POLICIES}
     for row in rows:
-        assert row.form
-        assert bool(row.meaning) != bool(row.not_served), row
+        assert row.value_type
+        assert bool(row.meaning) != bool(row.unsupported_reason), row
         assert row.meaning == "" or row.meaning.endswith(".")
 
 
 def test_two_tables_with_one_title_are_one_definition() -> None:
-    titles = {row.where for row in keys()}
+    titles = {row.where for row in list_key_rows()}
 
-    assert len(json_schema("fleet")["$defs"]) >= len(titles) - 1  # type: ignore[arg-type]
+    assert len(build_json_schema("fleet")["$defs"]) >= len(titles) - 1  # type: ignore[arg-type]
 
 
 def plain(file: Path) -> Any:
-    tree = read_tree(file.read_text(encoding="utf-8"), file.name, Report())
+    tree = parse_yaml(file.read_text(encoding="utf-8"), file.name, Diagnostics())
     assert tree is not None
-    return tree.plain()
+    return tree.to_data()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.config.starters import STARTERS, Starter, starter_text
+from herdbeat.config.starters import STARTERS, Starter, render_starter
 from herdbeat.faces.cli.options import TEMPLATE
 from herdbeat.testing import FakeClock
 from herdbeat.testing.command_line import CommandLine
@@ -15,7 +15,7 @@ CLOCK = FakeClock(datetime(2026, 3, 2, 8, 0, tzinfo=UTC))
 
 @pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.name)
 def test_a_starter_has_not_even_a_warning(starter: Starter, tmp_path: Path) -> None:
-    (tmp_path / "herdbeat.yaml").write_text(starter_text(starter.name, "007"), encoding="utf-8")
+    (tmp_path / "herdbeat.yaml").write_text(render_starter(starter.name, "007"), encoding="utf-8")
 
     answer = CommandLine(folder=tmp_path, clock=CLOCK).run("validate", "--strict")
 
@@ -24,7 +24,7 @@ def test_a_starter_has_not_even_a_warning(starter: Starter, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.name)
 def test_a_starter_begins_with_the_comment_for_editors_and_has_its_name(starter: Starter) -> None:
-    first, *rest = starter_text(starter.name, "my-fleet").splitlines()
+    first, *rest = render_starter(starter.name, "my-fleet").splitlines()
 
     assert first == "# yaml-language-server: $schema=.herdbeat/schema.json"
     assert 'fleet: { name: "my-fleet" }' in rest

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from herdbeat.codes import Code
-from herdbeat.config.report import Misfit
-from herdbeat.config.text import LARGEST_FILE, read_text
+from herdbeat.config.report import ValidationError
+from herdbeat.config.text import MAX_FILE_BYTES, read_text
 
 
 def code_of(path: Path) -> tuple[Code, int, int]:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(ValidationError) as caught:
         read_text(path, path.name)
     where = caught.value.where
     assert where is not None
@@ -24,10 +24,10 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read_away(tmp_path: Path) -
 
 def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
-    file.write_bytes(b"#" * LARGEST_FILE)
-    assert len(read_text(file, "a.yaml")) == LARGEST_FILE
+    file.write_bytes(b"#" * MAX_FILE_BYTES)
+    assert len(read_text(file, "a.yaml")) == MAX_FILE_BYTES
 
-    file.write_bytes(b"#" * (LARGEST_FILE + 1))
+    file.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
 
     assert code_of(file) == (Code.YAML_LIMIT, 1, 1)
 
@@ -55,5 +55,5 @@ def test_a_link_to_nowhere_is_told_as_one(tmp_path: Path) -> None:
     link = tmp_path / "a.yaml"
     link.symlink_to("nowhere.yaml")
 
-    with pytest.raises(Misfit, match="is a link to nowhere"):
+    with pytest.raises(ValidationError, match="is a link to nowhere"):
         read_text(link, "a.yaml")

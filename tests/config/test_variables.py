@@ -1,14 +1,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.config.folder import Folder
+from tests.config.folder import ConfigFolder
 
 from herdbeat.codes import Code
-from herdbeat.config.variables import expand, parse_dotenv
-from herdbeat.errors import Place
-from herdbeat.located import Located
+from herdbeat.config.variables import expand_variables, parse_dotenv
+from herdbeat.errors import SourceLocation
+from herdbeat.located import ConfigNode
 
-PLACE = Place(file="a.yaml", line=1, column=1)
+PLACE = SourceLocation(file="a.yaml", line=1, column=1)
 ENVIRON = {"HOST": "db", "EMPTY": "", "NESTED": "${HOST}"}
 EXPANDED = [
     ("${HOST}", "db"),
@@ -34,26 +34,26 @@ LINES = [
 
 @pytest.mark.parametrize(("text", "value"), EXPANDED)
 def test_a_variable_is_filled_in_once(text: str, value: str) -> None:
-    assert expand(Located(text, PLACE), ENVIRON).value == value
+    assert expand_variables(ConfigNode(text, PLACE), ENVIRON).value == value
 
 
 def test_an_undefined_variable_is_noted_and_the_text_left() -> None:
-    node = expand(Located("x ${NONE} ${HOST}", PLACE), ENVIRON)
+    node = expand_variables(ConfigNode("x ${NONE} ${HOST}", PLACE), ENVIRON)
 
-    assert (node.undefined, node.value) == ("NONE", "x ${NONE} ${HOST}")
+    assert (node.undefined_variable, node.value) == ("NONE", "x ${NONE} ${HOST}")
 
 
 def test_a_node_knows_which_variables_it_holds() -> None:
-    node = expand(Located([Located("${HOST}/${EMPTY}", PLACE), Located(5, PLACE)], PLACE), ENVIRON)
+    node = expand_variables(ConfigNode([ConfigNode("${HOST}/${EMPTY}", PLACE), ConfigNode(5, PLACE)], PLACE), ENVIRON)
 
-    assert [child.expanded for child in node.elements()] == ["HOST EMPTY", ""]
+    assert [child.variable_names for child in node.elements()] == ["HOST EMPTY", ""]
 
 
 @given(st.text())
 def test_text_without_the_mark_is_never_changed(text: str) -> None:
-    node = Located(text.replace("${", ""), PLACE)
+    node = ConfigNode(text.replace("${", ""), PLACE)
 
-    assert expand(node, ENVIRON) is node
+    assert expand_variables(node, ENVIRON) is node
 
 
 @pytest.mark.parametrize(("text", "found"), LINES)
@@ -66,7 +66,7 @@ def test_any_dotenv_text_can_be_read(text: str) -> None:
     assert all(isinstance(value, str) for value in parse_dotenv(text).values())
 
 
-def test_the_real_environment_wins_over_dotenv(folder: Folder) -> None:
+def test_the_real_environment_wins_over_dotenv(folder: ConfigFolder) -> None:
     folder.environ["A"] = "real"
     folder.write({".env": "A=file\nB=file\n"})
 
@@ -75,7 +75,7 @@ def test_the_real_environment_wins_over_dotenv(folder: Folder) -> None:
     assert (fleet.name, fleet.description) == ("real", "file")
 
 
-def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_elsewhere(folder: Folder) -> None:
+def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_elsewhere(folder: ConfigFolder) -> None:
     folder.environ["N"] = "42"
 
     fleet = folder.fleet("max_concurrent: '${N}'\nfleet: { name: '${N}' }\n")
@@ -83,16 +83,16 @@ def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_els
     assert (fleet.max_concurrent, fleet.name) == (42, "42")
 
 
-def test_what_a_variable_holds_is_never_part_of_a_message(folder: Folder) -> None:
+def test_what_a_variable_holds_is_never_part_of_a_message(folder: ConfigFolder) -> None:
     folder.environ["KEY"] = "s3cret"
 
-    reading = folder.read("endpoints: [{ name: '${KEY}!', url: '${KEY}', every: '${KEY}', timeout: '${KEY}' }]")
+    result = folder.read("endpoints: [{ name: '${KEY}!', url: '${KEY}', every: '${KEY}', timeout: '${KEY}' }]")
 
-    assert len(reading.errors) == 4
-    assert "s3cret" not in str(reading.problems)
+    assert len(result.errors) == 4
+    assert "s3cret" not in str(result.problems)
 
 
-def test_a_dotenv_that_cannot_be_read_is_a_warning_and_not_silence(folder: Folder) -> None:
+def test_a_dotenv_that_cannot_be_read_is_a_warning_and_not_silence(folder: ConfigFolder) -> None:
     folder.write({"herdbeat.yaml": "fleet: { description: '${WORD}' }"})
     (folder.path / ".env").write_bytes(b"WORD=b\xe4r\n")
 

@@ -4,16 +4,16 @@ import os
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config import read_fleet
-from herdbeat.config.watch import stamp, watched
+from herdbeat.config import try_load_fleet
+from herdbeat.config.watch import list_watched_paths, stamp_files
 
 FLEET = "version: 1\nimports: [{ agentd: .agentd/ }]\ncommands: [{ name: a, command: [ls], every: 5m }]\n"
 AGENT = "name: devops\n"
 
 
 def watched_in(folder: Path) -> set[str]:
-    reading = read_fleet(folder, environ={}, system_zone=ZoneInfo("UTC"), base=folder)
-    return {str(path.relative_to(folder)) for path in watched(reading, folder)}
+    result = try_load_fleet(folder, environ={}, system_zone=ZoneInfo("UTC"), base=folder)
+    return {str(path.relative_to(folder)) for path in list_watched_paths(result, folder)}
 
 
 def test_files_listed_folders_and_the_env_file_are_watched(tmp_path: Path) -> None:
@@ -29,15 +29,15 @@ def test_files_listed_folders_and_the_env_file_are_watched(tmp_path: Path) -> No
 def test_a_stamp_differs_after_a_change_a_removal_and_a_replacement(tmp_path: Path) -> None:
     file, other = tmp_path / "a", tmp_path / "b"
     file.write_text("one")
-    first = stamp([file])
+    first = stamp_files([file])
 
     file.write_text("one and two")
-    longer = stamp([file])
+    longer = stamp_files([file])
     other.write_text("one and two")
     os.utime(other, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
     other.replace(file)
-    replaced = stamp([file])
+    replaced = stamp_files([file])
     file.unlink()
 
-    assert len({str(each) for each in (first, longer, replaced, stamp([file]))}) == 4
-    assert stamp([file]) == {file: None}
+    assert len({str(each) for each in (first, longer, replaced, stamp_files([file]))}) == 4
+    assert stamp_files([file]) == {file: None}

@@ -2,13 +2,13 @@
 
 from io import StringIO
 
-from herdbeat.demo.agent import answer
+from herdbeat.demo.agent import write_answer
 
 
 def test_it_thinks_aloud_and_ends_with_its_prompt() -> None:
     out = StringIO()
 
-    answer("Write it down.\n", out, pace=0)
+    write_answer("Write it down.\n", out, step_seconds=0)
 
     lines = out.getvalue().splitlines()
     assert lines[-1] == "done: Write it down."

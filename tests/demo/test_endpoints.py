@@ -7,28 +7,36 @@ from http import HTTPStatus
 
 import pytest
 
-from herdbeat.demo.endpoints import BREAK_EVERY, SURGE_AT, SURGE_EVERY, SURGE_LASTS, answer, answering, open_socket
+from herdbeat.demo.endpoints import (
+    OUTAGE_PERIOD_S,
+    SURGE_DURATION_S,
+    SURGE_PERIOD_S,
+    SURGE_START_S,
+    build_response,
+    open_socket,
+    serve_endpoints,
+)
 
 
 @pytest.mark.parametrize("lap", [0, 1, 7])
 def test_the_queue_surges_once_in_every_lap(lap: int) -> None:
-    start = lap * SURGE_EVERY
-    moments = (start, start + SURGE_AT, start + SURGE_AT + SURGE_LASTS)
+    start = lap * SURGE_PERIOD_S
+    moments = (start, start + SURGE_START_S, start + SURGE_START_S + SURGE_DURATION_S)
 
-    depths = [answer("/queue", seconds).body["queue_depth"] for seconds in moments]
+    depths = [build_response("/queue", seconds).body["queue_depth"] for seconds in moments]
 
     assert depths[1] == 150
     assert all(isinstance(depth, int) and depth < 20 for depth in (depths[0], depths[2]))
 
 
 def test_the_checkout_breaks_and_mends_itself() -> None:
-    statuses = {answer("/checkout", float(second)).status for second in range(int(BREAK_EVERY))}
+    statuses = {build_response("/checkout", float(second)).status for second in range(int(OUTAGE_PERIOD_S))}
 
     assert statuses == {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
 
 
 def test_another_path_is_not_found_and_says_which_there_are() -> None:
-    said = answer("/", 0)
+    said = build_response("/", 0)
 
     assert said.status is HTTPStatus.NOT_FOUND
     assert "/queue" in str(said.body)
@@ -39,7 +47,7 @@ async def test_they_answer_over_http_also_who_comes_before_they_listen() -> None
     reader, writer = await asyncio.open_connection(*opened.getsockname())
     writer.write(b"GET /health?x=1 HTTP/1.1\r\nHost: x\r\n\r\n")
 
-    async with answering(opened):
+    async with serve_endpoints(opened):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
 
@@ -49,7 +57,7 @@ async def test_they_answer_over_http_also_who_comes_before_they_listen() -> None
 
 async def test_who_speaks_no_http_is_hung_up_on_and_others_are_served() -> None:
     opened = open_socket(0)
-    async with answering(opened):
+    async with serve_endpoints(opened):
         silent, writer = await asyncio.open_connection(*opened.getsockname())
         writer.write(b"hello\r\n\r\n")
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.brief import Brief
-from herdbeat.domain.decision import Decision, Source, Step, StepKind
+from herdbeat.domain.brief import RunSpec
+from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import (
     ActiveHours,
     Backoff,
@@ -72,11 +72,13 @@ POLICIES = Policies(
     adapt=({"when": "failures > 2", "every": "1h"},),
 )
 
-PLANS: Mapping[str, Plan] = {kind: Plan(trigger=each, policies=POLICIES) for kind, each in TRIGGERS.items()}
+SCHEDULE_SPECS: Mapping[str, ScheduleSpec] = {
+    kind: ScheduleSpec(trigger=each, policies=POLICIES) for kind, each in TRIGGERS.items()
+}
 
-BRIEF = Brief(prompt="Look at it.", work_source={"kind": "github"}, resume_session=True, output_to_file=True)
+RUN_SPEC = RunSpec(prompt="Look at it.", work_source={"kind": "github"}, resume_session=True, output_to_file=True)
 
-SPECS: Mapping[str, TargetSpec] = {
+TARGET_SPECS: Mapping[str, TargetSpec] = {
     "agent": AgentSpec(
         runtime="claude",
         working_directory="work",
@@ -118,7 +120,7 @@ HINTS = (
 
 STATE = ScheduleState(
     schedule="triage/hourly",
-    timing=PLANS["interval"].timing,
+    timing=SCHEDULE_SPECS["interval"].timing,
     anchor_at=NOW - MINUTE,
     is_new=True,
     failures=2,
@@ -132,10 +134,10 @@ DECISION = Decision(
     next_run_at=NOW + MINUTE,
     source=Source.CLAMPED_MIN,
     trace=(
-        Step(StepKind.CANDIDATE, "baseline every 5m", NOW, Source.BASELINE_INTERVAL),
-        Step(StepKind.CANDIDATE, "hint every 5s", NOW, Source.AI_INTERVAL, "rule:surge", won=True),
-        Step(StepKind.CLAMP, "min_interval 15s moves it later", NOW + MINUTE, Source.CLAMPED_MIN),
-        Step(StepKind.NOTE, "a limit cuts the backoff short"),
+        TraceStep(StepKind.CANDIDATE, "baseline every 5m", NOW, Source.BASELINE_INTERVAL),
+        TraceStep(StepKind.CANDIDATE, "hint every 5s", NOW, Source.AI_INTERVAL, "rule:surge", won=True),
+        TraceStep(StepKind.CLAMP, "min_interval 15s moves it later", NOW + MINUTE, Source.CLAMPED_MIN),
+        TraceStep(StepKind.NOTE, "a limit cuts the backoff short"),
     ),
     due_at=NOW,
     revisit_at=NOW + 2 * MINUTE,
@@ -144,6 +146,6 @@ DECISION = Decision(
 PLAIN_DECISION = Decision(
     next_run_at=NOW,
     source=Source.BASELINE_CRON,
-    trace=(Step(StepKind.CANDIDATE, 'baseline "at 9"', NOW, Source.BASELINE_CRON, won=True),),
+    trace=(TraceStep(StepKind.CANDIDATE, 'baseline "at 9"', NOW, Source.BASELINE_CRON, won=True),),
     due_at=NOW,
 )

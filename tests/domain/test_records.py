@@ -1,16 +1,16 @@
 from datetime import timedelta
 
 import pytest
-from tests.service.records import NOW, run
+from tests.service.records import NOW, make_run_record
 
 SECOND = timedelta(seconds=1)
 
 
 def test_a_run_that_began_after_the_clock_was_read_is_not_going_for_less_than_nothing() -> None:
     """`status` said `-264ms`."""
-    begun_since = run(started_at=NOW + timedelta(milliseconds=264), finished_at=None)
+    begun_since = make_run_record(started_at=NOW + timedelta(milliseconds=264), finished_at=None)
 
-    assert begun_since.spent(NOW) == timedelta(0)
+    assert begun_since.elapsed(NOW) == timedelta(0)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_a_run_that_began_after_the_clock_was_read_is_not_going_for_less_than_no
 def test_what_a_run_has_spent_counts_from_its_start_to_its_end_or_now(
     started: object, finished: object, spent: timedelta
 ) -> None:
-    found = run(claimed_at=NOW - 5 * SECOND, started_at=started, finished_at=finished)
+    found = make_run_record(claimed_at=NOW - 5 * SECOND, started_at=started, finished_at=finished)
 
-    assert found.spent(NOW) == spent
+    assert found.elapsed(NOW) == spent

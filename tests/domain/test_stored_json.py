@@ -15,24 +15,24 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.domain.filled import BRIEF, BUDGET, DECISION, NOW, PLAIN_DECISION, PLANS, SPECS, STATE
-from tests.golden_json import check_golden, unfilled
+from tests.domain.filled import BUDGET, DECISION, NOW, PLAIN_DECISION, RUN_SPEC, SCHEDULE_SPECS, STATE, TARGET_SPECS
+from tests.golden_json import check_golden, find_unfilled_fields
 
 from herdbeat import domain
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.brief import Brief
-from herdbeat.domain.change import What
+from herdbeat.domain.brief import RunSpec
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
-from herdbeat.domain.origin import Way
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.origin import CreatedVia
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.spend import Scope
-from herdbeat.domain.target import SPECS as SPEC_KINDS
+from herdbeat.domain.spend import BudgetScope
+from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
 from herdbeat.domain.target import AgentSpec, CommandSpec, EndpointSpec, TargetKind, ToolMode, ToolPolicy
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.replay import (
@@ -42,21 +42,21 @@ from herdbeat.governor.replay import (
     state_from_json,
     state_to_json,
 )
-from herdbeat.scheduler.differences import budget_facts, plan_facts
-from herdbeat.triggers import Manual, from_options
+from herdbeat.scheduler.differences import describe_budget, describe_spec
+from herdbeat.triggers import Manual, load_trigger
 
 GOLDEN = Path(__file__).parent / "golden"
 
 ENUMS: dict[str, type[Enum]] = {
     "beat outcome": BeatOutcome,
-    "budget scope": Scope,
+    "budget scope": BudgetScope,
     "catchup": Catchup,
-    "change": What,
+    "change": ChangeKind,
     "first run": FirstRun,
     "hint rank": Rank,
     "missed reason": MissedReason,
     "on interrupt": OnInterrupt,
-    "origin": Way,
+    "origin": CreatedVia,
     "overlap": Overlap,
     "run status": RunStatus,
     "skip reason": SkipReason,
@@ -68,10 +68,10 @@ ENUMS: dict[str, type[Enum]] = {
 }
 
 VALUES: dict[str, tuple[type[Any], Any]] = {
-    "brief": (Brief, BRIEF),
+    "brief": (RunSpec, RUN_SPEC),
     "budget": (Budget, BUDGET),
-    **{f"plan_{kind}": (Plan, plan) for kind, plan in PLANS.items()},
-    **{f"target_{kind}": (SPEC_KINDS[kind], spec) for kind, spec in SPECS.items()},
+    **{f"plan_{kind}": (ScheduleSpec, plan) for kind, plan in SCHEDULE_SPECS.items()},
+    **{f"target_{kind}": (SPEC_KINDS[kind], spec) for kind, spec in TARGET_SPECS.items()},
 }
 
 
@@ -81,13 +81,13 @@ def test_a_stored_value_is_written_and_read_as_it_always_was(name: str) -> None:
 
     check_golden(GOLDEN / f"{name}.json", to_json(value))
 
-    assert from_json(kind, _golden(name), from_options) == value
+    assert from_json(kind, _golden(name), load_trigger) == value
 
 
 def test_the_inputs_of_a_decision_are_written_and_read_as_they_always_were() -> None:
     check_golden(GOLDEN / "governor_state.json", state_to_json(STATE))
 
-    assert state_from_json(_golden("governor_state"), from_options) == STATE
+    assert state_from_json(_golden("governor_state"), load_trigger) == STATE
 
 
 @pytest.mark.parametrize(("name", "decision"), [("decision", DECISION), ("decision_plain", PLAIN_DECISION)])
@@ -99,7 +99,9 @@ def test_a_decision_is_written_and_read_as_it_always_was(name: str, decision: An
 
 
 def test_the_record_of_changes_has_the_words_it_always_had() -> None:
-    check_golden(GOLDEN / "change_facts.json", {"plan": plan_facts(PLANS["cron"]), "budget": budget_facts(BUDGET)})
+    check_golden(
+        GOLDEN / "change_facts.json", {"plan": describe_spec(SCHEDULE_SPECS["cron"]), "budget": describe_budget(BUDGET)}
+    )
 
 
 def test_every_word_of_an_enum_is_what_it_always_was() -> None:
@@ -110,14 +112,14 @@ def test_who_ranks_where_is_read_from_the_first_word_of_an_origin() -> None:
     """By the name of the member, so that it is a stored word too."""
     origins = ["human:you", "agent:triage", "rule:surge", "planner"]
 
-    assert [Rank.of(each) for each in origins] == [1, 2, 3, 4]
+    assert [Rank.from_origin(each) for each in origins] == [1, 2, 3, 4]
 
 
 def test_what_is_left_out_means_what_it_always_meant() -> None:
     """Fields at their default are not stored: another default would change schedules that nobody has edited."""
     least = {
         "policies": Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),
-        "brief": Brief(),
+        "brief": RunSpec(),
         "budget": Budget(),
         "agent": AgentSpec(runtime="claude", working_directory="work"),
         "tool_policy": ToolPolicy(),
@@ -125,16 +127,16 @@ def test_what_is_left_out_means_what_it_always_meant() -> None:
         "command": CommandSpec(command=("true",), working_directory="."),
         "jitter": Jitter(),
         "pause": Pause(),
-        "state": ScheduleState(schedule="a/b", timing=Timing(trigger=Manual()), anchor_at=NOW),
+        "state": ScheduleState(schedule="a/b", timing=TimingPolicy(trigger=Manual()), anchor_at=NOW),
     }
 
     check_golden(GOLDEN / "defaults.json", {name: _with_defaults(value) for name, value in least.items()})
 
 
 def test_no_field_of_a_stored_value_is_overlooked() -> None:
-    assert unfilled([*(value for _, value in VALUES.values()), STATE]) == []
-    assert PLANS.keys() == set(TriggerKind)
-    assert SPECS.keys() == set(TargetKind)
+    assert find_unfilled_fields([*(value for _, value in VALUES.values()), STATE]) == []
+    assert SCHEDULE_SPECS.keys() == set(TriggerKind)
+    assert TARGET_SPECS.keys() == set(TargetKind)
 
 
 def test_no_enum_of_the_domain_is_overlooked() -> None:

@@ -9,37 +9,37 @@ from datetime import timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Catchup, Overlap, Policies
-from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import Target, TargetSpec
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import SchedulerShutdownError
 from herdbeat.events import Event
 from herdbeat.runners.kinds import open_runners
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.life import Identity
-from herdbeat.scheduler.loop import Loop, Settings
-from herdbeat.scheduler.node import NodeParts, ServingNode
-from herdbeat.scheduler.perform import Performer
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.life import NodeInfo
+from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.perform import RunExecutor
 from herdbeat.scheduler.timer import SystemTimer
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.shelf import LedgerShelf
+from herdbeat.store.shelf import SpecCache
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.triggers.cron import Cron
 
 UTC_ZONE = ZoneInfo("UTC")
 EVERY_SECOND = "* * * * * *"
-IDENTITY = Identity(host="here", pid=os.getpid(), version="test")
-LONGEST = 30.0
+IDENTITY = NodeInfo(host="here", pid=os.getpid(), version="test")
+EVENT_TIMEOUT_S = 30.0
 
 
 @dataclass(slots=True)
-class AtWork:
+class InProcessNode:
     """What a test sees of the node."""
 
-    node: ServingNode
+    node: Node
     store: SqliteStore
     reader: SqliteReader
     events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
@@ -52,7 +52,7 @@ class AtWork:
 
     async def until(self, wanted: Callable[[Event], bool]) -> Event:
         """The next event of that kind. TimeoutError if none comes."""
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(EVENT_TIMEOUT_S):
             while True:
                 event = await self.events.get()
                 self.seen.append(event)
@@ -61,29 +61,29 @@ class AtWork:
 
 
 @asynccontextmanager
-async def at_work(
+async def open_in_process_node(
     folder: Path, spec: TargetSpec, *, overlap: Overlap, trigger: Trigger | None = None, kill_after: float = 0.3
-) -> AsyncIterator[AtWork]:
+) -> AsyncIterator[InProcessNode]:
     """One schedule, `job`, every second unless told otherwise; cut off at the end."""
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     timer = SystemTimer()
-    store.write_now(lambda tx: arrange(tx, _fleet(spec, overlap, trigger), timer.now()))
+    store.write_now(lambda tx: apply_fleet(tx, _make_fleet(spec, overlap, trigger), timer.now()))
     reader = SqliteReader(store.path)
     settings = RunnerSettings(
         state_dir=folder, environ={"PATH": os.environ["PATH"]}, kill_after=timedelta(seconds=kill_after)
     )
     try:
         async with open_runners(settings, timer) as runners:
-            perform = Performer(LedgerShelf(reader), runners, timer)
-            parts = NodeParts(store, timer, perform, prepare=perform.prepare, ended=runners.ended)
-            there = AtWork(ServingNode(parts, Settings(node_id=0), IDENTITY), store, reader)
+            perform = RunExecutor(SpecCache(reader), runners, timer)
+            parts = NodeParts(store, timer, perform, prefetch=perform.prefetch, ended=runners.wait_stopped)
+            there = InProcessNode(Node(parts, NodeSettings(node_id=0), IDENTITY), store, reader)
             parts.listener = there.events.put_nowait
             serving = asyncio.ensure_future(there.node.serve())
             try:
                 yield there
             finally:
-                there.node.cut_off()
+                there.node.hard_stop()
                 with suppress(SchedulerShutdownError):
                     await serving
     finally:
@@ -91,10 +91,13 @@ async def at_work(
         store.close()
 
 
-def _fleet(spec: TargetSpec, overlap: Overlap, trigger: Trigger | None) -> Fleet:
+def _make_fleet(spec: TargetSpec, overlap: Overlap, trigger: Trigger | None) -> Fleet:
     policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.SKIP, overlap=overlap)
     schedule = Schedule(
-        target="job", name=DEFAULT_NAME, trigger=trigger or Cron.parse(EVERY_SECOND, UTC_ZONE), policies=policies
+        target="job",
+        name=DEFAULT_SCHEDULE_NAME,
+        trigger=trigger or Cron.parse(EVERY_SECOND, UTC_ZONE),
+        policies=policies,
     )
     return Fleet(
         name="faults",
@@ -102,5 +105,5 @@ def _fleet(spec: TargetSpec, overlap: Overlap, trigger: Trigger | None) -> Fleet
         targets=(Target(name="job", spec=spec),),
         schedules=(schedule,),
         store="",
-        server=Server(),
+        server=ServerSettings(),
     )

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from tests import postgres as servers
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[servers.Server]:
-    with servers.own_server() as server:
+def server() -> Iterator[servers.PostgresServer]:
+    with servers.private_server() as server:
         yield server
 
 
 @pytest.fixture
-def place(server: servers.Server, tmp_path: Path) -> Iterator[PostgresPlace]:
+def place(server: servers.PostgresServer, tmp_path: Path) -> Iterator[PostgresLocation]:
     with servers.new_database(server) as url:
-        yield PostgresPlace(url=url, state_dir=tmp_path)
+        yield PostgresLocation(url=url, state_dir=tmp_path)

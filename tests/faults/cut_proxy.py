@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
-SHUT_DOWN = b"E" + (4 + len(_FIELDS)).to_bytes(4, "big") + _FIELDS
-READY = 6
+_SHUTDOWN_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+SHUTDOWN_MESSAGE = b"E" + (4 + len(_SHUTDOWN_FIELDS)).to_bytes(4, "big") + _SHUTDOWN_FIELDS
+READY_MESSAGE_BYTES = 6
 """Bytes of the server's word that it is ready for the next transaction."""
 
 
@@ -56,7 +56,7 @@ class CutProxy:
                 is_commit = b"COMMIT\x00" in data and is_to_the_server is not (self.how == "shut down")
                 is_cut = is_commit and self._chance.random() < self.rate
                 if is_cut and self.how == "shut down":
-                    sink.sendall(data[:-READY] + SHUT_DOWN)
+                    sink.sendall(data[:-READY_MESSAGE_BYTES] + SHUTDOWN_MESSAGE)
                     self.cuts += 1
                     continue
                 if is_cut and self.how == "after":
@@ -74,7 +74,7 @@ class CutProxy:
 
 
 @contextmanager
-def cutting(url: str, seed: int = 1) -> Iterator[tuple[CutProxy, str]]:
+def open_cut_proxy(url: str, seed: int = 1) -> Iterator[tuple[CutProxy, str]]:
     """A proxy for the server of a URL, and the URL through it."""
     parts = urlsplit(url)
     folder = Path(parse_qs(parts.query)["host"][0])

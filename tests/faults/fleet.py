@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from tests.oracle import CronPromise, all_runs, check_cron, check_interval, check_reasons, check_runs
+from tests.oracle import CronExpectation, all_runs, check_cron, check_interval, check_reasons, check_runs
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.micros import from_micros
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.sqlite_asking import SqliteAsking
+from herdbeat.store.sqlite_asking import SqliteReadConnection
 
 ROOT = Path(__file__).parents[2]
-WATCHED = """\
+RECORDED_TARGETS_YAML = """\
 commands:
   - name: ticker
     command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
@@ -31,35 +31,35 @@ commands:
 """Two commands, one by the calendar and one by its pace, that each write down every start."""
 
 LEASE = timedelta(seconds=2)
-PATIENCE = 60.0
+WAIT_TIMEOUT_S = 60.0
 """Seconds until what a test waits for is taken for lost. None of its promises: a busy machine is slow."""
 
-FLEET = f"""\
+FLEET_TEMPLATE = f"""\
 version: 1
 fleet: {{{{ name: faults }}}}
 timezone: UTC
 lease: {LEASE.seconds}s
-{WATCHED}"""
+{RECORDED_TARGETS_YAML}"""
 
 
 def wait_until(is_so: Callable[[], bool], else_: Callable[[], str]) -> None:
     """Until it is so; what is said if it never is, is asked for at the end."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_TIMEOUT_S
     while not is_so():
         assert time.monotonic() < deadline, else_()
         time.sleep(0.02)
 
 
 @dataclass(slots=True)
-class FaultyFleet:
+class FaultFleet:
     """A folder with a fleet, and one node on it after the other."""
 
     folder: Path
     process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def create(cls, folder: Path, more: str = "") -> "FaultyFleet":
-        text = FLEET.format(starts=folder / "starts", more=more)
+    def create(cls, folder: Path, more: str = "") -> "FaultFleet":
+        text = FLEET_TEMPLATE.format(starts=folder / "starts", more=more)
         (folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
         return cls(folder)
 
@@ -75,7 +75,7 @@ class FaultyFleet:
     def wait_for_end(self) -> int:
         assert self.process is not None
         try:
-            return self.process.wait(PATIENCE)
+            return self.process.wait(WAIT_TIMEOUT_S)
         finally:
             assert self.process.stdout is not None
             self.process.stdout.close()
@@ -101,7 +101,7 @@ class FaultyFleet:
         wanted = len(self.starts()) + more
         wait_until(lambda: len(self.starts()) >= wanted, lambda: "the fleet starts nothing any more")
 
-    def wait_for_word(self, word: str) -> None:
+    def wait_for_log_text(self, word: str) -> None:
         """Until the node has said so in its log."""
         wait_until(lambda: word in self.log(), lambda: f"the node never says {word!r}: {self.log()}")
 
@@ -112,14 +112,14 @@ class FaultyFleet:
         path = self.folder / "starts"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
-    def consult_the_oracle(self) -> None:
+    def check_against_oracle(self) -> None:
         """After the last stop: nothing missing, nothing twice, nothing stuck."""
         doubled = [start for start, count in Counter(self.starts()).items() if count > 1]
         assert not doubled, f"the target saw {doubled[:3]} more than once"
         reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")
         try:
             created, settled = self._marks(reader)
-            check_cron(reader, CronPromise("ticker", "* * * * * *", created, settled))
+            check_cron(reader, CronExpectation("ticker", "* * * * * *", created, settled))
             check_interval(reader, "pacer", timedelta(seconds=1))
             check_runs(reader)
             for label in ("ticker", "pacer"):
@@ -134,8 +134,8 @@ class FaultyFleet:
             reader.close()
 
     def _marks(self, reader: SqliteReader) -> tuple[datetime, datetime]:
-        assert isinstance(reader._asking, SqliteAsking)
-        row = reader._asking._connection.execute(
+        assert isinstance(reader._connection, SqliteReadConnection)
+        row = reader._connection._connection.execute(
             "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
             " WHERE target.name = 'ticker'"
         ).fetchone()

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.config import load_fleet
 from herdbeat.errors import HerdbeatError, SchedulerShutdownError
 from herdbeat.events import Event, NodeReady
-from herdbeat.serve import Ready, serve
+from herdbeat.serve import RunningFleet, run_fleet
 from herdbeat.testing.offset import OffsetTimer
 
 
@@ -19,7 +19,7 @@ async def main(folder: Path) -> None:
     fleet = load_fleet(folder / "herdbeat.yaml", environ=os.environ, system_zone=ZoneInfo("UTC"))
     loop = asyncio.get_running_loop()
 
-    def on_ready(ready: Ready) -> None:
+    def on_ready(ready: RunningFleet) -> None:
         loop.add_signal_handler(signal.SIGTERM, ready.node.stop, timedelta(seconds=2))
 
     def listener(event: Event) -> None:
@@ -28,7 +28,7 @@ async def main(folder: Path) -> None:
 
     try:
         timer = OffsetTimer(folder / "clock")
-        await serve(fleet, environ=os.environ, on_ready=on_ready, listener=listener, timer=timer)
+        await run_fleet(fleet, environ=os.environ, on_ready=on_ready, listener=listener, timer=timer)
     except SchedulerShutdownError as error:
         print(error, flush=True)
     except HerdbeatError as error:

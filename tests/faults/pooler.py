@@ -152,7 +152,7 @@ def _messages(buffer: bytearray) -> Iterator[bytes]:
 
 
 @contextmanager
-def pooling(url: str, size: int) -> Iterator[tuple[Pooler, str]]:
+def open_pooler(url: str, size: int) -> Iterator[tuple[Pooler, str]]:
     """A pooler for the database of a URL, and the URL through it."""
     parts = urlsplit(url)
     folder, name = Path(parse_qs(parts.query)["host"][0]), parts.path.strip("/")

@@ -17,41 +17,41 @@ from pathlib import Path
 
 from tests.faults.fleet import ROOT
 
-NAMED = "HERDBEAT_TEST_PREVIOUS"
+REVISION_VARIABLE = "HERDBEAT_TEST_PREVIOUS"
 VERSION = "0.0.1+previous"
 """What its nodes say they are."""
 
-THIS = "this one"
-_PROGRAM = ("src", "tests/faults/node_process.py")
-_CLI = "import sys; from herdbeat.faces.cli.main import main; sys.exit(main())"
+CURRENT_REVISION = "this one"
+_PROGRAM_PATHS = ("src", "tests/faults/node_process.py")
+_CLI_CODE = "import sys; from herdbeat.faces.cli.main import main; sys.exit(main())"
 
 
 @dataclass(frozen=True, slots=True)
-class Previous:
+class PreviousVersion:
     code: Path
     revision: str
 
     @classmethod
-    def unpack(cls, folder: Path) -> "Previous":
-        revision = os.environ.get(NAMED) or _revision()
+    def unpack(cls, folder: Path) -> "PreviousVersion":
+        revision = os.environ.get(REVISION_VARIABLE) or _revision()
         folder.mkdir()
         if revision is None:
-            for each in _PROGRAM:
+            for each in _PROGRAM_PATHS:
                 _copy(ROOT / each, folder / each)
         else:
-            archive = _git("archive", "--format=zip", revision, *_PROGRAM)
+            archive = _run_git("archive", "--format=zip", revision, *_PROGRAM_PATHS)
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
                 packed.extractall(folder)
         names = folder / "src" / "herdbeat" / "__init__.py"
         marked = re.sub(r'__version__ = ".*"', f'__version__ = "{VERSION}"', names.read_text(encoding="utf-8"))
         names.write_text(marked, encoding="utf-8")
-        return cls(folder, revision or THIS)
+        return cls(folder, revision or CURRENT_REVISION)
 
     def apply(self, home: Path) -> None:
         """As a person would, with the old program: it also makes the tables."""
         environ = os.environ | {"PYTHONPATH": str(self.code / "src")}
         done = subprocess.run(
-            [sys.executable, "-c", _CLI, "apply", "--yes"],
+            [sys.executable, "-c", _CLI_CODE, "apply", "--yes"],
             cwd=home,
             env=environ,
             capture_output=True,
@@ -65,13 +65,13 @@ def _revision() -> str | None:
     """Not that of a checkout around ours, should somebody have unpacked an archive inside one."""
     if not (ROOT / ".git").exists():
         return None
-    known = _git("log", "-2", "--format=%H", "--", "src").decode().split()
-    is_edited = bool(_git("status", "--porcelain", "--", "src").strip())
+    known = _run_git("log", "-2", "--format=%H", "--", "src").decode().split()
+    is_edited = bool(_run_git("status", "--porcelain", "--", "src").strip())
     earlier = known if is_edited else known[1:]
     return earlier[0] if earlier else None
 
 
-def _git(*arguments: str) -> bytes:
+def _run_git(*arguments: str) -> bytes:
     """Whoever owns the checkout."""
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout

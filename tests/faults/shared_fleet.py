@@ -14,74 +14,74 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
-from tests.faults.fleet import LEASE, PATIENCE, ROOT, WATCHED, wait_until
-from tests.oracle import CronPromise, all_runs, check_cron, check_interval, check_reasons, check_runs
+from tests.faults.fleet import LEASE, RECORDED_TARGETS_YAML, ROOT, WAIT_TIMEOUT_S, wait_until
+from tests.oracle import CronExpectation, all_runs, check_cron, check_interval, check_reasons, check_runs
 
 from herdbeat.config import load_fleet
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
-from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.arrange import apply_fleet
 from herdbeat.store.micros import from_micros
-from herdbeat.store.opening import reader_at
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.opening import open_reader
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Reader
 
-GIVEN_UP = "SELECT id FROM node WHERE stopped_at = lease_until"
+EXPIRED_NODES_QUERY = "SELECT id FROM node WHERE stopped_at = lease_until"
 """Nodes that another has found dead. One that leaves by itself says when."""
 
-FLEET = f"""\
+FLEET_TEMPLATE = f"""\
 version: 1
 fleet: {{{{ name: several }}}}
 timezone: UTC
 store: "{{store}}"
 lease: {LEASE.seconds}s
-{WATCHED}"""
+{RECORDED_TARGETS_YAML}"""
 
-HERD = """\
+HERD_TEMPLATE = """\
 callables:
   - name: herd
     instances: {{ max_concurrent: 200 }}
     call: "recorder:note"
     schedules:
 {schedules}"""
-RECORDER = """\
+RECORDER_MODULE = """\
 async def note(run):
     with open("{starts}", "ab", buffering=0) as file:
         file.write(f"{{run.beat}} {{run.attempt}}\\n".encode())
 """
-RECORDING = ("ticker", "pacer", "herd")
+RECORDING_TARGETS = ("ticker", "pacer", "herd")
 """Targets that write their starts down, outside of herdbeat."""
 
 
-def herd_of(number: int, seconds: range = range(1, 4)) -> str:
+def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:
     """So many schedules more, which write their starts down as the others do: a load that needs no programs.
 
     Their intervals are these `seconds`, in turn.
     """
     paces = islice(cycle(seconds), number)
     lines = [f"      s{each}: {{ type: interval, interval: {pace}s }}\n" for each, pace in enumerate(paces)]
-    return HERD.format(schedules="".join(lines))
+    return HERD_TEMPLATE.format(schedules="".join(lines))
 
 
-RUNS = f"""
+RUNS_QUERY = f"""
 SELECT target.name || '/' || schedule.name || ':' || dedup_id || ' ' || run.attempt, run.status
   FROM run JOIN beat ON beat.id = beat_id
   JOIN schedule ON schedule.id = run.schedule_id JOIN target ON target.id = schedule.target_id
- WHERE target.name IN {RECORDING}"""
+ WHERE target.name IN {RECORDING_TARGETS}"""
 
 
 @dataclass(slots=True)
-class SharedFleet:
+class PostgresFleet:
     """Nodes are told apart by their number; each has its own state directory and its own clock file."""
 
     folder: Path
-    place: PostgresPlace
+    place: PostgresLocation
     more: str = ""
     nodes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, folder: Path, place: PostgresPlace, more: str = "") -> "SharedFleet":
+    def create(cls, folder: Path, place: PostgresLocation, more: str = "") -> "PostgresFleet":
         fleet = cls(folder, place, more)
         fleet.arrange()
         return fleet
@@ -90,7 +90,7 @@ class SharedFleet:
         store = PostgresStore(self.place, lease=LEASE)
         store.open()
         try:
-            store.write_now(lambda tx: arrange(tx, self._read(0), datetime.now(UTC)))
+            store.write_now(lambda tx: apply_fleet(tx, self._read(0), datetime.now(UTC)))
         finally:
             store.close()
 
@@ -98,9 +98,9 @@ class SharedFleet:
         """The folder of a node, with its fleet file in it."""
         home = self._home(number)
         home.mkdir(exist_ok=True)
-        text = FLEET.format(store=url or self.place.url, starts=self.folder / "starts", more=self.more)
+        text = FLEET_TEMPLATE.format(store=url or self.place.url, starts=self.folder / "starts", more=self.more)
         (home / "herdbeat.yaml").write_text(text, encoding="utf-8")
-        (home / "recorder.py").write_text(RECORDER.format(starts=self.folder / "starts"), encoding="utf-8")
+        (home / "recorder.py").write_text(RECORDER_MODULE.format(starts=self.folder / "starts"), encoding="utf-8")
         return home
 
     def start(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> None:
@@ -156,7 +156,7 @@ class SharedFleet:
     def _end(self, number: int, how: signal.Signals) -> None:
         node = self.nodes.pop(number)
         node.send_signal(how)
-        node.wait(PATIENCE)
+        node.wait(WAIT_TIMEOUT_S)
         assert node.stdout is not None
         node.stdout.close()
 
@@ -176,7 +176,7 @@ class SharedFleet:
         wanted = len(self.starts()) + more
         self.wait_until(lambda: len(self.starts()) >= wanted, "the fleet starts nothing any more")
 
-    def wait_for_word(self, number: int, word: str, more: int = 1) -> None:
+    def wait_for_log_text(self, number: int, word: str, more: int = 1) -> None:
         """Until the node has said so in its log, so many times more."""
         wanted = self.log(number).count(word) + more
         self.wait_until(lambda: self.log(number).count(word) >= wanted, f"node {number} never says {word!r}")
@@ -196,11 +196,11 @@ class SharedFleet:
         with psycopg.connect(self.place.url, autocommit=True) as connection:
             return connection.execute(question.encode()).fetchall()
 
-    def consult_the_oracle(self) -> None:
+    def check_against_oracle(self) -> None:
         """After the last stop: nothing missing, nothing twice, nothing stuck."""
         doubled = [start for start, count in Counter(self.starts()).items() if count > 1]
         assert not doubled, f"the target saw {doubled[:3]} more than once"
-        reader = reader_at(self.place)
+        reader = open_reader(self.place)
         try:
             self._check(reader)
         finally:
@@ -208,7 +208,7 @@ class SharedFleet:
 
     def _check(self, reader: Reader) -> None:
         created, settled = self._marks()
-        check_cron(reader, CronPromise("ticker", "* * * * * *", created, settled))
+        check_cron(reader, CronExpectation("ticker", "* * * * * *", created, settled))
         check_interval(reader, "pacer", timedelta(seconds=1))
         check_runs(reader)
         for label in ("ticker", "pacer"):
@@ -225,7 +225,7 @@ class SharedFleet:
 
     def _compare_with_the_target(self) -> None:
         """What the target saw is in the ledger, and what the ledger says has succeeded was seen."""
-        known = dict(self.ask(RUNS))
+        known = dict(self.ask(RUNS_QUERY))
         seen = set(self.starts())
         unknown = seen - known.keys()
         assert not unknown, f"the ledger knows nothing of {sorted(unknown)[:3]}"

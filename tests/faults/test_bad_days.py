@@ -9,29 +9,29 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import LEASE, ROOT, FaultyFleet, wait_until
+from tests.faults.fleet import LEASE, ROOT, FaultFleet, wait_until
 
 from herdbeat.clock import SystemClock
 from herdbeat.store.micros import from_micros
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> FaultyFleet:
-    return FaultyFleet.create(tmp_path)
+def fleet(tmp_path: Path) -> FaultFleet:
+    return FaultFleet.create(tmp_path)
 
 
-def ledger(fleet: FaultyFleet) -> Path:
+def ledger(fleet: FaultFleet) -> Path:
     return fleet.folder / ".herdbeat" / "herdbeat.db"
 
 
-def silence(fleet: FaultyFleet) -> timedelta:
+def silence(fleet: FaultFleet) -> timedelta:
     """Since the last sign of life that the ledger knows of."""
     micros: int
     (micros,) = sqlite3.connect(ledger(fleet)).execute("SELECT max(seen_at) FROM node").fetchone()
     return SystemClock().now() - from_micros(micros)
 
 
-def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_says_that_it_slept(fleet: FaultyFleet) -> None:
+def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_says_that_it_slept(fleet: FaultFleet) -> None:
     fleet.start()
     fleet.wait_for_starts(3)
     assert fleet.process is not None
@@ -42,12 +42,12 @@ def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_says_that_it_sl
     fleet.wait_for_starts(3)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     reasons = sqlite3.connect(ledger(fleet)).execute("SELECT DISTINCT reason FROM gap").fetchall()
     assert ("slept",) in reasons
 
 
-def test_a_second_node_is_refused_with_the_pid_of_the_first(fleet: FaultyFleet) -> None:
+def test_a_second_node_is_refused_with_the_pid_of_the_first(fleet: FaultFleet) -> None:
     fleet.start()
     assert fleet.process is not None
 
@@ -56,29 +56,29 @@ def test_a_second_node_is_refused_with_the_pid_of_the_first(fleet: FaultyFleet) 
     assert f"pid {fleet.process.pid}" in second.stderr
     fleet.wait_for_starts(2)
     fleet.stop()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
-def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultyFleet) -> None:
+def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultFleet) -> None:
     fleet.start()
     fleet.wait_for_starts(2)
     other = sqlite3.connect(ledger(fleet), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    fleet.wait_for_word("database is locked")  # longer than the writer's own patience
+    fleet.wait_for_log_text("database is locked")  # longer than the writer's own patience
 
     other.execute("ROLLBACK")
     other.close()
     fleet.wait_for_starts(3)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
 def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_it_left(tmp_path: Path) -> None:
     """Once it waited for the ledger until somebody killed it."""
     begun = tmp_path / "begun"
     slow = f"  - {{ name: slow, command: [sh, -c, 'touch {begun}; sleep 1'], every: 1h }}\n"
-    fleet = FaultyFleet.create(tmp_path, slow)
+    fleet = FaultFleet.create(tmp_path, slow)
     fleet.start()
     wait_until(begun.exists, fleet.log)
     other = sqlite3.connect(ledger(fleet), isolation_level=None)
@@ -97,27 +97,27 @@ def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_i
 
     assert "could not be written" in said
     assert "interrupted at the next start" in said
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     statuses = sqlite3.connect(ledger(fleet)).execute("SELECT DISTINCT status FROM run").fetchall()
     assert ("interrupted",) in statuses
 
 
-def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultyFleet) -> None:
+def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultFleet) -> None:
     fleet.start()
     fleet.wait_for_starts(2)
     assert fleet.process is not None
     size = ledger(fleet).with_suffix(".db-wal").stat().st_size
     resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    fleet.wait_for_word("nothing claimed")
+    fleet.wait_for_log_text("nothing claimed")
 
     resource.prlimit(fleet.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     fleet.wait_for_starts(3)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
-def _started_beside(fleet: FaultyFleet) -> subprocess.CompletedProcess[str]:
+def _started_beside(fleet: FaultFleet) -> subprocess.CompletedProcess[str]:
     """A node that is expected to be refused: it ends by itself."""
     command = [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -132,7 +132,7 @@ def _started_beside(fleet: FaultyFleet) -> subprocess.CompletedProcess[str]:
     ids=["garbage", "newer"],
 )
 def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
-    fleet: FaultyFleet, what: bytes | str, said: str
+    fleet: FaultFleet, what: bytes | str, said: str
 ) -> None:
     path = ledger(fleet)
     path.parent.mkdir()

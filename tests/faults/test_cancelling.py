@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.faults.at_work import EVERY_SECOND, AtWork, at_work
-from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_reasons, check_runs
+from tests.faults.at_work import EVERY_SECOND, InProcessNode, open_in_process_node
+from tests.oracle import CronExpectation, all_beats, all_runs, check_cron, check_reasons, check_runs
 from tests.runners import sample
-from tests.runners.build import Doomed, function, new_fifo, shell, told
+from tests.runners.build import ExitingProcess, callable_spec, new_fifo, read_fifo, shell_spec
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.policies import Overlap
@@ -51,14 +51,14 @@ def has_waited(event: Event) -> bool:
     return isinstance(event, BeatSettled) and event.outcome is BeatOutcome.MERGED
 
 
-def statuses(there: AtWork) -> list[RunStatus]:
+def statuses(there: InProcessNode) -> list[RunStatus]:
     return [run.status for run in reversed(all_runs(there.reader))]
 
 
-def consult_the_oracle(there: AtWork) -> None:
+def consult_the_oracle(there: InProcessNode) -> None:
     """Up to the newest beat: what came after it is not yet looked at."""
     beats = all_beats(there.reader, "job")
-    promise = CronPromise("job", EVERY_SECOND, beats[0].due_at - timedelta(seconds=1), beats[-1].last_due_at)
+    promise = CronExpectation("job", EVERY_SECOND, beats[0].due_at - timedelta(seconds=1), beats[-1].last_due_at)
     check_cron(there.reader, promise)
     check_reasons(there.reader, "job")
     check_runs(there.reader)
@@ -67,8 +67,8 @@ def consult_the_oracle(there: AtWork) -> None:
 async def test_the_successor_starts_only_when_a_child_that_ignores_term_is_gone(tmp_path: Path) -> None:
     fifo, script = deaf(tmp_path)
 
-    async with at_work(tmp_path, shell(script), overlap=Overlap.CANCEL) as there:
-        pids = [int(await told(fifo)) for _ in range(3)]
+    async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.CANCEL) as there:
+        pids = [int(await read_fifo(fifo)) for _ in range(3)]
         await there.until(is_finished)
         await there.until(is_finished)
         ended = statuses(there)
@@ -83,7 +83,9 @@ async def test_a_function_that_cannot_be_stopped_keeps_its_place_until_it_is_ove
     sample.GATE.clear()
     sample.ENTERED.clear()
 
-    async with at_work(tmp_path, function("tests.runners.sample:waits"), overlap=Overlap.CANCEL) as there:
+    async with open_in_process_node(
+        tmp_path, callable_spec("tests.runners.sample:waits"), overlap=Overlap.CANCEL
+    ) as there:
         await asyncio.to_thread(sample.ENTERED.wait)
         sample.ENTERED.clear()
         await there.until(has_waited)  # one instant is parked, and a later one has joined it: still only one run
@@ -106,13 +108,15 @@ async def test_a_run_that_is_cancelled_by_hand_ends_its_program(tmp_path: Path, 
     fifo, script = deaf(tmp_path)
     grace = 60.0 if force else 0.3
 
-    async with at_work(tmp_path, shell(script), overlap=Overlap.SKIP, trigger=SLOWLY, kill_after=grace) as there:
-        pid = int(await told(fifo))
-        process = Doomed(pid)
+    async with open_in_process_node(
+        tmp_path, shell_spec(script), overlap=Overlap.SKIP, trigger=SLOWLY, kill_after=grace
+    ) as there:
+        pid = int(await read_fifo(fifo))
+        process = ExitingProcess(pid)
         begun = time.monotonic()
         is_here = there.loop.cancel(1, "cancelled by human:you", force=force)
         finished = await there.until(is_finished)
-        await process.gone()
+        await process.wait_for_exit()
         (run,) = all_runs(there.reader)
         (schedule,) = all_beats(there.reader, "job")
 
@@ -127,8 +131,8 @@ async def test_a_run_that_is_cancelled_by_hand_ends_its_program(tmp_path: Path, 
 async def test_a_cancelled_run_is_neither_a_failure_nor_a_backoff_step(tmp_path: Path) -> None:
     fifo, script = deaf(tmp_path)
 
-    async with at_work(tmp_path, shell(script), overlap=Overlap.SKIP, trigger=SLOWLY) as there:
-        await told(fifo)
+    async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.SKIP, trigger=SLOWLY) as there:
+        await read_fifo(fifo)
         there.loop.cancel(1, "enough")
         finished = await there.until(is_finished)
         standing = there.store.write_now(lambda tx: tx.schedules([1]))[1]
@@ -142,7 +146,9 @@ async def test_force_does_not_give_away_the_place_of_a_function_in_its_thread(tm
     sample.GATE.clear()
     sample.ENTERED.clear()
 
-    async with at_work(tmp_path, function("tests.runners.sample:waits"), overlap=Overlap.QUEUE_ALL) as there:
+    async with open_in_process_node(
+        tmp_path, callable_spec("tests.runners.sample:waits"), overlap=Overlap.QUEUE_ALL
+    ) as there:
         await asyncio.to_thread(sample.ENTERED.wait)
         there.loop.cancel(1, "now", force=True)
         await there.until(is_settled)

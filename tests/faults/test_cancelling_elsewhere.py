@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.faults.shared_fleet import SharedFleet
+from tests.faults.shared_fleet import PostgresFleet
 
-from herdbeat.service.cancelling import cancel_from_outside
-from herdbeat.store.places import PostgresPlace
+from herdbeat.service.cancelling import cancel_offline
+from herdbeat.store.places import PostgresLocation
 
 SLEEPERS = """\
   - name: sleeper
@@ -34,8 +34,8 @@ HAVING count(*) = 4"""
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, database: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet.create(tmp_path, database, SLEEPERS.replace("FOLDER", str(tmp_path)))
+def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, database, SLEEPERS.replace("FOLDER", str(tmp_path)))
     yield fleet
     fleet.end()
 
@@ -44,14 +44,14 @@ def is_going(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: SharedFleet, tmp_path: Path) -> None:
+def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: PostgresFleet, tmp_path: Path) -> None:
     fleet.start_all(1, 2)
     fleet.wait_until((tmp_path / "sleeper").exists, "the sleeper never starts")
     pid = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
     ((schedule,),) = fleet.ask(f"SELECT run.schedule_id {OF_SLEEPER} AND run.status = 'running'")
 
     asked_at = time.monotonic()
-    cancel_from_outside(fleet.place, datetime.now(UTC), [schedule], who="human:you", reason="enough", force=False)
+    cancel_offline(fleet.place, datetime.now(UTC), [schedule], who="human:you", reason="enough", force=False)
     fleet.wait_for_row(f"SELECT 1 {OF_SLEEPER} AND run.status = 'cancelled'")
     took = time.monotonic() - asked_at
 
@@ -61,10 +61,10 @@ def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: SharedFl
     assert took < 20  # it is told: else it would go on for ten minutes
 
 
-def test_overlap_cancel_replaces_a_run_whichever_node_has_it(fleet: SharedFleet) -> None:
+def test_overlap_cancel_replaces_a_run_whichever_node_has_it(fleet: PostgresFleet) -> None:
     fleet.start_all(1, 2)
 
     fleet.wait_for_row(REPLACED)  # else it stands still as soon as the node that claims is not the one that runs
 
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()

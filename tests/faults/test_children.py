@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.faults.fleet import FaultyFleet, wait_until
+from tests.faults.fleet import FaultFleet, wait_until
 
 SLEEPER = "  - {{ name: sleeper, command: [sh, -c, 'echo $$ >> {pids}; exec sleep 600'], every: 1s }}\n"
 
@@ -22,7 +22,7 @@ def pids(folder: Path) -> list[int]:
 
 
 def test_a_child_whose_node_was_killed_does_not_live_on_beside_its_successor(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path, SLEEPER.format(pids=tmp_path / "pids"))
+    fleet = FaultFleet.create(tmp_path, SLEEPER.format(pids=tmp_path / "pids"))
     fleet.start()
     wait_until(lambda: len(pids(tmp_path)) == 1, fleet.log)
     fleet.kill()
@@ -34,4 +34,4 @@ def test_a_child_whose_node_was_killed_does_not_live_on_beside_its_successor(tmp
     assert [alive(pid) for pid in pids(tmp_path)] == [False, True]
     fleet.stop()
     wait_until(lambda: not any(alive(pid) for pid in pids(tmp_path)), fleet.log)
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()

@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import FaultyFleet
+from tests.faults.fleet import FaultFleet
 
-from herdbeat.crashpoints import CrashPoint
+from herdbeat.crashpoints import Failpoint
 
-POINTS = [point for point in CrashPoint if point is not CrashPoint.DURING_SWEEP]
+POINTS = [point for point in Failpoint if point is not Failpoint.DURING_SWEEP]
 
 
 @pytest.mark.parametrize("signal", ["KILL", "TERM"])
 @pytest.mark.parametrize("point", POINTS)
 def test_a_node_that_ends_between_two_steps_leaves_nothing_unsaid(tmp_path: Path, point: str, signal: str) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     fleet.start(crash_at=f"{point}:4:{signal}")
     fleet.wait_for_end()
 
@@ -21,11 +21,11 @@ def test_a_node_that_ends_between_two_steps_leaves_nothing_unsaid(tmp_path: Path
     fleet.wait_for_starts(2)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
 def test_a_node_that_dies_while_it_sweeps_is_swept_by_the_next(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path, "  - { name: sleeper, command: [sleep, '60'], every: 1s }\n")
+    fleet = FaultFleet.create(tmp_path, "  - { name: sleeper, command: [sleep, '60'], every: 1s }\n")
     fleet.start()
     fleet.wait_for_starts(2)
     fleet.kill()
@@ -36,11 +36,11 @@ def test_a_node_that_dies_while_it_sweeps_is_swept_by_the_next(tmp_path: Path) -
     fleet.wait_for_starts(2)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
 def test_kill_nine_again_and_again(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     for _ in range(4):
         fleet.start()
         fleet.wait_for_starts(2)
@@ -50,4 +50,4 @@ def test_kill_nine_again_and_again(tmp_path: Path) -> None:
     fleet.wait_for_starts(2)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.faults.shared_fleet import SharedFleet
+from tests.faults.shared_fleet import PostgresFleet
 
-from herdbeat.service.run_logs import LogFeed, Voice, Wanted
-from herdbeat.store.opening import look_at
-from herdbeat.store.places import PostgresPlace
+from herdbeat.service.run_logs import LogEntryKind, LogFeed, LogSelection
+from herdbeat.store.opening import open_query_reader
+from herdbeat.store.places import PostgresLocation
 
 COMMANDS = """\
   - name: talker
@@ -32,23 +32,23 @@ SELECT text FROM run_log JOIN run ON run.id = run_id JOIN schedule ON schedule.i
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, database: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet.create(tmp_path, database, COMMANDS.replace("FOLDER", str(tmp_path)))
+def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, database, COMMANDS.replace("FOLDER", str(tmp_path)))
     yield fleet
     fleet.end()
 
 
 def test_a_log_can_be_followed_from_a_machine_without_a_node_while_the_run_is_going(
-    fleet: SharedFleet, tmp_path: Path
+    fleet: PostgresFleet, tmp_path: Path
 ) -> None:
     heard: list[str] = []
     fleet.start_all(1, 2)
 
-    with closing(look_at(fleet.place)) as reader:
-        feed = LogFeed(reader, tmp_path / "nothing lies here", Wanted(names=("talker",)))
+    with closing(open_query_reader(fleet.place)) as reader:
+        feed = LogFeed(reader, tmp_path / "nothing lies here", LogSelection(names=("talker",)))
 
         def has_heard(*words: str) -> bool:
-            heard.extend(each.text for each in feed.more(datetime.now(UTC)) if each.voice is Voice.OUT)
+            heard.extend(each.text for each in feed.poll(datetime.now(UTC)) if each.kind is LogEntryKind.OUT)
             return heard == list(words)
 
         fleet.wait_until(lambda: has_heard("one"), "what it says does not come")
@@ -56,10 +56,10 @@ def test_a_log_can_be_followed_from_a_machine_without_a_node_while_the_run_is_go
         fleet.wait_until(lambda: has_heard("one", "two"), "its last words do not come")
 
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
-def test_a_relative_folder_is_that_of_the_node_that_runs_it(fleet: SharedFleet, tmp_path: Path) -> None:
+def test_a_relative_folder_is_that_of_the_node_that_runs_it(fleet: PostgresFleet, tmp_path: Path) -> None:
     homes = [f'"{tmp_path / name}\\n"' for name in ("node-1", "node-2")]
     fleet.start_all(1, 2)
 

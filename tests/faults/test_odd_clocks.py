@@ -4,13 +4,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import FaultyFleet
+from tests.faults.fleet import FaultFleet
 
 HOUR = 3_600
 DAY = 24 * HOUR
 
 
-def reasons(fleet: FaultyFleet) -> set[str]:
+def reasons(fleet: FaultFleet) -> set[str]:
     connection = sqlite3.connect(fleet.folder / ".herdbeat" / "herdbeat.db")
     try:
         return {row[0] for row in connection.execute("SELECT reason FROM gap")}
@@ -20,7 +20,7 @@ def reasons(fleet: FaultyFleet) -> set[str]:
 
 @pytest.mark.parametrize("seconds", [HOUR, DAY], ids=["an hour", "a day"])
 def test_a_clock_put_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     fleet.start()
     fleet.wait_for_starts(2)
 
@@ -28,12 +28,12 @@ def test_a_clock_put_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -
     fleet.wait_for_starts(3)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert "clock_jumped" in reasons(fleet)
 
 
 def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     fleet.start()
     fleet.wait_for_starts(2)
 
@@ -50,7 +50,7 @@ def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
 
 
 def test_a_clock_put_back_starts_nothing_twice_and_goes_on(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     fleet.set_clock(HOUR)
     fleet.start()
     fleet.wait_for_starts(2)
@@ -63,7 +63,7 @@ def test_a_clock_put_back_starts_nothing_twice_and_goes_on(tmp_path: Path) -> No
 
 
 def test_a_night_without_power_is_told_by_the_next_node(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     fleet.start()
     fleet.wait_for_starts(2)
     fleet.kill()
@@ -73,5 +73,5 @@ def test_a_night_without_power_is_told_by_the_next_node(tmp_path: Path) -> None:
     fleet.wait_for_starts(3)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert "scheduler_down" in reasons(fleet)

@@ -6,11 +6,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.faults.fleet import LEASE
-from tests.faults.previous import VERSION, Previous
-from tests.faults.shared_fleet import GIVEN_UP, SharedFleet, herd_of
+from tests.faults.previous import VERSION, PreviousVersion
+from tests.faults.shared_fleet import EXPIRED_NODES_QUERY, PostgresFleet, make_herd_yaml
 
 from herdbeat import __version__
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 OLD, NEW = (1, 2), (3, 4)
 HERD = 100
@@ -19,18 +19,18 @@ MEANWHILE = 60
 
 
 @pytest.fixture(scope="module")
-def previous(tmp_path_factory: pytest.TempPathFactory) -> Previous:
-    return Previous.unpack(tmp_path_factory.mktemp("upgrade") / "previous")
+def previous(tmp_path_factory: pytest.TempPathFactory) -> PreviousVersion:
+    return PreviousVersion.unpack(tmp_path_factory.mktemp("upgrade") / "previous")
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, database: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet(tmp_path, database, herd_of(HERD))
+def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet(tmp_path, database, make_herd_yaml(HERD))
     yield fleet
     fleet.end()
 
 
-def test_nodes_are_replaced_by_newer_ones_one_after_the_other(fleet: SharedFleet, previous: Previous) -> None:
+def test_nodes_are_replaced_by_newer_ones_one_after_the_other(fleet: PostgresFleet, previous: PreviousVersion) -> None:
     _empty(fleet)
     previous.apply(fleet.prepare(0))
     fleet.start_all(*OLD, code=previous.code)
@@ -43,13 +43,15 @@ def test_nodes_are_replaced_by_newer_ones_one_after_the_other(fleet: SharedFleet
         fleet.wait_for_starts(MEANWHILE)
     fleet.stop_all()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert _shares(fleet).keys() == {VERSION, __version__}, f"who ran anything, after {previous.revision}"
     assert fleet.ask("SELECT error FROM run WHERE status <> 'succeeded'") == []
     _nobody_noticed(fleet)
 
 
-def test_an_older_node_comes_back_to_what_a_newer_one_has_written(fleet: SharedFleet, previous: Previous) -> None:
+def test_an_older_node_comes_back_to_what_a_newer_one_has_written(
+    fleet: PostgresFleet, previous: PreviousVersion
+) -> None:
     """A step back: it works on, or says that it cannot; whoever is there does not notice."""
     _empty(fleet)
     fleet.arrange()
@@ -63,23 +65,23 @@ def test_an_older_node_comes_back_to_what_a_newer_one_has_written(fleet: SharedF
     is_back = fleet.is_alive(1)
     fleet.stop_all()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert is_back == (VERSION in _shares(fleet))
     assert is_back or "written by a newer herdbeat" in fleet.log(1)
     _nobody_noticed(fleet)
 
 
-def _nobody_noticed(fleet: SharedFleet) -> None:
+def _nobody_noticed(fleet: PostgresFleet) -> None:
     """Beats were handed over: none had to wait until a lease was over, and for somebody to find out."""
     assert fleet.ask("SELECT * FROM gap") == []
-    assert fleet.ask(GIVEN_UP) == []
+    assert fleet.ask(EXPIRED_NODES_QUERY) == []
     assert fleet.longest_wait() < 2 * LEASE
 
 
-def _empty(fleet: SharedFleet) -> None:
+def _empty(fleet: PostgresFleet) -> None:
     with psycopg.connect(fleet.place.url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 
 
-def _shares(fleet: SharedFleet) -> dict[str, int]:
+def _shares(fleet: PostgresFleet) -> dict[str, int]:
     return dict(fleet.ask("SELECT version, count(*) FROM run JOIN node ON node.id = node_id GROUP BY 1"))

@@ -6,29 +6,29 @@ from pathlib import Path
 
 import pytest
 from tests.faults.fleet import LEASE
-from tests.faults.shared_fleet import GIVEN_UP, SharedFleet
+from tests.faults.shared_fleet import EXPIRED_NODES_QUERY, PostgresFleet
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, database: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet.create(tmp_path, database)
+def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, database)
     yield fleet
     fleet.end()
 
 
-def test_three_nodes_share_the_beats_and_none_starts_twice(fleet: SharedFleet) -> None:
+def test_three_nodes_share_the_beats_and_none_starts_twice(fleet: PostgresFleet) -> None:
     fleet.start_all(1, 2, 3)
 
     fleet.wait_for_starts(4)
 
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert fleet.ask("SELECT 1 FROM gap") == []
 
 
-def test_what_a_killed_node_held_is_interrupted_by_another_within_two_leases(fleet: SharedFleet) -> None:
+def test_what_a_killed_node_held_is_interrupted_by_another_within_two_leases(fleet: PostgresFleet) -> None:
     fleet.start_all(1, 2)
     for _ in range(3):
         fleet.wait_for_starts(1)
@@ -37,7 +37,7 @@ def test_what_a_killed_node_held_is_interrupted_by_another_within_two_leases(fle
 
     fleet.wait_for_starts(3)
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert fleet.longest_recovery() < 2 * LEASE
 
 
@@ -57,16 +57,16 @@ SLEEPER = """\
 
 
 def test_a_node_stopped_past_its_lease_changes_nothing_its_children_are_gone_and_it_joins_again(
-    tmp_path: Path, database: PostgresPlace
+    tmp_path: Path, database: PostgresLocation
 ) -> None:
-    fleet = SharedFleet.create(tmp_path, database, SLEEPER.replace("FOLDER", str(tmp_path)))
+    fleet = PostgresFleet.create(tmp_path, database, SLEEPER.replace("FOLDER", str(tmp_path)))
     try:
         fleet.start(1)
         fleet.wait_for_starts(2)  # alone, so the sleeper is its own
         fleet.start(2)
         child = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
         fleet.send(1, signal.SIGSTOP)
-        fleet.wait_for_row(GIVEN_UP)
+        fleet.wait_for_row(EXPIRED_NODES_QUERY)
 
         assert not is_going(child), "its guardian should have ended it"
         fleet.send(1, signal.SIGCONT)
@@ -75,14 +75,14 @@ def test_a_node_stopped_past_its_lease_changes_nothing_its_children_are_gone_and
         fleet.stop_all()
     finally:
         fleet.end()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert fleet.ask("SELECT count(*) FROM node") == [(3,)]
     assert fleet.ask("SELECT 1 FROM gap") == []
     ran = "SELECT status FROM run JOIN schedule ON schedule.id = schedule_id JOIN target ON target.id = target_id"
     assert fleet.ask(f"{ran} WHERE target.name = 'sleeper'") == [("interrupted",)]
 
 
-def test_nodes_whose_clocks_are_minutes_apart_start_nothing_early_and_nothing_twice(fleet: SharedFleet) -> None:
+def test_nodes_whose_clocks_are_minutes_apart_start_nothing_early_and_nothing_twice(fleet: PostgresFleet) -> None:
     for number, seconds in ((1, 0), (2, 90), (3, -600)):
         fleet.set_clock(number, seconds)
     fleet.start_all(1, 2, 3)
@@ -92,7 +92,7 @@ def test_nodes_whose_clocks_are_minutes_apart_start_nothing_early_and_nothing_tw
     fleet.wait_for_starts(3)
 
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert "this machine is ahead of the database" in fleet.log(2)
     assert "this machine is behind the database" in fleet.log(3)
 
@@ -106,11 +106,11 @@ CROWD = """\
 
 
 def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_are(
-    tmp_path: Path, database: PostgresPlace
+    tmp_path: Path, database: PostgresLocation
 ) -> None:
     schedules = [f"      s{number}: {{ type: interval, interval: 1s }}\n" for number in range(40)]
     more = CROWD.replace("FOLDER", str(tmp_path)) + "".join(schedules)
-    fleet = SharedFleet.create(tmp_path, database, more)
+    fleet = PostgresFleet.create(tmp_path, database, more)
     try:
         fleet.start_all(1, 2, 3)
         fleet.wait_for_starts(6)
@@ -125,10 +125,10 @@ def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_
     assert most == 2
     shares = fleet.ask("SELECT count(*) FROM run GROUP BY node_id")
     assert len(shares) == 3, f"a node has starved: {shares}"
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
-def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: SharedFleet) -> None:
+def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: PostgresFleet) -> None:
     fleet.start(1)
     fleet.wait_for_starts(2)
     deaf = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
@@ -137,4 +137,4 @@ def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: SharedFleet) -> None
     fleet.wait_for_starts(4)
 
     fleet.stop(1)
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()

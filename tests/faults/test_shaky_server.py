@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 from tests import postgres as servers
-from tests.faults.cut_proxy import cutting
-from tests.faults.shared_fleet import SharedFleet, herd_of
+from tests.faults.cut_proxy import open_cut_proxy
+from tests.faults.shared_fleet import PostgresFleet, make_herd_yaml
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 HERD = 40
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, place: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet.create(tmp_path, place, herd_of(HERD))
+def fleet(tmp_path: Path, place: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, place, make_herd_yaml(HERD))
     yield fleet
     fleet.end()
 
 
 @pytest.mark.parametrize("how", ["fast", "immediate"])
 def test_a_server_that_is_restarted_again_and_again_costs_time_and_no_beat(
-    fleet: SharedFleet, server: servers.Server, how: str
+    fleet: PostgresFleet, server: servers.PostgresServer, how: str
 ) -> None:
     fleet.start_all(1, 2)
     for _ in range(3):
@@ -32,38 +32,38 @@ def test_a_server_that_is_restarted_again_and_again_costs_time_and_no_beat(
     fleet.wait_for_starts(HERD)
 
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
 def test_a_server_that_is_away_for_longer_than_a_lease_is_a_gap_of_all_nodes(
-    fleet: SharedFleet, server: servers.Server
+    fleet: PostgresFleet, server: servers.PostgresServer
 ) -> None:
     fleet.start_all(1, 2)
     fleet.wait_for_all_starts(HERD)
     server.stop("fast")
     for number in (1, 2):
-        fleet.wait_for_word(number, "not joined")  # its lease is over
+        fleet.wait_for_log_text(number, "not joined")  # its lease is over
 
     server.start()
     fleet.wait_for_starts(HERD)
 
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     assert fleet.ask("SELECT DISTINCT reason FROM gap") == [("scheduler_down",)]
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_a_connection_cut_around_a_commit_neither_loses_nor_doubles_a_beat(fleet: SharedFleet, how: str) -> None:
-    with cutting(fleet.place.url) as (proxy, url):
+def test_a_connection_cut_around_a_commit_neither_loses_nor_doubles_a_beat(fleet: PostgresFleet, how: str) -> None:
+    with open_cut_proxy(fleet.place.url) as (proxy, url):
         fleet.start(1, url=url)
         fleet.start(2)
         proxy.how, proxy.rate = how, 0.3
 
-        fleet.wait_for_word(1, "answer to a commit lost", more=5)
+        fleet.wait_for_log_text(1, "answer to a commit lost", more=5)
 
         proxy.rate = 0.0
         fleet.wait_for_starts(HERD)
         fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     done = fleet.log(1).count("commit was done")
     assert done >= 5 if how == "after" else done == 0, f"{done} of {proxy.cuts} commits were done after all"

@@ -12,24 +12,24 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.faults.shared_fleet import SharedFleet, herd_of
+from tests.faults.shared_fleet import PostgresFleet, make_herd_yaml
 
 from herdbeat.errors import StoreUnavailable
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 HERD = 20
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, place: PostgresPlace) -> Iterator[SharedFleet]:
-    fleet = SharedFleet.create(tmp_path, place, herd_of(HERD))
+def fleet(tmp_path: Path, place: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, place, make_herd_yaml(HERD))
     yield fleet
     fleet.end()
 
 
 @contextmanager
-def read_only(fleet: SharedFleet) -> Iterator[None]:
+def read_only(fleet: PostgresFleet) -> Iterator[None]:
     """As a server that is about to be moved, or a replica."""
     _tell(fleet, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
     yield
@@ -37,7 +37,7 @@ def read_only(fleet: SharedFleet) -> Iterator[None]:
 
 
 @contextmanager
-def full(fleet: SharedFleet) -> Iterator[None]:
+def full(fleet: PostgresFleet) -> Iterator[None]:
     """What a server says whose disk is full: rows can be changed in their place, and none can be added."""
     said = 'could not extend file "base/5/16385": No space left on device'
     _tell(
@@ -54,7 +54,7 @@ def full(fleet: SharedFleet) -> Iterator[None]:
 
 
 @contextmanager
-def crowded(fleet: SharedFleet) -> Iterator[None]:
+def crowded(fleet: PostgresFleet) -> Iterator[None]:
     """Everybody is sent away, and nobody is let in again: only a superuser finds a place."""
     _tell(
         fleet,
@@ -65,13 +65,13 @@ def crowded(fleet: SharedFleet) -> Iterator[None]:
     _tell(fleet, "ALTER ROLE herder CONNECTION LIMIT -1")
 
 
-def test_a_read_only_server_costs_time_and_no_beat(fleet: SharedFleet) -> None:
+def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
     _start(fleet)
 
     with read_only(fleet):
-        fleet.wait_for_word(1, "read-only")
+        fleet.wait_for_log_text(1, "read-only")
         begun = len(fleet.starts())
-        fleet.wait_for_word(2, "not joined")  # so long that their leases are over
+        fleet.wait_for_log_text(2, "not joined")  # so long that their leases are over
         told = _herdbeat(fleet, "doctor")
         asked = _herdbeat(fleet, "pause", "pacer", "--yes")
         assert len(fleet.starts()) == begun, "something has started that could not be written down"
@@ -83,12 +83,12 @@ def test_a_read_only_server_costs_time_and_no_beat(fleet: SharedFleet) -> None:
     assert fleet.ask("SELECT DISTINCT reason FROM gap") == [("scheduler_down",)]
 
 
-def test_a_full_server_costs_time_and_no_beat(fleet: SharedFleet) -> None:
+def test_a_full_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
     _start(fleet)
 
     with full(fleet):
-        fleet.wait_for_word(1, "No space left on device")
-        fleet.wait_for_word(2, "No space left on device", more=2)
+        fleet.wait_for_log_text(1, "No space left on device")
+        fleet.wait_for_log_text(2, "No space left on device", more=2)
         told = _herdbeat(fleet, "doctor")
 
     _go_on_and_stop(fleet)
@@ -97,14 +97,14 @@ def test_a_full_server_costs_time_and_no_beat(fleet: SharedFleet) -> None:
     assert fleet.ask("SELECT * FROM gap") == [], "the nodes could renew their leases all the time"
 
 
-def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: SharedFleet) -> None:
+def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
     _tell(fleet, "DROP ROLE IF EXISTS herder", "CREATE ROLE herder LOGIN")
     _tell(fleet, *(f"GRANT ALL ON ALL {each} IN SCHEMA public TO herder" for each in ("TABLES", "SEQUENCES")))
     _start(fleet, fleet.place.url.replace("user=postgres", "user=herder"))
 
     with crowded(fleet):
-        fleet.wait_for_word(1, "too many connections")
-        fleet.wait_for_word(2, "not joined")
+        fleet.wait_for_log_text(1, "too many connections")
+        fleet.wait_for_log_text(2, "not joined")
         told = _herdbeat(fleet, "doctor")
 
     _go_on_and_stop(fleet)
@@ -113,10 +113,10 @@ def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: Sh
     _tell(fleet, "DROP OWNED BY herder", "DROP ROLE herder")
 
 
-def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(fleet: SharedFleet) -> None:
+def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(fleet: PostgresFleet) -> None:
     """Once a node kept it, and never looked for the server that had taken its place."""
     url = f"{fleet.place.url}&target_session_attrs=read-write"
-    store = PostgresStore(PostgresPlace(url=url, state_dir=fleet.folder))
+    store = PostgresStore(PostgresLocation(url=url, state_dir=fleet.folder))
     store.open()
 
     with read_only(fleet):
@@ -130,30 +130,30 @@ def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(flee
 def _refusal(store: PostgresStore) -> str:
     """Of a write: the server's own word, or that of who has looked for another one."""
     try:
-        store.write_now(lambda tx: tx.take_fleet_name("several"))
+        store.write_now(lambda tx: tx.fleet_claim_name("several"))
     except StoreUnavailable as error:
         return error.message
     return ""
 
 
-def _start(fleet: SharedFleet, url: str = "") -> None:
+def _start(fleet: PostgresFleet, url: str = "") -> None:
     fleet.start_all(1, 2, url=url)
     fleet.wait_for_all_starts(HERD)
 
 
-def _go_on_and_stop(fleet: SharedFleet) -> None:
+def _go_on_and_stop(fleet: PostgresFleet) -> None:
     fleet.wait_for_starts(HERD)
     fleet.stop_all()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
-def _tell(fleet: SharedFleet, *orders: str) -> None:
+def _tell(fleet: PostgresFleet, *orders: str) -> None:
     with psycopg.connect(fleet.place.url, autocommit=True) as connection:
         for each in orders:
             connection.execute(each.encode())
 
 
-def _herdbeat(fleet: SharedFleet, *arguments: str) -> str:
+def _herdbeat(fleet: PostgresFleet, *arguments: str) -> str:
     """What it says to whoever asks on the machine of the first node, in lines as long as they like.
 
     On a screen they break where they must: with a longer name of its database, the doctor said "too" in one line and

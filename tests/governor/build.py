@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import parse_duration
 from herdbeat.governor import ScheduleState
@@ -29,7 +29,7 @@ def cron(expression: str, zone: str = "UTC") -> Cron:
     return Cron.parse(expression, ZoneInfo(zone))
 
 
-def wish(origin: str = "rule:surge", *, lasts: str = "1h", since: datetime = NOW, **wanted: Any) -> Hint:
+def make_hint(origin: str = "rule:surge", *, lasts: str = "1h", since: datetime = NOW, **wanted: Any) -> Hint:
     """wish(every="30s"), wish(at=…), wish("planner", every="10m", lasts="40m")."""
     if "every" in wanted:
         wanted["every"] = parse_duration(wanted["every"])
@@ -50,7 +50,7 @@ def hours(text: str, zone: str = "UTC") -> ActiveHours:
 def state(trigger: Trigger, *, anchor: datetime = NOW, **changes: Any) -> ScheduleState:
     """A schedule that last finished at `anchor`. Timing parts and state parts go in side by side."""
     parts = ("first_run", "backoff", "jitter", "limits", "bounds", "active_hours")
-    timing = Timing(trigger=trigger, **{name: changes.pop(name) for name in parts if name in changes})
+    timing = TimingPolicy(trigger=trigger, **{name: changes.pop(name) for name in parts if name in changes})
     return ScheduleState(schedule="api/health", timing=timing, anchor_at=anchor, **changes)
 
 
@@ -65,7 +65,7 @@ __all__ = [
     "every",
     "hours",
     "limits",
+    "make_hint",
     "state",
     "timedelta",
-    "wish",
 ]

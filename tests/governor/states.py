@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.triggers.chat import Chat
@@ -54,10 +54,10 @@ def limits() -> st.SearchStrategy[Limits]:
     return st.tuples(st.none() | spans, st.none() | spans).map(ordered)
 
 
-def timings() -> st.SearchStrategy[Timing]:
+def timings() -> st.SearchStrategy[TimingPolicy]:
     clock = st.times().map(lambda moment: time(moment.hour, moment.minute))
     return st.builds(
-        Timing,
+        TimingPolicy,
         trigger=triggers(),
         first_run=st.sampled_from(FirstRun),
         backoff=st.builds(Backoff, factor=st.integers(1, 10), max_failures=st.integers(0, 10)),
@@ -100,7 +100,7 @@ states = st.builds(
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[datetime, ScheduleState]:
+def decision_inputs(draw: st.DrawFn) -> tuple[datetime, ScheduleState]:
     """A `now` and a state whose anchor does not lie in the future, as the store guarantees."""
     state, now = draw(states), draw(moments)
     return max(now, state.anchor_at), state

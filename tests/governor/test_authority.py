@@ -2,7 +2,7 @@
 
 import pytest
 
-from herdbeat.governor.authority import may_undo
+from herdbeat.governor.authority import can_override
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from herdbeat.governor.authority import may_undo
     ],
 )
 def test_who_may_undo_what(stopped_by: str, who: str, may: bool) -> None:
-    assert may_undo(stopped_by, who) is may
+    assert can_override(stopped_by, who) is may

@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from tests.governor.build import NOW, Bounds, FirstRun, Jitter, at, cron, every, hours, limits, state, wish
+from tests.governor.build import NOW, Bounds, FirstRun, Jitter, at, cron, every, hours, limits, make_hint, state
 
 from herdbeat.domain.decision import Decision, Source, StepKind
-from herdbeat.durations import spoken_duration
+from herdbeat.durations import humanize
 from herdbeat.governor import Pause, ScheduleState, decide
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.webhook import Webhook
@@ -15,7 +15,7 @@ from herdbeat.triggers.webhook import Webhook
 SECOND = timedelta(seconds=1)
 
 
-def answer(decision: Decision) -> tuple[datetime | None, str]:
+def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
     return decision.next_run_at, decision.source
 
 
@@ -26,54 +26,54 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("baseline cron", state(cron("0 9 * * *")), at("09:00"), "baseline-cron"),
         ("cron at its own instant: the next one", state(cron("0 3 * * *")), at("03:00", day=3), "baseline-cron"),
         # hints
-        ("interval hint beats a slower baseline", state(every("5m"), hints=(wish(every="30s"),)), at("03:00:30"), "ai-interval"),
-        ("interval hint beats a faster baseline", state(every("5m"), hints=(wish(every="10m"),)), at("03:10"), "ai-interval"),
-        ("interval hint beats cron", state(cron("1 3 * * *"), hints=(wish(every="10m"),)), at("03:10"), "ai-interval"),
-        ("one-shot before the baseline", state(every("5m"), hints=(wish(at=at("03:02")),)), at("03:02"), "ai-oneshot"),
-        ("one-shot after the baseline", state(every("5m"), hints=(wish(at=at("03:07")),)), at("03:05"), "baseline-interval"),
-        ("tie: baseline before one-shot", state(every("5m"), hints=(wish(at=at("03:05")),)), at("03:05"), "baseline-interval"),
-        ("one-shot at this very moment", state(every("5m"), hints=(wish(at=NOW),)), NOW, "ai-oneshot"),
-        ("an instant before the baseline is earlier", state(every("5m"), hints=(wish(at=at("03:04:59.999999")),)), at("03:04:59.999999"), "ai-oneshot"),
-        ("interval hint as long as the baseline", state(every("5m"), hints=(wish(every="5m"),)), at("03:05"), "ai-interval"),
-        ("one-shot before a cron instant", state(cron("0 9 * * *"), hints=(wish(at=at("08:59")),)), at("08:59"), "ai-oneshot"),
-        ("tie: cron before one-shot", state(cron("0 9 * * *"), hints=(wish(at=at("09:00")),)), at("09:00"), "baseline-cron"),
-        ("of two one-shots the earlier", state(every("1h"), hints=(wish(at=at("03:20")), wish(at=at("03:10")))), at("03:10"), "ai-oneshot"),
-        ("past one-shot runs now", state(every("5m"), hints=(wish(at=at("02:00")),)), NOW, "ai-oneshot"),
-        ("both: the interval hint is earlier", state(every("1h"), hints=(wish(every="2m"), wish(at=at("03:03")))), at("03:02"), "ai-interval"),
-        ("both: the one-shot is earlier", state(every("1h"), hints=(wish(every="5m"), wish(at=at("03:03")))), at("03:03"), "ai-oneshot"),
-        ("both, tie: interval before one-shot", state(every("1h"), hints=(wish(every="3m"), wish(at=at("03:03")))), at("03:03"), "ai-interval"),
-        ("both: the earlier baseline is ignored", state(every("1m"), hints=(wish(every="5m"), wish(at=at("03:03")))), at("03:03"), "ai-oneshot"),
+        ("interval hint beats a slower baseline", state(every("5m"), hints=(make_hint(every="30s"),)), at("03:00:30"), "ai-interval"),
+        ("interval hint beats a faster baseline", state(every("5m"), hints=(make_hint(every="10m"),)), at("03:10"), "ai-interval"),
+        ("interval hint beats cron", state(cron("1 3 * * *"), hints=(make_hint(every="10m"),)), at("03:10"), "ai-interval"),
+        ("one-shot before the baseline", state(every("5m"), hints=(make_hint(at=at("03:02")),)), at("03:02"), "ai-oneshot"),
+        ("one-shot after the baseline", state(every("5m"), hints=(make_hint(at=at("03:07")),)), at("03:05"), "baseline-interval"),
+        ("tie: baseline before one-shot", state(every("5m"), hints=(make_hint(at=at("03:05")),)), at("03:05"), "baseline-interval"),
+        ("one-shot at this very moment", state(every("5m"), hints=(make_hint(at=NOW),)), NOW, "ai-oneshot"),
+        ("an instant before the baseline is earlier", state(every("5m"), hints=(make_hint(at=at("03:04:59.999999")),)), at("03:04:59.999999"), "ai-oneshot"),
+        ("interval hint as long as the baseline", state(every("5m"), hints=(make_hint(every="5m"),)), at("03:05"), "ai-interval"),
+        ("one-shot before a cron instant", state(cron("0 9 * * *"), hints=(make_hint(at=at("08:59")),)), at("08:59"), "ai-oneshot"),
+        ("tie: cron before one-shot", state(cron("0 9 * * *"), hints=(make_hint(at=at("09:00")),)), at("09:00"), "baseline-cron"),
+        ("of two one-shots the earlier", state(every("1h"), hints=(make_hint(at=at("03:20")), make_hint(at=at("03:10")))), at("03:10"), "ai-oneshot"),
+        ("past one-shot runs now", state(every("5m"), hints=(make_hint(at=at("02:00")),)), NOW, "ai-oneshot"),
+        ("both: the interval hint is earlier", state(every("1h"), hints=(make_hint(every="2m"), make_hint(at=at("03:03")))), at("03:02"), "ai-interval"),
+        ("both: the one-shot is earlier", state(every("1h"), hints=(make_hint(every="5m"), make_hint(at=at("03:03")))), at("03:03"), "ai-oneshot"),
+        ("both, tie: interval before one-shot", state(every("1h"), hints=(make_hint(every="3m"), make_hint(at=at("03:03")))), at("03:03"), "ai-interval"),
+        ("both: the earlier baseline is ignored", state(every("1m"), hints=(make_hint(every="5m"), make_hint(at=at("03:03")))), at("03:03"), "ai-oneshot"),
         # expiry
-        ("expired hint", state(every("5m"), hints=(wish(every="30s", lasts="10m", since=at("02:41")),)), at("03:05"), "baseline-interval"),
-        ("expires this very moment", state(every("5m"), hints=(wish(every="30s", lasts="10m", since=at("02:50")),)), at("03:05"), "baseline-interval"),
-        ("expires in a second", state(every("5m"), hints=(wish(every="30s", lasts="1s"),)), at("03:00:30"), "ai-interval"),
-        ("expires a microsecond from now", state(every("5m"), hints=(wish(every="30s", lasts="10m", since=at("02:50:00.000001")),)), at("03:00:30"), "ai-interval"),
-        ("both hints, and both are over", state(every("5m"), hints=(wish(every="30s", lasts="1m", since=at("02:00")), wish(at=at("03:01"), lasts="1m", since=at("02:00")))), at("03:05"), "baseline-interval"),
-        ("both hints, and the pace is over", state(every("5m"), hints=(wish(every="30s", lasts="1m", since=at("02:00")), wish(at=at("03:01")))), at("03:01"), "ai-oneshot"),
-        ("both hints, and the one-shot is over", state(every("5m"), hints=(wish(every="30s"), wish(at=at("03:00:10"), lasts="1m", since=at("02:00")))), at("03:00:30"), "ai-interval"),
-        ("a hint that was over when the run ended", state(every("5m"), anchor=at("02:59"), hints=(wish(every="30s", lasts="5m", since=at("02:55")),)), at("03:04"), "baseline-interval"),
+        ("expired hint", state(every("5m"), hints=(make_hint(every="30s", lasts="10m", since=at("02:41")),)), at("03:05"), "baseline-interval"),
+        ("expires this very moment", state(every("5m"), hints=(make_hint(every="30s", lasts="10m", since=at("02:50")),)), at("03:05"), "baseline-interval"),
+        ("expires in a second", state(every("5m"), hints=(make_hint(every="30s", lasts="1s"),)), at("03:00:30"), "ai-interval"),
+        ("expires a microsecond from now", state(every("5m"), hints=(make_hint(every="30s", lasts="10m", since=at("02:50:00.000001")),)), at("03:00:30"), "ai-interval"),
+        ("both hints, and both are over", state(every("5m"), hints=(make_hint(every="30s", lasts="1m", since=at("02:00")), make_hint(at=at("03:01"), lasts="1m", since=at("02:00")))), at("03:05"), "baseline-interval"),
+        ("both hints, and the pace is over", state(every("5m"), hints=(make_hint(every="30s", lasts="1m", since=at("02:00")), make_hint(at=at("03:01")))), at("03:01"), "ai-oneshot"),
+        ("both hints, and the one-shot is over", state(every("5m"), hints=(make_hint(every="30s"), make_hint(at=at("03:00:10"), lasts="1m", since=at("02:00")))), at("03:00:30"), "ai-interval"),
+        ("a hint that was over when the run ended", state(every("5m"), anchor=at("02:59"), hints=(make_hint(every="30s", lasts="5m", since=at("02:55")),)), at("03:04"), "baseline-interval"),
         # rank
-        ("a person outranks a rule", state(every("1h"), hints=(wish(every="1m"), wish("human:you", every="2m"))), at("03:02"), "ai-interval"),
-        ("an agent outranks the planner", state(every("1h"), hints=(wish("planner", every="1m"), wish("agent:x", every="2m"))), at("03:02"), "ai-interval"),
-        ("a planner's one-shot under a rule's pace is shadowed", state(every("1h"), hints=(wish(every="5m"), wish("planner", at=at("03:01")))), at("03:05"), "ai-interval"),
-        ("a person's one-shot over a rule's pace is heard", state(every("1h"), hints=(wish(every="5m"), wish("human:you", at=at("03:01")))), at("03:01"), "ai-oneshot"),
+        ("a person outranks a rule", state(every("1h"), hints=(make_hint(every="1m"), make_hint("human:you", every="2m"))), at("03:02"), "ai-interval"),
+        ("an agent outranks the planner", state(every("1h"), hints=(make_hint("planner", every="1m"), make_hint("agent:x", every="2m"))), at("03:02"), "ai-interval"),
+        ("a planner's one-shot under a rule's pace is shadowed", state(every("1h"), hints=(make_hint(every="5m"), make_hint("planner", at=at("03:01")))), at("03:05"), "ai-interval"),
+        ("a person's one-shot over a rule's pace is heard", state(every("1h"), hints=(make_hint(every="5m"), make_hint("human:you", at=at("03:01")))), at("03:01"), "ai-oneshot"),
         # limits
         ("min moves the baseline", state(every("10s"), limits=limits("15s")), at("03:00:15"), "clamped-min"),
-        ("min moves a hint", state(every("5m"), hints=(wish(every="5s"),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
+        ("min moves a hint", state(every("5m"), hints=(make_hint(every="5s"),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
         ("exactly min is not clamped", state(every("15s"), limits=limits("15s")), at("03:00:15"), "baseline-interval"),
         ("max moves the baseline", state(every("1h"), limits=limits(None, "15m")), at("03:15"), "clamped-max"),
-        ("max moves a hint", state(every("5m"), hints=(wish(every="30m"),), limits=limits(None, "15m")), at("03:15"), "clamped-max"),
+        ("max moves a hint", state(every("5m"), hints=(make_hint(every="30m"),), limits=limits(None, "15m")), at("03:15"), "clamped-max"),
         ("exactly max is not clamped", state(every("15m"), limits=limits(None, "15m")), at("03:15"), "baseline-interval"),
         ("max moves cron", state(cron("0 9 * * *"), limits=limits(None, "1h")), at("04:00"), "clamped-max"),
-        ("a microsecond under min is clamped", state(every("15s"), hints=(wish(at=at("03:00:14.999999")),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
-        ("min holds back a one-shot", state(every("5m"), hints=(wish(at=at("03:00:10")),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
-        ("max does not hurry a one-shot that is early enough", state(every("5m"), hints=(wish(at=at("03:01")),), limits=limits(None, "15m")), at("03:01"), "ai-oneshot"),
+        ("a microsecond under min is clamped", state(every("15s"), hints=(make_hint(at=at("03:00:14.999999")),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
+        ("min holds back a one-shot", state(every("5m"), hints=(make_hint(at=at("03:00:10")),), limits=limits("15s")), at("03:00:15"), "clamped-min"),
+        ("max does not hurry a one-shot that is early enough", state(every("5m"), hints=(make_hint(at=at("03:01")),), limits=limits(None, "15m")), at("03:01"), "ai-oneshot"),
         ("min moves cron off its calendar", state(cron("* * * * *"), limits=limits("90s")), at("03:01:30"), "clamped-min"),
         ("max beats the backoff", state(every("5m"), failures=5, limits=limits(None, "15m")), at("03:15"), "clamped-max"),
         ("min beats a faster pace than any backoff", state(every("1s"), failures=1, limits=limits("15s")), at("03:00:15"), "clamped-min"),
         ("equal limits set the pace", state(every("1h"), limits=limits("5m", "5m")), at("03:05"), "clamped-max"),
         # pause
-        ("pause beats everything", state(every("5m"), hints=(wish(every="1s"),), limits=limits(None, "1m"), pause=Pause(until=at("18:00"))), at("18:00"), "paused"),
+        ("pause beats everything", state(every("5m"), hints=(make_hint(every="1s"),), limits=limits(None, "1m"), pause=Pause(until=at("18:00"))), at("18:00"), "paused"),
         ("pause that ends now is over", state(every("5m"), pause=Pause(until=NOW)), at("03:05"), "baseline-interval"),
         ("pause that ends in a second holds", state(every("5m"), pause=Pause(until=NOW + SECOND)), NOW + SECOND, "paused"),
         ("pause that ends in a microsecond holds", state(every("5m"), pause=Pause(until=at("03:00:00.000001"))), at("03:00:00.000001"), "paused"),
@@ -88,14 +88,14 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         # re-decided without a run: counted from the last completion
         ("from the last completion", state(every("5m"), anchor=at("02:58")), at("03:03"), "baseline-interval"),
         ("overdue runs now", state(every("5m"), anchor=at("02:00")), NOW, "baseline-interval"),
-        ("a hint that makes it overdue acts at once", state(every("1h"), anchor=at("02:40"), hints=(wish(every="30s"),)), NOW, "ai-interval"),
+        ("a hint that makes it overdue acts at once", state(every("1h"), anchor=at("02:40"), hints=(make_hint(every="30s"),)), NOW, "ai-interval"),
         ("max already passed: now", state(every("1h"), anchor=at("02:20"), limits=limits(None, "15m")), NOW, "clamped-max"),
         # one-shots
         ("delay in the future", state(Delay(run_at=at("09:00")), is_new=True), at("09:00"), "delay"),
         ("delay in the past fires at once", state(Delay(run_at=at("01:00")), is_new=True), NOW, "delay"),
         ("delay that has fired is done", state(Delay(run_at=at("01:00"))), None, "delay"),
         ("limits do not move a delay", state(Delay(run_at=at("09:00")), is_new=True, limits=limits(None, "1m")), at("09:00"), "delay"),
-        ("a hint does not bring a done delay back", state(Delay(run_at=at("01:00")), hints=(wish(every="30s"),)), None, "delay"),
+        ("a hint does not bring a done delay back", state(Delay(run_at=at("01:00")), hints=(make_hint(every="30s"),)), None, "delay"),
         ("webhook waits for its event", state(Webhook()), None, "webhook"),
         # bounds
         ("an interval waits for starts_at", state(every("5m"), is_new=True, bounds=Bounds(starts_at=at("12:00"))), at("12:00"), "first-run"),
@@ -105,7 +105,7 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
         ("past ends_at is the end", state(every("5m"), bounds=Bounds(ends_at=at("03:04"))), None, "baseline-interval"),
         ("a microsecond past ends_at is the end", state(every("5m"), bounds=Bounds(ends_at=at("03:04:59.999999"))), None, "baseline-interval"),
         ("a microsecond before starts_at is held", state(every("5m"), bounds=Bounds(starts_at=at("03:05:00.000001"))), at("03:05:00.000001"), "baseline-interval"),
-        ("a hint cannot run it past its end", state(every("1h"), hints=(wish(every="10m"),), bounds=Bounds(ends_at=at("03:05"))), None, "ai-interval"),
+        ("a hint cannot run it past its end", state(every("1h"), hints=(make_hint(every="10m"),), bounds=Bounds(ends_at=at("03:05"))), None, "ai-interval"),
         ("max_runs reached is the end", state(every("5m"), runs=3, bounds=Bounds(max_runs=3)), None, "baseline-interval"),
         ("one run left", state(every("5m"), runs=2, bounds=Bounds(max_runs=3)), at("03:05"), "baseline-interval"),
         # active hours
@@ -124,7 +124,7 @@ def answer(decision: Decision) -> tuple[datetime | None, str]:
     ],
 )  # fmt: skip
 def test_the_table(what: str, given: ScheduleState, next_run_at: datetime | None, source: str) -> None:
-    assert answer(decide(NOW, given)) == (next_run_at, source), what
+    assert next_run_and_source(decide(NOW, given)) == (next_run_at, source), what
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_the_table(what: str, given: ScheduleState, next_run_at: datetime | None
 def test_an_interval_backs_off_up_to_thirty_two_times(failures: int, times: int) -> None:
     decision = decide(NOW, state(every("5m"), failures=failures))
 
-    assert answer(decision) == (NOW + times * timedelta(minutes=5), "baseline-interval")
+    assert next_run_and_source(decision) == (NOW + times * timedelta(minutes=5), "baseline-interval")
 
 
 @pytest.mark.parametrize("failures", [0, 5])
 def test_cron_and_hints_do_not_back_off(failures: int) -> None:
     by_cron = decide(NOW, state(cron("0 9 * * *"), failures=failures))
-    by_hint = decide(NOW, state(every("5m"), failures=failures, hints=(wish(every="30s"),)))
+    by_hint = decide(NOW, state(every("5m"), failures=failures, hints=(make_hint(every="30s"),)))
 
     assert by_cron.next_run_at == at("09:00")
     assert by_hint.next_run_at == at("03:00:30")
@@ -155,7 +155,7 @@ def test_the_backoff_of_a_century_is_cut_at_a_century() -> None:
 def test_max_interval_that_cuts_the_backoff_short_is_noted() -> None:
     decision = decide(NOW, state(every("5m"), failures=3, limits=limits(None, "15m")))
 
-    assert answer(decision) == (at("03:15"), "clamped-max")
+    assert next_run_and_source(decision) == (at("03:15"), "clamped-max")
     assert [(step.kind, step.text, step.at) for step in decision.trace] == [
         (StepKind.CANDIDATE, "baseline every 5m x8 backoff after 3 failures = 40m", at("03:40")),
         (StepKind.CLAMP, "max_interval 15m moves it earlier", at("03:15")),
@@ -165,9 +165,9 @@ def test_max_interval_that_cuts_the_backoff_short_is_noted() -> None:
 
 
 def test_the_trace_shows_winner_losers_shadowed_and_expired() -> None:
-    surge = wish("rule:surge", every="30s", lasts="20m", since=at("02:51"), reason="queue at 150")
-    planner = wish("planner", every="10m", lasts="40m")
-    old = wish("human:you", every="1m", lasts="10m", since=at("02:41"))
+    surge = make_hint("rule:surge", every="30s", lasts="20m", since=at("02:51"), reason="queue at 150")
+    planner = make_hint("planner", every="10m", lasts="40m")
+    old = make_hint("human:you", every="1m", lasts="10m", since=at("02:41"))
 
     decision = decide(NOW, state(every("5m"), hints=(old, planner, surge)))
 
@@ -190,28 +190,28 @@ def test_a_pause_shows_who_and_why_after_what_it_holds() -> None:
 
 
 def test_a_hint_that_ends_before_the_run_is_decided_again_at_its_end() -> None:
-    decision = decide(NOW, state(every("5m"), hints=(wish(every="10m", lasts="4m"),)))
+    decision = decide(NOW, state(every("5m"), hints=(make_hint(every="10m", lasts="4m"),)))
 
     assert decision.next_run_at == at("03:10")
     assert decision.revisit_at == decision.wake_at == at("03:04")
-    again = decide(at("03:04"), state(every("5m"), hints=(wish(every="10m", lasts="4m"),)))
-    assert answer(again) == (at("03:05"), Source.BASELINE_INTERVAL)
+    again = decide(at("03:04"), state(every("5m"), hints=(make_hint(every="10m", lasts="4m"),)))
+    assert next_run_and_source(again) == (at("03:05"), Source.BASELINE_INTERVAL)
 
 
 def test_a_hint_that_outlives_the_run_needs_no_second_look() -> None:
-    decision = decide(NOW, state(every("5m"), hints=(wish(every="30s"),)))
+    decision = decide(NOW, state(every("5m"), hints=(make_hint(every="30s"),)))
 
     assert decision.revisit_at is None
     assert decision.wake_at == decision.next_run_at
 
 
 def test_of_two_hints_of_one_rank_the_newer_is_heard() -> None:
-    older = wish("human:ann", every="1m", since=at("02:50"), lasts="2h")
-    newer = wish("human:bob", every="2m", since=at("02:55"), lasts="2h")
+    older = make_hint("human:ann", every="1m", since=at("02:50"), lasts="2h")
+    newer = make_hint("human:bob", every="2m", since=at("02:55"), lasts="2h")
 
     decision = decide(NOW, state(every("1h"), hints=(newer, older)))
 
-    assert answer(decision) == (at("03:02"), "ai-interval")
+    assert next_run_and_source(decision) == (at("03:02"), "ai-interval")
 
 
 def test_jitter_moves_the_run_but_not_the_due_instant() -> None:
@@ -264,7 +264,7 @@ def test_a_past_delay_keeps_its_nominal_instant() -> None:
 
 
 def test_nothing_but_the_state_speaks_for_a_schedule_that_is_off() -> None:
-    decision = decide(NOW, state(every("5m"), enabled=False, hints=(wish(every="30s", lasts="1s"),)))
+    decision = decide(NOW, state(every("5m"), enabled=False, hints=(make_hint(every="30s", lasts="1s"),)))
 
     assert decision.wake_at is None
     assert decision.trace[-1].kind is StepKind.OFF
@@ -278,7 +278,7 @@ def test_the_text_of_a_jitter_agrees_with_a_clock_that_shows_seconds() -> None:
 
         assert decision.next_run_at is not None
         assert decision.due_at is not None
-        shown = spoken_duration(decision.next_run_at.replace(microsecond=0) - decision.due_at)
+        shown = humanize(decision.next_run_at.replace(microsecond=0) - decision.due_at)
         assert decision.trace[-1].text == f"jitter 10m adds {shown}"
 
 
@@ -303,6 +303,6 @@ def test_a_calendar_that_is_closed_until_its_end_is_looked_at_once_more_there() 
 
     decision = decide(NOW, closed)
 
-    assert answer(decision) == (None, "baseline-cron")
+    assert next_run_and_source(decision) == (None, "baseline-cron")
     assert decision.wake_at == at("06:00")
     assert decide(at("06:00"), closed).wake_at is None

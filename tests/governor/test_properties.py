@@ -5,17 +5,17 @@ from datetime import datetime
 from itertools import islice, pairwise
 
 from hypothesis import given
-from tests.governor.states import moments, questions
+from tests.governor.states import decision_inputs, moments
 
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.policies import FirstRun
-from herdbeat.governor import Pause, ScheduleState, decide, upcoming
+from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
 
-Question = tuple[datetime, ScheduleState]
+DecisionInput = tuple[datetime, ScheduleState]
 
 
-@given(questions())
-def test_no_decision_lies_in_the_past(question: Question) -> None:
+@given(decision_inputs())
+def test_no_decision_lies_in_the_past(question: DecisionInput) -> None:
     now, state = question
 
     decision = decide(now, state)
@@ -24,8 +24,8 @@ def test_no_decision_lies_in_the_past(question: Question) -> None:
     assert decision.revisit_at is None or decision.revisit_at > now
 
 
-@given(questions())
-def test_no_decision_lies_outside_the_limits(question: Question) -> None:
+@given(decision_inputs())
+def test_no_decision_lies_outside_the_limits(question: DecisionInput) -> None:
     now, state = question
     limits, bounds = state.timing.limits, state.timing.bounds
 
@@ -46,8 +46,8 @@ def _held_back(decision: Decision) -> bool:
     return any(step.kind in (StepKind.BOUND, StepKind.HOURS) for step in decision.trace)
 
 
-@given(questions())
-def test_no_due_instant_lies_outside_the_active_hours(question: Question) -> None:
+@given(decision_inputs())
+def test_no_due_instant_lies_outside_the_active_hours(question: DecisionInput) -> None:
     now, state = question
     hours = state.timing.active_hours
 
@@ -57,8 +57,8 @@ def test_no_due_instant_lies_outside_the_active_hours(question: Question) -> Non
         assert hours.contains(decision.due_at) or hours.contains(decision.next_run_at)
 
 
-@given(questions(), moments)
-def test_pause_beats_all(question: Question, until: datetime) -> None:
+@given(decision_inputs(), moments)
+def test_pause_beats_all(question: DecisionInput, until: datetime) -> None:
     now, state = question
     paused = replace(state, enabled=True, pause=Pause(until=until))
 
@@ -70,15 +70,15 @@ def test_pause_beats_all(question: Question, until: datetime) -> None:
         assert decision.source is not Source.PAUSED
 
 
-@given(questions())
-def test_the_same_question_gets_the_same_answer(question: Question) -> None:
+@given(decision_inputs())
+def test_the_same_question_gets_the_same_answer(question: DecisionInput) -> None:
     now, state = question
 
     assert decide(now, state) == decide(now, state)
 
 
-@given(questions())
-def test_expired_hints_do_not_exist(question: Question) -> None:
+@given(decision_inputs())
+def test_expired_hints_do_not_exist(question: DecisionInput) -> None:
     now, state = question
     alive = replace(state, hints=tuple(hint for hint in state.hints if hint.expires_at > now))
 
@@ -87,8 +87,8 @@ def test_expired_hints_do_not_exist(question: Question) -> None:
     assert (with_expired.next_run_at, with_expired.source) == (without.next_run_at, without.source)
 
 
-@given(questions())
-def test_exactly_one_candidate_wins_whenever_there_is_one(question: Question) -> None:
+@given(decision_inputs())
+def test_exactly_one_candidate_wins_whenever_there_is_one(question: DecisionInput) -> None:
     now, state = question
 
     candidates = [step for step in decide(now, state).trace if step.kind is StepKind.CANDIDATE]
@@ -96,8 +96,8 @@ def test_exactly_one_candidate_wins_whenever_there_is_one(question: Question) ->
     assert sum(step.won for step in candidates) == (1 if candidates else 0)
 
 
-@given(questions())
-def test_a_planned_run_always_has_its_due_instant(question: Question) -> None:
+@given(decision_inputs())
+def test_a_planned_run_always_has_its_due_instant(question: DecisionInput) -> None:
     now, state = question
 
     decision = decide(now, state)
@@ -108,8 +108,8 @@ def test_a_planned_run_always_has_its_due_instant(question: Question) -> None:
         assert decision.due_at <= decision.next_run_at
 
 
-@given(questions())
-def test_right_after_a_run_the_next_one_is_later(question: Question) -> None:
+@given(decision_inputs())
+def test_right_after_a_run_the_next_one_is_later(question: DecisionInput) -> None:
     """The tight loop of a reclaim: a run that has just ended is never due again at the same instant."""
     now, state = question
     ended = replace(state, anchor_at=now, is_new=False, hints=tuple(hint for hint in state.hints if hint.at is None))
@@ -119,11 +119,11 @@ def test_right_after_a_run_the_next_one_is_later(question: Question) -> None:
     assert decision.next_run_at is None or decision.next_run_at > now
 
 
-@given(questions())
-def test_the_preview_is_strictly_increasing_and_begins_with_the_decision(question: Question) -> None:
+@given(decision_inputs())
+def test_the_preview_is_strictly_increasing_and_begins_with_the_decision(question: DecisionInput) -> None:
     now, state = question
 
-    planned = [decision.next_run_at or now for decision in islice(upcoming(now, state), 6)]
+    planned = [decision.next_run_at or now for decision in islice(forecast_decisions(now, state), 6)]
 
     assert all(earlier < later for earlier, later in pairwise(planned))
     first = decide(now, state)
@@ -131,11 +131,11 @@ def test_the_preview_is_strictly_increasing_and_begins_with_the_decision(questio
         assert planned[0] == first.next_run_at
 
 
-@given(questions())
-def test_the_preview_is_what_a_loop_that_runs_at_once_does(question: Question) -> None:
+@given(decision_inputs())
+def test_the_preview_is_what_a_loop_that_runs_at_once_does(question: DecisionInput) -> None:
     """The engine, as simply as can be: wake when told, run if it is due, record, decide again."""
     now, state = question
-    expected = [decision.next_run_at for decision in islice(upcoming(now, state), 4)]
+    expected = [decision.next_run_at for decision in islice(forecast_decisions(now, state), 4)]
 
     ran: list[datetime] = []
     for _ in range(40):
@@ -151,8 +151,8 @@ def test_the_preview_is_what_a_loop_that_runs_at_once_does(question: Question) -
     assert ran == expected
 
 
-@given(questions())
-def test_first_run_waits_only_when_asked_to(question: Question) -> None:
+@given(decision_inputs())
+def test_first_run_waits_only_when_asked_to(question: DecisionInput) -> None:
     now, state = question
     waiting = replace(state, is_new=True, timing=replace(state.timing, first_run=FirstRun.AFTER_INTERVAL))
 

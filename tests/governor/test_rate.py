@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.domain.policies import Limits
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
-from herdbeat.governor.rate import limited, runs_per_day
+from herdbeat.governor.rate import clamp_interval, estimate_runs_per_day
 from herdbeat.triggers import Cron, Delay, Interval, Manual
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -30,10 +30,10 @@ UTC_ZONE = ZoneInfo("UTC")
     ids=lambda value: str(value)[:40],
 )
 def test_a_schedule_runs_so_often(trigger: Trigger, limits: Limits, per_day: float) -> None:
-    assert runs_per_day(Timing(trigger=trigger, limits=limits), NOW) == pytest.approx(per_day)
+    assert estimate_runs_per_day(TimingPolicy(trigger=trigger, limits=limits), NOW) == pytest.approx(per_day)
 
 
 def test_where_the_limits_cross_the_upper_one_wins_as_in_the_governor() -> None:
     crossed = Limits(at_least=timedelta(hours=2), at_most=timedelta(hours=1))
 
-    assert limited(timedelta(minutes=5), crossed) == timedelta(hours=1)
+    assert clamp_interval(timedelta(minutes=5), crossed) == timedelta(hours=1)

@@ -2,8 +2,8 @@ import json
 from datetime import datetime
 
 from hypothesis import given
-from tests.governor.build import NOW, every, limits, state, wish
-from tests.governor.states import questions
+from tests.governor.build import NOW, every, limits, make_hint, state
+from tests.governor.states import decision_inputs
 
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.replay import (
@@ -13,22 +13,22 @@ from herdbeat.governor.replay import (
     state_from_json,
     state_to_json,
 )
-from herdbeat.triggers import from_options
+from herdbeat.triggers import load_trigger
 
 
-@given(questions())
+@given(decision_inputs())
 def test_stored_inputs_replay_to_the_stored_decision(question: tuple[datetime, ScheduleState]) -> None:
     now, given_state = question
     stored = json.dumps({"state": state_to_json(given_state), "decision": decision_to_json(decide(now, given_state))})
 
     read = json.loads(stored)
 
-    replayed = state_from_json(read["state"], from_options)
+    replayed = state_from_json(read["state"], load_trigger)
     assert replayed == given_state
     assert decide(now, replayed) == decision_from_json(read["decision"])
 
 
-@given(questions())
+@given(decision_inputs())
 def test_what_is_written_by_hand_is_what_the_encoder_writes(question: tuple[datetime, ScheduleState]) -> None:
     decision = decide(*question)
 
@@ -42,7 +42,7 @@ def test_the_plainest_decision_is_written_as_the_encoder_writes_it() -> None:
 
 
 def test_a_stored_decision_speaks_the_words_of_the_api() -> None:
-    decision = decide(NOW, state(every("5m"), hints=(wish(every="5s"),), limits=limits("15s")))
+    decision = decide(NOW, state(every("5m"), hints=(make_hint(every="5s"),), limits=limits("15s")))
 
     assert decision_to_json(decision) == {
         "next_run_at": "2026-03-02T03:00:15Z",

@@ -5,18 +5,18 @@ It shares no code with the engine. Times are whole seconds since the schedule wa
 
 from dataclasses import dataclass
 
-CRON = 600
+CRON_PERIOD_S = 600
 """Seconds between the instants of the cron: every ten minutes."""
 
-INTERVAL = 420
-DELAY = 900
+INTERVAL_S = 420
+DELAY_S = 900
 
-Row = tuple[int, str, str, str]
+ExpectedBeat = tuple[int, str, str, str]
 """Due, outcome, reason, source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class CatchupCase:
     """A schedule that was served until `away`, not for `outage` seconds, and again until `end`."""
 
     kind: str
@@ -26,7 +26,7 @@ class Case:
     cause: str
     grace: int
     max_late: int | None
-    most: int
+    catchup_max: int
     after: int
 
     @property
@@ -43,26 +43,26 @@ class Case:
         return self.outage > (0 if self.cause == "scheduler_down" else 2)
 
 
-def model(case: Case) -> list[Row]:
+def expected_rows(case: CatchupCase) -> list[ExpectedBeat]:
     if case.kind == "cron":
-        return _cron(case)
+        return _cron_rows(case)
     if case.kind == "interval":
-        return _interval(case)
-    return _delay(case)
+        return _interval_rows(case)
+    return _delay_rows(case)
 
 
-def _cron(case: Case) -> list[Row]:
-    instants = range(CRON, case.end + 1, CRON)
+def _cron_rows(case: CatchupCase) -> list[ExpectedBeat]:
+    instants = range(CRON_PERIOD_S, case.end + 1, CRON_PERIOD_S)
     missed = [at for at in instants if case.away < at <= case.back]
     served = [at for at in instants if not case.away < at <= case.back]
     rows = [(at, "ran", "", "baseline-cron") for at in served]
-    return sorted(rows + _judge(case, missed, "baseline-cron"))
+    return sorted(rows + _classify_missed(case, missed, "baseline-cron"))
 
 
-def _judge(case: Case, missed: list[int], source: str) -> list[Row]:
+def _classify_missed(case: CatchupCase, missed: list[int], source: str) -> list[ExpectedBeat]:
     """SEMANTICS 9, in its order: too late; the newest if just late; the rest by the policy."""
     late = {at: case.back - at for at in missed}
-    rows: list[Row] = []
+    rows: list[ExpectedBeat] = []
     if case.max_late is not None:
         old = [at for at in missed if late[at] > case.max_late]
         rows += [(at, "missed", "too_late", source) for at in old]
@@ -74,10 +74,10 @@ def _judge(case: Case, missed: list[int], source: str) -> list[Row]:
     if missed and late[missed[-1]] <= case.grace:
         rows.append((missed.pop(), "ran", "", source))
         runs_anyway = True
-    return rows + [_by_policy(case, missed, place, source, runs_anyway) for place in range(len(missed))]
+    return rows + [_apply_catchup(case, missed, place, source, runs_anyway) for place in range(len(missed))]
 
 
-def _by_policy(case: Case, missed: list[int], place: int, source: str, runs_anyway: bool) -> Row:
+def _apply_catchup(case: CatchupCase, missed: list[int], place: int, source: str, runs_anyway: bool) -> ExpectedBeat:
     at, from_the_end = missed[place], len(missed) - place
     if case.catchup == "skip":
         return at, "missed", case.cause, source
@@ -85,27 +85,27 @@ def _by_policy(case: Case, missed: list[int], place: int, source: str, runs_anyw
         if from_the_end == 1 and not runs_anyway:
             return at, "ran", "", "catch-up"
         return at, "merged", "once", source
-    if from_the_end <= case.most:
+    if from_the_end <= case.catchup_max:
         return at, "ran", "", "catch-up"
     return at, "missed", case.cause, source
 
 
-def _interval(case: Case) -> list[Row]:
+def _interval_rows(case: CatchupCase) -> list[ExpectedBeat]:
     """Due so long after the last one was settled; overdue, it is one instant however long the outage was."""
-    rows: list[Row] = []
-    due = INTERVAL
+    rows: list[ExpectedBeat] = []
+    due = INTERVAL_S
     while due <= case.end:
         source = "baseline-interval"
         if case.away < due <= case.back:
-            rows += _judge(case, [due], source)
-            due = case.back + INTERVAL
+            rows += _classify_missed(case, [due], source)
+            due = case.back + INTERVAL_S
         else:
             rows.append((due, "ran", "", source))
-            due += INTERVAL
+            due += INTERVAL_S
     return rows
 
 
-def _delay(case: Case) -> list[Row]:
-    if case.away < DELAY <= case.back:
-        return _judge(case, [DELAY], "delay")
-    return [(DELAY, "ran", "", "delay")] if case.end >= DELAY else []
+def _delay_rows(case: CatchupCase) -> list[ExpectedBeat]:
+    if case.away < DELAY_S <= case.back:
+        return _classify_missed(case, [DELAY_S], "delay")
+    return [(DELAY_S, "ran", "", "delay")] if case.end >= DELAY_S else []

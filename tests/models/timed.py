@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.herd import Herd, ScriptedRunner
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
 
 
 class TimedRunner(ScriptedRunner):
@@ -18,7 +18,7 @@ class TimedRunner(ScriptedRunner):
         self.stop = stop
         self.started_at: list[datetime] = []
         self.over_at: dict[int, datetime] = {}
-        self.told: set[int] = set()
+        self.cancelled: set[int] = set()
         self._let_all_go = asyncio.Event()
 
     def let_go(self) -> None:
@@ -34,44 +34,44 @@ class TimedRunner(ScriptedRunner):
         try:
             await clock.sleep_until(self.over_at[claim.run_id], self._let_all_go)
         except asyncio.CancelledError:
-            self.told.add(claim.run_id)
+            self.cancelled.add(claim.run_id)
             self.over_at[claim.run_id] = clock.now() + self.stop
             await clock.sleep_until(self.over_at[claim.run_id], self._let_all_go)
             raise
         return Outcome(status=status, error="told to" if status.is_failure else "")
 
 
-async def at_this_moment(herd: Herd, *runners: TimedRunner) -> None:
+async def run_until_idle(herd: SimulatedHerd, *runners: TimedRunner) -> None:
     """Everything that happens now: runs that are over end first, then who waits and what is due, until all is quiet."""
     while True:
-        await _end(herd, runners)
-        claimed = await herd._loop.turn(herd._tasks)
-        await _heard(herd, runners)
-        await herd._loop.recorder.drained()
+        await _wait_ended(herd, runners)
+        claimed = await herd._loop.run_cycle(herd._tasks)
+        await _wait_cancelled(herd, runners)
+        await herd._loop.completer.wait_drained()
         wake_at = herd.store.write_now(lambda tx: tx.next_wake())
-        if not claimed.claims and not _over(herd, runners) and (wake_at is None or wake_at > herd.now):
+        if not claimed.claims and not _ended_tasks(herd, runners) and (wake_at is None or wake_at > herd.now):
             return
 
 
-async def _end(herd: Herd, runners: tuple[TimedRunner, ...]) -> None:
-    if over := _over(herd, runners):
-        await asyncio.wait(over)
-    await herd._loop.recorder.drained()
+async def _wait_ended(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> None:
+    if ended := _ended_tasks(herd, runners):
+        await asyncio.wait(ended)
+    await herd._loop.completer.wait_drained()
 
 
-def _over(herd: Herd, runners: tuple[TimedRunner, ...]) -> list[asyncio.Task[None]]:
+def _ended_tasks(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> list[asyncio.Task[None]]:
     over_at = {run_id: at for runner in runners for run_id, at in runner.over_at.items()}
     return [each.task for run_id, each in herd._loop.running.items() if over_at[run_id] <= herd.now]
 
 
-async def _heard(herd: Herd, runners: tuple[TimedRunner, ...]) -> None:
+async def _wait_cancelled(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> None:
     """Until every run has begun, and every one that was told to stop knows it."""
-    begun = {run_id for runner in runners for run_id in runner.over_at}
-    told = {run_id for runner in runners for run_id in runner.told}
+    started = {run_id for runner in runners for run_id in runner.over_at}
+    cancelled = {run_id for runner in runners for run_id in runner.cancelled}
     while any(
-        run_id not in begun or (each.task.cancelling() and run_id not in told and not each.task.done())
+        run_id not in started or (each.task.cancelling() and run_id not in cancelled and not each.task.done())
         for run_id, each in herd._loop.running.items()
     ):
         await asyncio.sleep(0)
-        begun |= {run_id for runner in runners for run_id in runner.over_at}
-        told |= {run_id for runner in runners for run_id in runner.told}
+        started |= {run_id for runner in runners for run_id in runner.over_at}
+        cancelled |= {run_id for runner in runners for run_id in runner.cancelled}

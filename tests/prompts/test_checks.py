@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from herdbeat.codes import Code
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.errors import UnknownTemplateName
-from herdbeat.prompts import NAMES, Known, check
+from herdbeat.prompts import VARIABLES, Variable, validate_prompt
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,20 @@ from herdbeat.prompts import NAMES, Known, check
     ],
 )
 def test_an_unknown_name_says_what_was_meant_or_where_it_exists(text: str, kind: str, message: str) -> None:
-    [error] = check(text, TriggerKind(kind), has_work=False)
+    [error] = validate_prompt(text, TriggerKind(kind), has_work=False)
 
     assert str(error) == message
     assert error.code is Code.UNKNOWN_TEMPLATE_NAME
 
 
 def test_a_typing_mistake_in_an_issue_is_guessed_where_there_is_work() -> None:
-    [error] = check("{{issue.titel}}", TriggerKind.INTERVAL, has_work=True)
+    [error] = validate_prompt("{{issue.titel}}", TriggerKind.INTERVAL, has_work=True)
 
     assert str(error) == "{{issue.titel}} is not known; did you mean {{issue.title}}?"
 
 
 def test_the_hint_lists_what_the_schedule_has() -> None:
-    [error] = check("{{zebra}}", TriggerKind.INTERVAL, has_work=False)
+    [error] = validate_prompt("{{zebra}}", TriggerKind.INTERVAL, has_work=False)
 
     assert error.hint == (
         "An interval schedule has date, time, fire_time, agent, schedule, previous.*. "
@@ -48,25 +48,25 @@ def test_the_hint_lists_what_the_schedule_has() -> None:
 
 
 def test_all_errors_come_at_once_and_in_the_order_of_writing() -> None:
-    errors = check("{{zebra}} {{}} {{date}} {{run_at}} {{", TriggerKind.CRON, has_work=False)
+    errors = validate_prompt("{{zebra}} {{}} {{date}} {{run_at}} {{", TriggerKind.CRON, has_work=False)
 
     assert [error.offset for error in errors] == [0, 10, 24, 35]
 
 
-@pytest.mark.parametrize("row", NAMES, ids=lambda row: row.name)
-def test_every_name_of_the_table_passes_on_its_own_schedules_and_on_no_other(row: Known) -> None:
+@pytest.mark.parametrize("row", VARIABLES, ids=lambda row: row.name)
+def test_every_name_of_the_table_passes_on_its_own_schedules_and_on_no_other(row: Variable) -> None:
     name = row.name.replace("*", "x")
 
     for kind in TriggerKind:
         for has_work in (False, True):
-            errors = check(f"{{{{{name}}}}}", kind, has_work=has_work)
-            provided = any(each.matches(name) and each.is_provided(kind, has_work=has_work) for each in NAMES)
+            errors = validate_prompt(f"{{{{{name}}}}}", kind, has_work=has_work)
+            provided = any(each.matches(name) and each.is_provided(kind, has_work=has_work) for each in VARIABLES)
             assert bool(errors) is not provided
 
 
 @given(st.text(alphabet="{} .pabelotyd_ius\\", max_size=60), st.sampled_from(TriggerKind), st.booleans())
 def test_any_text_is_answered_with_errors_that_point_into_it(text: str, kind: TriggerKind, has_work: bool) -> None:
-    for error in check(text, kind, has_work=has_work):
+    for error in validate_prompt(text, kind, has_work=has_work):
         assert text[error.offset : error.offset + 2] == "{{"
         assert str(error)
         assert error.hint

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
-from herdbeat.prompts.names import AGENTD_NAMES, NAMES, OWN_NAMES, Shape, elsewhere, lookup
+from herdbeat.prompts.names import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, find_variable, find_variables
 from herdbeat.triggers import Chat, Cron, Delay, Interval, Manual, Webhook
 
 AGENTD_WORDS = """
@@ -21,7 +21,7 @@ AGENTD_WORDS = """
 
 @pytest.mark.parametrize("word", AGENTD_WORDS.split())
 def test_every_word_of_agentds_triggers_is_known_somewhere(word: str) -> None:
-    assert elsewhere(word)
+    assert find_variables(word)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def test_every_word_of_agentds_triggers_is_known_somewhere(word: str) -> None:
     ],
 )
 def test_a_name_is_known_where_its_value_comes_from(name: str, kind: TriggerKind, has_work: bool, known: bool) -> None:
-    assert (lookup(name, kind, has_work=has_work) is not None) is known
+    assert (find_variable(name, kind, has_work=has_work) is not None) is known
 
 
 def test_no_name_is_in_the_table_twice() -> None:
-    counts = Counter(row.name for row in NAMES)
+    counts = Counter(row.name for row in VARIABLES)
 
-    assert counts.total() == len(counts) == len(OWN_NAMES) + len(AGENTD_NAMES)
+    assert counts.total() == len(counts) == len(OWN_VARIABLES) + len(AGENTD_VARIABLES)
 
 
 def test_every_row_says_what_it_means_and_who_has_it() -> None:
-    assert all(row.meaning and row.kinds for row in NAMES)
+    assert all(row.meaning and row.kinds for row in VARIABLES)
 
 
 TRIGGERS: tuple[Trigger, ...] = (
@@ -72,7 +72,7 @@ TRIGGERS: tuple[Trigger, ...] = (
 def test_whatever_a_trigger_tells_a_prompt_may_say(trigger: Trigger) -> None:
     told = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
 
-    assert [name for name in told if lookup(name, trigger.kind, has_work=False) is None] == []
+    assert [name for name in told if find_variable(name, trigger.kind, has_work=False) is None] == []
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.kind)
@@ -81,7 +81,9 @@ def test_whatever_the_table_says_of_the_clock_the_trigger_tells(trigger: Trigger
     of_the_schedule = {"date", "time", "agent", "schedule"}
 
     promised = {
-        row.name for row in NAMES if row.shape is Shape.OURS and trigger.kind in row.kinds and "." not in row.name
+        row.name
+        for row in VARIABLES
+        if row.trust is ValueTrust.TRUSTED and trigger.kind in row.kinds and "." not in row.name
     }
 
     assert promised - of_the_schedule <= told.keys()

@@ -11,7 +11,7 @@ from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.domain.work_item import WorkItem
-from herdbeat.prompts import build_schedule_prompt, check, work_item_block
+from herdbeat.prompts import build_schedule_prompt, validate_prompt, work_item_block
 
 DUE = datetime(2026, 3, 31, 23, 30, tzinfo=UTC)
 ISSUE = WorkItem(
@@ -30,7 +30,7 @@ class PlainTrigger:
     """A trigger that only has words."""
 
     kind: TriggerKind = TriggerKind.CRON
-    pace: timedelta | None = None
+    interval: timedelta | None = None
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
         return None
@@ -153,7 +153,7 @@ def test_a_title_cannot_add_lines_to_the_block() -> None:
     ],
 )
 def test_a_prompt_that_places_the_item_itself_gets_no_block(prompt: str, said: str) -> None:
-    assert check(prompt, TriggerKind.CRON, has_work=True) == []
+    assert validate_prompt(prompt, TriggerKind.CRON, has_work=True) == []
     assert build_schedule_prompt(schedule(prompt, has_work=True), ISSUE, due_at=DUE) == said
 
 
@@ -203,5 +203,5 @@ def test_the_previous_run_can_be_named() -> None:
 
 @pytest.mark.parametrize("text", ["${{ github.ref }}", "{{ name | upper }}", "{{payload.x}}", "an open {{"])
 def test_what_the_check_would_refuse_stays_as_it_is_written(text: str) -> None:
-    assert check(text, TriggerKind.CRON, has_work=False)
+    assert validate_prompt(text, TriggerKind.CRON, has_work=False)
     assert build_schedule_prompt(schedule(text), due_at=DUE) == text

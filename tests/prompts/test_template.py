@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdbeat.errors import TemplateError
-from herdbeat.prompts.template import Block, Name, Template, scan
+from herdbeat.prompts.template import Placeholder, Template, TextBlock, scan_template
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_values_are_never_scanned_again() -> None:
 def test_names_know_where_they_stand() -> None:
     text = r"a \{{b}} {{ c.d }} {{e}}"
 
-    names = Template.parse(text).names
+    names = Template.parse(text).placeholders
 
     assert [(name.name, text[name.offset : name.offset + name.width]) for name in names] == [
         ("c.d", "{{ c.d }}"),
@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_an_error_with_its_place(text: str, offset: int, 
 def test_every_error_is_collected_and_its_text_stays() -> None:
     text = "{{}} {{date}} {{a b}} {{"
 
-    template, errors = scan(text)
+    template, errors = scan_template(text)
 
     assert [error.offset for error in errors] == [0, 14, 22]
     assert template.render({"date": "today"}) == "{{}} today {{a b}} {{"
@@ -109,20 +109,20 @@ def test_containers_of_any_make_are_written_as_json() -> None:
     ],
 )
 def test_a_block_stands_on_lines_of_its_own(text: str, rendered: str) -> None:
-    def show(name: Name, value: object) -> Block:
-        return Block("BLOCK")
+    def format_value(name: Placeholder, value: object) -> TextBlock:
+        return TextBlock("BLOCK")
 
-    assert Template.parse(text).render({}, show) == rendered
+    assert Template.parse(text).render({}, format_value) == rendered
 
 
 @given(st.text(alphabet="ab{}\\. \n", max_size=40))
 def test_any_text_is_either_read_or_refused_with_a_place_inside_it(text: str) -> None:
-    template, errors = scan(text)
+    template, errors = scan_template(text)
 
     for error in errors:
         assert text[error.offset :].startswith("{{")
         assert error.offset + error.width <= len(text)
-    for name in template.names:
+    for name in template.placeholders:
         assert text[name.offset : name.offset + name.width] == name.written
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.target import CallableSpec, CommandSpec, Target, TargetSpec
 from herdbeat.runners.base import Job
@@ -17,13 +17,13 @@ from herdbeat.triggers.cron import Cron
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 NUMBERS = count(1)
-PLAN = Plan(
+PLAN = ScheduleSpec(
     trigger=Cron.parse("0 * * * *", ZoneInfo("UTC")),
     policies=Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),
 )
 
 
-def job(spec: TargetSpec, prompt: str = "", run_id: int | None = None) -> Job:
+def make_job(spec: TargetSpec, prompt: str = "", run_id: int | None = None) -> Job:
     number = next(NUMBERS) if run_id is None else run_id
     claim = Claim(
         run_id=number,
@@ -47,15 +47,15 @@ def job(spec: TargetSpec, prompt: str = "", run_id: int | None = None) -> Job:
     )
 
 
-def program(*argv: str, folder: str = "/", env: tuple[str, ...] = ()) -> CommandSpec:
+def command_spec(*argv: str, folder: str = "/", env: tuple[str, ...] = ()) -> CommandSpec:
     return CommandSpec(command=argv, working_directory=folder, env=env)
 
 
-def shell(script: str) -> CommandSpec:
-    return program("/bin/sh", "-c", script)
+def shell_spec(script: str) -> CommandSpec:
+    return command_spec("/bin/sh", "-c", script)
 
 
-def function(name: str) -> CallableSpec:
+def callable_spec(name: str) -> CallableSpec:
     return CallableSpec(call=name)
 
 
@@ -65,18 +65,18 @@ def new_fifo(folder: Path) -> Path:
     return path
 
 
-async def told(fifo: Path) -> str:
+async def read_fifo(fifo: Path) -> str:
     """What a program writes into the fifo, as soon as it does."""
     return await asyncio.to_thread(fifo.read_text)
 
 
-class Doomed:
+class ExitingProcess:
     """A process that is going to end: its number is taken while it lives, so that no other can be mistaken for it."""
 
     def __init__(self, pid: int) -> None:
         self._descriptor = os.pidfd_open(pid)
 
-    async def gone(self, within: float = 20) -> None:
+    async def wait_for_exit(self, within: float = 20) -> None:
         """Return once it has ended; TimeoutError if it does not."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._descriptor, ended.set)

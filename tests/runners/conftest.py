@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.runners.build import NOON
 
-from herdbeat.runners.kinds import Runners, open_runners
+from herdbeat.runners.kinds import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
@@ -24,6 +24,6 @@ def settings(tmp_path: Path) -> RunnerSettings:
 
 
 @pytest.fixture
-async def runners(settings: RunnerSettings) -> AsyncIterator[Runners]:
+async def runners(settings: RunnerSettings) -> AsyncIterator[RunnerRegistry]:
     async with open_runners(settings, FakeClock(NOON)) as opened:
         yield opened

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from herdbeat.domain.target import EndpointSpec
 
-Speak = Callable[[asyncio.StreamWriter], Awaitable[None]]
+Responder = Callable[[asyncio.StreamWriter], Awaitable[None]]
 CERTIFICATE = Path(__file__).parent / "self_signed.pem"
-HERE = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Endpoint:
     requests: list[str] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def url(self, path: str = "/", *, scheme: str = "http", host: str = HERE) -> str:
+    def url(self, path: str = "/", *, scheme: str = "http", host: str = LOOPBACK) -> str:
         return f"{scheme}://{host}:{self.port}{path}"
 
     def get(self, path: str = "/") -> EndpointSpec:
@@ -30,13 +30,13 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def serving(speak: Speak, *, has_tls: bool = False) -> AsyncIterator[Endpoint]:
+async def serve_endpoint(speak: Responder, *, has_tls: bool = False) -> AsyncIterator[Endpoint]:
     """An endpoint that reads a request, and then speaks. `left` is set once a caller has closed its connection."""
     endpoint = Endpoint()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            endpoint.requests.append(await _request(reader))
+            endpoint.requests.append(await _read_request(reader))
             await speak(writer)
             await reader.read()
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -49,7 +49,7 @@ async def serving(speak: Speak, *, has_tls: bool = False) -> AsyncIterator[Endpo
     if has_tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATE)
-    server = await asyncio.start_server(answer, HERE, 0, ssl=context)
+    server = await asyncio.start_server(answer, LOOPBACK, 0, ssl=context)
     endpoint.port = server.sockets[0].getsockname()[1]
     try:
         yield endpoint
@@ -58,13 +58,13 @@ async def serving(speak: Speak, *, has_tls: bool = False) -> AsyncIterator[Endpo
         await server.wait_closed()
 
 
-async def _request(reader: asyncio.StreamReader) -> str:
+async def _read_request(reader: asyncio.StreamReader) -> str:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     length = next((int(line[15:]) for line in head.splitlines() if line.lower().startswith("content-length:")), 0)
     return head + (await reader.readexactly(length)).decode()
 
 
-def says(text: str | bytes) -> Speak:
+def respond_raw(text: str | bytes) -> Responder:
     """Those bytes, whole, and then the end of the connection."""
     data = text.encode() if isinstance(text, str) else text
 
@@ -77,9 +77,9 @@ def says(text: str | bytes) -> Speak:
     return speak
 
 
-def answers(body: str | bytes = "", status: str = "200 OK", **headers: str) -> Speak:
+def respond(body: str | bytes = "", status: str = "200 OK", **headers: str) -> Responder:
     """A well-formed answer. Header names are written with underscores."""
     data = body.encode() if isinstance(body, str) else body
     given = {"Content-Length": str(len(data))} | {name.replace("_", "-"): value for name, value in headers.items()}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    return says(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + data)
+    return respond_raw(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + data)

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.runners.build import job, program, shell
+from tests.runners.build import command_spec, make_job, shell_spec
 
 from herdbeat.clock import SystemClock
 from herdbeat.runners.kinds import open_runners
@@ -19,13 +19,13 @@ from herdbeat.runners.settings import RunnerSettings
 
 async def main(state_dir: Path, script: str) -> None:
     async with open_runners(RunnerSettings(state_dir=state_dir, environ=dict(os.environ)), SystemClock()) as runners:
-        await runners.run(job(program("true")))  # now there is a guardian, and a pipe to it
+        await runners.run(make_job(command_spec("true")))  # now there is a guardian, and a pipe to it
         if "HOLDER" in script:
-            script = script.replace("HOLDER", str(fork_a_holder()))
-        await runners.run(job(shell(script)))
+            script = script.replace("HOLDER", str(fork_file_holder()))
+        await runners.run(make_job(shell_spec(script)))
 
 
-def fork_a_holder() -> int:
+def fork_file_holder() -> int:
     pid = os.fork()
     if pid == 0:
         signal.pause()

@@ -8,20 +8,20 @@ import signal
 import pytest
 
 from herdbeat.runners.child import spawn
-from herdbeat.runners.processes import is_alive, start_of
+from herdbeat.runners.processes import is_alive, read_start_time
 
 
 async def test_an_ended_child_keeps_its_number_until_it_is_released() -> None:
     child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False)
     await child.exited.wait()
 
-    is_kept = start_of(child.identity.pid) == child.identity.start
+    is_kept = read_start_time(child.identity.pid) == child.identity.start
     child.signal_group(signal.SIGKILL)
     status = child.release()
 
     assert is_kept
     assert status == 3
-    assert start_of(child.identity.pid) is None
+    assert read_start_time(child.identity.pid) is None
     child.stdout.close()
     child.stderr.close()
 
@@ -34,7 +34,7 @@ async def test_a_child_that_is_released_early_is_reaped_when_it_ends() -> None:
     await child.exited.wait()
 
     assert status is None
-    assert start_of(child.identity.pid) is None
+    assert read_start_time(child.identity.pid) is None
     child.stdout.close()
     child.stderr.close()
 
@@ -63,7 +63,7 @@ async def test_a_child_that_cannot_be_watched_is_not_left_running(monkeypatch: p
     with pytest.raises(OSError, match="Too many open files"):
         spawn(("/bin/sleep", "600"), "/", {}, has_stdin=True)
 
-    assert start_of(started[0]) is None
+    assert read_start_time(started[0]) is None
 
 
 async def test_a_child_leads_a_session_and_a_group_of_its_own() -> None:

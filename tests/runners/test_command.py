@@ -7,36 +7,36 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runners.build import NOON, job, program, shell
+from tests.runners.build import NOON, command_spec, make_job, shell_spec
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.runners.kinds import Runners, open_runners
-from herdbeat.runners.log import Stream
-from herdbeat.runners.log_reader import Line, find_log, read_log
+from herdbeat.runners.kinds import RunnerRegistry, open_runners
+from herdbeat.runners.log import LogStream
+from herdbeat.runners.log_reader import LogLine, find_log, read_log
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
 
-def lines_of(settings: RunnerSettings, run_id: int) -> list[Line]:
+def lines_of(settings: RunnerSettings, run_id: int) -> list[LogLine]:
     path = find_log(settings.state_dir, run_id)
     return [] if path is None else read_log(path)
 
 
-async def test_a_program_that_ends_well_has_succeeded(runners: Runners) -> None:
-    outcome = await runners.run(job(program("echo", "hello")))
+async def test_a_program_that_ends_well_has_succeeded(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(command_spec("echo", "hello")))
 
     assert (outcome.status, outcome.code, outcome.output, outcome.error) == (RunStatus.SUCCEEDED, 0, "hello\n", "")
 
 
-async def test_the_last_line_on_stderr_says_why_it_failed(runners: Runners) -> None:
-    outcome = await runners.run(job(shell("echo working; echo first >&2; echo no such table >&2; exit 3")))
+async def test_the_last_line_on_stderr_says_why_it_failed(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(shell_spec("echo working; echo first >&2; echo no such table >&2; exit 3")))
 
     assert (outcome.status, outcome.code, outcome.error) == (RunStatus.FAILED, 3, "no such table")
     assert sorted(outcome.output.splitlines()) == ["first", "no such table", "working"]
 
 
-async def test_a_silent_failure_tells_its_exit_code(runners: Runners) -> None:
-    outcome = await runners.run(job(shell("exit 3")))
+async def test_a_silent_failure_tells_its_exit_code(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(shell_spec("exit 3")))
 
     assert outcome.error == "exit code 3"
 
@@ -49,45 +49,47 @@ async def test_a_silent_failure_tells_its_exit_code(runners: Runners) -> None:
         ("kill -40 $$", 168, "killed by signal 40"),
     ],
 )
-async def test_a_killed_program_names_its_signal(runners: Runners, script: str, code: int, error: str) -> None:
-    outcome = await runners.run(job(shell(f"ulimit -c 0; {script}")))
+async def test_a_killed_program_names_its_signal(runners: RunnerRegistry, script: str, code: int, error: str) -> None:
+    outcome = await runners.run(make_job(shell_spec(f"ulimit -c 0; {script}")))
 
     assert outcome.status is RunStatus.FAILED
     assert outcome.error == error
     assert outcome.code == code
 
 
-async def test_the_prompt_comes_by_stdin(runners: Runners) -> None:
-    outcome = await runners.run(job(program("cat"), prompt="Write it down. äöü"))
+async def test_the_prompt_comes_by_stdin(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(command_spec("cat"), prompt="Write it down. äöü"))
 
     assert outcome.output == "Write it down. äöü"
 
 
-async def test_without_a_prompt_stdin_is_empty(runners: Runners) -> None:
-    outcome = await runners.run(job(program("cat")))
+async def test_without_a_prompt_stdin_is_empty(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(command_spec("cat")))
 
     assert (outcome.status, outcome.output) == (RunStatus.SUCCEEDED, "")
 
 
-async def test_the_prompt_can_be_an_argument_and_is_never_read_by_a_shell(runners: Runners) -> None:
-    outcome = await runners.run(job(program("echo", "-n", "say: {prompt}"), prompt="$(id); `id` {prompt_file}"))
+async def test_the_prompt_can_be_an_argument_and_is_never_read_by_a_shell(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(
+        make_job(command_spec("echo", "-n", "say: {prompt}"), prompt="$(id); `id` {prompt_file}")
+    )
 
     assert outcome.output == "say: $(id); `id` {prompt_file}"
 
 
 async def test_the_prompt_can_be_a_file_that_only_we_can_read_and_that_is_gone_afterwards(
-    runners: Runners, settings: RunnerSettings
+    runners: RunnerRegistry, settings: RunnerSettings
 ) -> None:
     script = 'cat "$1"; echo; stat -c %a "$1"'
 
-    outcome = await runners.run(job(program("sh", "-c", script, "sh", "{prompt_file}"), prompt="words"))
+    outcome = await runners.run(make_job(command_spec("sh", "-c", script, "sh", "{prompt_file}"), prompt="words"))
 
     assert outcome.output == "words\n600\n"
     assert list((settings.state_dir / "prompts").iterdir()) == []
 
 
-async def test_a_program_sees_only_what_it_may(runners: Runners) -> None:
-    outcome = await runners.run(job(program("env", env=("OUR_TOKEN",)), run_id=237684))
+async def test_a_program_sees_only_what_it_may(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(command_spec("env", env=("OUR_TOKEN",)), run_id=237684))
 
     seen = dict(line.split("=", 1) for line in outcome.output.splitlines())
     node = seen.pop("HERDBEAT_NODE")
@@ -105,59 +107,61 @@ async def test_a_program_sees_only_what_it_may(runners: Runners) -> None:
     assert node.split(".")[1] == str(os.getpid())
 
 
-async def test_a_variable_that_is_named_but_not_there_is_noted(runners: Runners, settings: RunnerSettings) -> None:
-    await runners.run(job(program("true", env=("GITHUB_TOKEN",)), run_id=5))
+async def test_a_variable_that_is_named_but_not_there_is_noted(
+    runners: RunnerRegistry, settings: RunnerSettings
+) -> None:
+    await runners.run(make_job(command_spec("true", env=("GITHUB_TOKEN",)), run_id=5))
 
     note = "GITHUB_TOKEN is named in env, but the node itself does not have it"
-    assert lines_of(settings, 5) == [Line(at=NOON, stream=Stream.NOTE, text=note)]
+    assert lines_of(settings, 5) == [LogLine(at=NOON, stream=LogStream.NOTE, text=note)]
 
 
-async def test_no_file_of_ours_is_open_in_a_child(runners: Runners) -> None:
+async def test_no_file_of_ours_is_open_in_a_child(runners: RunnerRegistry) -> None:
     ours = os.dup(0)
     os.set_inheritable(ours, True)
 
-    outcome = await runners.run(job(program("ls", "/proc/self/fd")))
+    outcome = await runners.run(make_job(command_spec("ls", "/proc/self/fd")))
     os.close(ours)
 
     assert outcome.output.split() == ["0", "1", "2", "3"]  # 3 is the folder that ls itself reads
 
 
-async def test_a_program_runs_in_its_folder(runners: Runners, tmp_path: Path) -> None:
-    outcome = await runners.run(job(program("pwd", folder=str(tmp_path))))
+async def test_a_program_runs_in_its_folder(runners: RunnerRegistry, tmp_path: Path) -> None:
+    outcome = await runners.run(make_job(command_spec("pwd", folder=str(tmp_path))))
 
     assert outcome.output == f"{tmp_path}\n"
 
 
-async def test_one_json_object_on_stdout_is_the_response(runners: Runners) -> None:
+async def test_one_json_object_on_stdout_is_the_response(runners: RunnerRegistry) -> None:
     answer = {"queue": 17, "names": ["ä"]}
 
-    outcome = await runners.run(job(program("cat"), prompt=json.dumps(answer, indent=2)))
+    outcome = await runners.run(make_job(command_spec("cat"), prompt=json.dumps(answer, indent=2)))
 
     assert outcome.response == answer
 
 
 @pytest.mark.parametrize("words", ["17", "[1]", "{not json}", 'first {"a": 1}', '{"a": 1} {"b": 2}'])
-async def test_other_words_are_no_response(runners: Runners, words: str) -> None:
-    outcome = await runners.run(job(program("cat"), prompt=words))
+async def test_other_words_are_no_response(runners: RunnerRegistry, words: str) -> None:
+    outcome = await runners.run(make_job(command_spec("cat"), prompt=words))
 
     assert (outcome.output, outcome.response) == (words, None)
 
 
-async def test_what_is_printed_is_in_the_log_with_its_stream(runners: Runners, settings: RunnerSettings) -> None:
-    await runners.run(job(shell("echo one; echo two >&2"), run_id=9))
+async def test_what_is_printed_is_in_the_log_with_its_stream(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+    await runners.run(make_job(shell_spec("echo one; echo two >&2"), run_id=9))
 
     lines = lines_of(settings, 9)
-    assert {(line.stream, line.text) for line in lines} == {(Stream.OUT, "one"), (Stream.ERR, "two")}
+    assert {(line.stream, line.text) for line in lines} == {(LogStream.OUT, "one"), (LogStream.ERR, "two")}
 
 
-async def test_a_silent_program_leaves_no_log(runners: Runners, settings: RunnerSettings) -> None:
-    await runners.run(job(program("true")))
+async def test_a_silent_program_leaves_no_log(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+    await runners.run(make_job(command_spec("true")))
 
     assert not (settings.state_dir / "logs").exists()
 
 
-async def test_what_is_not_utf8_is_replaced(runners: Runners, settings: RunnerSettings) -> None:
-    outcome = await runners.run(job(program("printf", r"a\377\000\n"), run_id=11))
+async def test_what_is_not_utf8_is_replaced(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+    outcome = await runners.run(make_job(command_spec("printf", r"a\377\000\n"), run_id=11))
 
     assert outcome.output == "a\ufffd\ufffd\n"
     assert [line.text for line in lines_of(settings, 11)] == ["a\ufffd\0"]
@@ -167,7 +171,7 @@ async def test_a_failure_is_seen_even_if_we_were_started_with_ended_children_ign
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
     async with open_runners(settings, FakeClock(NOON)) as runners:
-        outcome = await runners.run(job(shell("exit 3")))
+        outcome = await runners.run(make_job(shell_spec("exit 3")))
     signal.signal(signal.SIGCHLD, before)
 
     assert outcome.code == 3
@@ -194,13 +198,13 @@ async def test_each_node_runs_a_command_in_its_own_folder_and_not_where_the_flee
     outputs = []
     for each in places:
         async with open_runners(replace(settings, home=each.parent), FakeClock(NOON)) as runners:
-            outputs.append((await runners.run(job(program("pwd", folder="desk")))).output)
+            outputs.append((await runners.run(make_job(command_spec("pwd", folder="desk")))).output)
 
     assert outputs == [f"{each}\n" for each in places]
 
 
 async def test_an_absolute_folder_is_the_same_for_every_node(settings: RunnerSettings, tmp_path: Path) -> None:
     async with open_runners(replace(settings, home=Path("/nowhere")), FakeClock(NOON)) as runners:
-        outcome = await runners.run(job(program("pwd", folder=str(tmp_path))))
+        outcome = await runners.run(make_job(command_spec("pwd", folder=str(tmp_path))))
 
     assert outcome.output == f"{tmp_path}\n"

@@ -1,15 +1,15 @@
 """What a child is told, and what beats what."""
 
-from tests.runners.build import job, program
+from tests.runners.build import command_spec, make_job
 
-from herdbeat.runners.environment import child_environment, missing
+from herdbeat.runners.environment import build_child_environment, find_missing_variables
 
 
 def test_what_the_target_sets_beats_ours_and_who_it_runs_for_beats_both() -> None:
     ours = {"HOME": "/root", "LANG": "C", "LC_ALL": "C", "AWS_SECRET": "x", "HERDBEAT_RUN": "of a node around us"}
     values = {"LANG": "de_DE.UTF-8", "COLOR": "no", "HERDBEAT_BEAT": "forged"}
 
-    seen = child_environment(ours, (), values, job(program("true"), run_id=33), "node")
+    seen = build_child_environment(ours, (), values, make_job(command_spec("true"), run_id=33), "node")
 
     assert {name: value for name, value in seen.items() if not name.startswith("HERDBEAT_")} == {
         "HOME": "/root",
@@ -22,4 +22,4 @@ def test_what_the_target_sets_beats_ours_and_who_it_runs_for_beats_both() -> Non
 
 
 def test_names_that_we_do_not_have_are_known() -> None:
-    assert list(missing({"A": "1"}, ("A", "B"))) == ["B"]
+    assert list(find_missing_variables({"A": "1"}, ("A", "B"))) == ["B"]

@@ -6,7 +6,7 @@ import pytest
 from tests.runners import sample
 
 from herdbeat.errors import RunnerError
-from herdbeat.runners.functions import NotRegistered, find
+from herdbeat.runners.functions import NotRegistered, import_function
 
 HERE = "tests.runners.sample"
 
@@ -29,7 +29,7 @@ HERE = "tests.runners.sample"
 )
 def test_what_is_missing_is_named(name: str, message: str) -> None:
     with pytest.raises(RunnerError) as raised:
-        find(name)
+        import_function(name)
 
     assert raised.value.message == message
     assert raised.value.permanent
@@ -41,23 +41,23 @@ def test_a_module_that_lacks_something_itself_says_what(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(ModuleNotFoundError, match="no_such_library"):
-        find("lacks_something:tidy")
+        import_function("lacks_something:tidy")
 
 
 def test_a_function_is_known_by_how_it_wants_to_be_called() -> None:
-    plain, asynchronous = find(f"{HERE}:nothing"), find(f"{HERE}:about_async")
+    plain, asynchronous = import_function(f"{HERE}:nothing"), import_function(f"{HERE}:about_async")
 
     assert (plain.call, plain.is_async, plain.takes_run) == (sample.nothing, False, False)
     assert (asynchronous.call, asynchronous.is_async, asynchronous.takes_run) == (sample.about_async, True, True)
 
 
 def test_a_function_written_in_c_is_called_with_nothing() -> None:
-    assert not find("time:monotonic").takes_run
+    assert not import_function("time:monotonic").takes_run
 
 
 @pytest.mark.parametrize("name", [f"{HERE}:<lambda>", f"{HERE}:outer.<locals>.inner", f"{HERE}:close<shop>"])
 def test_what_lives_only_inside_a_program_cannot_be_imported(name: str) -> None:
     with pytest.raises(NotRegistered, match="has not registered it") as raised:
-        find(name)
+        import_function(name)
 
     assert raised.value.hint.startswith("Start the program that schedules it")

@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.runners.build import NOON, Doomed, job, new_fifo, shell, told
+from tests.runners.build import NOON, ExitingProcess, make_job, new_fifo, read_fifo, shell_spec
 
 from herdbeat.domain.run import Outcome
 from herdbeat.runners.command import CommandRunner
-from herdbeat.runners.guardian import Guardian
-from herdbeat.runners.processes import Process, is_alive, start_of
+from herdbeat.runners.guardian import Reaper
+from herdbeat.runners.processes import ProcessIdentity, is_alive, read_start_time
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
@@ -48,100 +48,100 @@ async def node_that_runs(state_dir: Path, script: str) -> AsyncIterator[asyncio.
 async def test_children_of_a_killed_node_do_not_live_on(tmp_path: Path, script: str) -> None:
     fifo = new_fifo(tmp_path)
     async with node_that_runs(tmp_path / "state", script.format(fifo=fifo)) as node:
-        children = [Doomed(int(pid)) for pid in (await told(fifo)).split()]
+        children = [ExitingProcess(int(pid)) for pid in (await read_fifo(fifo)).split()]
 
         node.kill()
 
         for child in children:
-            await child.gone()
+            await child.wait_for_exit()
 
 
 async def test_a_process_that_a_function_forked_does_not_hide_the_nodes_end(tmp_path: Path) -> None:
     fifo = new_fifo(tmp_path)
     async with node_that_runs(tmp_path / "state", f"echo $$ HOLDER > {fifo}; exec sleep 600") as node:
-        child, holder = map(int, (await told(fifo)).split())
-        doomed = Doomed(child)
+        child, holder = map(int, (await read_fifo(fifo)).split())
+        doomed = ExitingProcess(child)
 
         node.kill()
 
-        await doomed.gone()
+        await doomed.wait_for_exit()
         os.kill(holder, signal.SIGKILL)
 
 
 async def test_signals_for_the_whole_terminal_do_not_end_the_guardian(tmp_path: Path) -> None:
-    guardian = Guardian(tmp_path)
-    guardian.expect("0007")
-    guardian.renew(timedelta(hours=1))
-    pid = guardian.pid
+    reaper = Reaper(tmp_path)
+    reaper.expect("0007")
+    reaper.renew(timedelta(hours=1))
+    pid = reaper.pid
     assert pid is not None
     await until(lambda: _ignores(pid, signal.SIGTERM))
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(pid, number)
-    guardian.forget("0007")
+    reaper.forget("0007")
 
-    assert guardian.pid == pid
+    assert reaper.pid == pid
     assert os.getsid(pid) == pid
-    guardian.close()
+    reaper.close()
 
 
 async def test_a_guardian_that_was_killed_is_replaced_and_told_everything(
     settings: RunnerSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    guardian, fifo = Guardian(settings.state_dir), new_fifo(tmp_path)
-    runner = CommandRunner(settings, guardian, FakeClock(NOON))
-    run = asyncio.create_task(runner.run(job(shell(f"echo $$ > {fifo}; exec sleep 600"))))
-    child, first = Doomed(int(await told(fifo))), guardian.pid
+    reaper, fifo = Reaper(settings.state_dir), new_fifo(tmp_path)
+    runner = CommandRunner(settings, reaper, FakeClock(NOON))
+    run = asyncio.create_task(runner.run(make_job(shell_spec(f"echo $$ > {fifo}; exec sleep 600"))))
+    child, first = ExitingProcess(int(await read_fifo(fifo))), reaper.pid
     assert first is not None
-    lost = Doomed(first)
+    lost = ExitingProcess(first)
     os.kill(first, signal.SIGKILL)
-    await lost.gone()
+    await lost.wait_for_exit()
 
-    guardian.expect("another")
-    second = guardian.pid
-    guardian.close()  # as if the node had ended while its child was running
+    reaper.expect("another")
+    second = reaper.pid
+    reaper.close()  # as if the node had ended while its child was running
 
     assert second != first
     assert "guardian lost" in caplog.text
-    await child.gone()
+    await child.wait_for_exit()
     assert (await run).error == "killed by SIGTERM"
 
 
 async def test_a_guardian_that_no_longer_listens_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    guardian = Guardian(tmp_path)
-    guardian.expect("0007")
-    first = guardian.pid
+    reaper = Reaper(tmp_path)
+    reaper.expect("0007")
+    first = reaper.pid
     assert first is not None
     os.kill(first, signal.SIGSTOP)
 
-    while guardian.pid == first:
-        guardian.expect("0007")
+    while reaper.pid == first:
+        reaper.expect("0007")
 
     assert f"guardian lost pid={first} runs=1" in caplog.text
-    guardian.forget("0007")
-    guardian.close()
+    reaper.forget("0007")
+    reaper.close()
 
 
 async def test_a_guardian_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("herdbeat.runners.guardian.PATIENCE", 0.1)
-    guardian = Guardian(tmp_path)
-    guardian.expect("0007")
-    pid = guardian.pid
+    monkeypatch.setattr("herdbeat.runners.guardian.CLOSE_TIMEOUT_S", 0.1)
+    reaper = Reaper(tmp_path)
+    reaper.expect("0007")
+    pid = reaper.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
 
-    guardian.close()
+    reaper.close()
 
-    assert start_of(pid) is None
+    assert read_start_time(pid) is None
 
 
 async def test_a_run_goes_on_where_no_guardian_can_be_had(
     settings: RunnerSettings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    runner = CommandRunner(settings, Guardian(settings.state_dir), FakeClock(NOON))
+    runner = CommandRunner(settings, Reaper(settings.state_dir), FakeClock(NOON))
 
-    outcome = await runner.run(job(shell("exit 3")))
+    outcome = await runner.run(make_job(shell_spec("exit 3")))
 
     assert outcome.code == 3
     assert "no guardian error=" in caplog.text
@@ -151,28 +151,28 @@ async def test_a_run_goes_on_where_no_guardian_can_be_had(
 async def test_a_lease_that_is_not_renewed_ends_the_children(
     settings: RunnerSettings, tmp_path: Path, is_renewed_first: bool
 ) -> None:
-    guardian, fifo = Guardian(settings.state_dir), new_fifo(tmp_path)
-    runner = CommandRunner(settings, guardian, FakeClock(NOON))
+    reaper, fifo = Reaper(settings.state_dir), new_fifo(tmp_path)
+    runner = CommandRunner(settings, reaper, FakeClock(NOON))
     if is_renewed_first:
-        guardian.renew(timedelta(milliseconds=300))  # before there is a child, and so before there is a guardian
+        reaper.renew(timedelta(milliseconds=300))  # before there is a child, and so before there is a guardian
 
-    run = asyncio.create_task(runner.run(job(shell(f"echo $$ > {fifo}; exec sleep 600"))))
-    await told(fifo)
+    run = asyncio.create_task(runner.run(make_job(shell_spec(f"echo $$ > {fifo}; exec sleep 600"))))
+    await read_fifo(fifo)
     if not is_renewed_first:
-        guardian.renew(timedelta(milliseconds=50))
+        reaper.renew(timedelta(milliseconds=50))
 
     outcome: Outcome = await run
     assert outcome.error == "killed by SIGTERM"
-    guardian.close()
+    reaper.close()
 
 
 def test_nothing_is_started_for_a_node_without_children(tmp_path: Path) -> None:
-    guardian = Guardian(tmp_path)
+    reaper = Reaper(tmp_path)
 
-    guardian.renew(timedelta(seconds=30))
-    guardian.close()
+    reaper.renew(timedelta(seconds=30))
+    reaper.close()
 
-    assert guardian.pid is None
+    assert reaper.pid is None
 
 
 class Leftover:
@@ -181,7 +181,7 @@ class Leftover:
     def __init__(self, node: str, run: str) -> None:
         environment = {"HERDBEAT_NODE": node, "HERDBEAT_RUN": run}
         self.process = subprocess.Popen(["/bin/sleep", "600"], env=environment)
-        self.identity = Process(self.process.pid, start_of(self.process.pid) or 0)
+        self.identity = ProcessIdentity(self.process.pid, read_start_time(self.process.pid) or 0)
 
     def close(self) -> None:
         self.process.kill()
@@ -189,21 +189,21 @@ class Leftover:
 
 
 def test_leftovers_of_dead_nodes_are_ended_and_no_others(tmp_path: Path) -> None:
-    guardian = Guardian(tmp_path)
-    state = guardian.node.split(".", maxsplit=1)[0]
+    reaper = Reaper(tmp_path)
+    state = reaper.node.split(".", maxsplit=1)[0]
     dead = f"{state}.{os.getpid()}.1"  # our number, but not our start: a predecessor with the same pid
     ours = Leftover(dead, "0007")
     finished = Leftover(dead, "0006")
-    living = Leftover(guardian.node, "0007")
+    living = Leftover(reaper.node, "0007")
     foreign = Leftover(f"{'0' * 16}.{os.getpid()}.1", "0007")
     odd = Leftover(f"{state}.made.up", "0007")
 
-    count = guardian.end_leftovers(frozenset({"0007"}))
+    count = reaper.end_leftovers(frozenset({"0007"}))
 
     spared = (finished, living, foreign, odd)
     assert count == 1
     assert [is_alive(each.identity) for each in (ours, *spared)] == [False, True, True, True, True]
-    assert guardian.end_leftovers() == 1  # without a list of runs, the finished one goes, too
+    assert reaper.end_leftovers() == 1  # without a list of runs, the finished one goes, too
     assert [is_alive(each.identity) for each in spared] == [False, True, True, True]
     for each in (ours, *spared):
         each.close()

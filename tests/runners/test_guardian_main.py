@@ -5,73 +5,73 @@ from collections.abc import Iterator
 
 import pytest
 
-from herdbeat.runners.guardian_main import Watch
-from herdbeat.runners.processes import Process, is_alive, start_of, uptime
+from herdbeat.runners.guardian_main import WatchedRuns
+from herdbeat.runners.processes import ProcessIdentity, is_alive, read_start_time, uptime
 
 NODE = "fedcba9876543210.1.1"
 
 
 @pytest.fixture
-def child() -> Iterator[Process]:
+def child() -> Iterator[ProcessIdentity]:
     environment = {"HERDBEAT_NODE": NODE, "HERDBEAT_RUN": "0007"}
     process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env=environment)
-    yield Process(process.pid, start_of(process.pid) or 0)
+    yield ProcessIdentity(process.pid, read_start_time(process.pid) or 0)
     process.kill()
     process.wait()
 
 
-def heard(words: str) -> Watch:
+def heard(words: str) -> WatchedRuns:
     """All of it, cut in the middle of a word as a pipe may."""
-    watch = Watch(NODE)
+    watch = WatchedRuns(NODE)
     middle = len(words) // 2
-    watch.hear(words[:middle].encode())
-    watch.hear(words[middle:].encode())
+    watch.feed(words[:middle].encode())
+    watch.feed(words[middle:].encode())
     return watch
 
 
-def test_a_watched_group_is_ended(child: Process) -> None:
-    heard(f"expect 0008\nwatch 0008 {child.pid} {child.start}\n").end_all()
+def test_a_watched_group_is_ended(child: ProcessIdentity) -> None:
+    heard(f"expect 0008\nwatch 0008 {child.pid} {child.start}\n").terminate_all()
 
     assert not is_alive(child)
 
 
-def test_a_number_that_was_used_again_is_never_hit(child: Process) -> None:
-    heard(f"expect 0008\nwatch 0008 {child.pid} {child.start - 1}\n").end_all()
+def test_a_number_that_was_used_again_is_never_hit(child: ProcessIdentity) -> None:
+    heard(f"expect 0008\nwatch 0008 {child.pid} {child.start - 1}\n").terminate_all()
 
     assert is_alive(child)
 
 
-def test_a_child_that_was_expected_but_not_yet_announced_is_found_by_its_mark(child: Process) -> None:
-    heard("expect 0007\n").end_all()
+def test_a_child_that_was_expected_but_not_yet_announced_is_found_by_its_mark(child: ProcessIdentity) -> None:
+    heard("expect 0007\n").terminate_all()
 
     assert not is_alive(child)
 
 
-def test_what_a_finished_run_has_left_behind_is_left_in_peace(child: Process) -> None:
-    heard(f"expect 0007\nwatch 0007 {child.pid} {child.start}\nforget 0007\n").end_all()
+def test_what_a_finished_run_has_left_behind_is_left_in_peace(child: ProcessIdentity) -> None:
+    heard(f"expect 0007\nwatch 0007 {child.pid} {child.start}\nforget 0007\n").terminate_all()
 
     assert is_alive(child)
 
 
 def test_a_lease_lapses_unless_it_is_renewed() -> None:
-    assert heard("expect 0007\n").patience() is None
-    assert heard("lease 0\nexpect 0007\n").has_lapsed()
-    assert not heard(f"lease 0\nexpect 0007\nlease {uptime() + 3600}\n").has_lapsed()
+    assert heard("expect 0007\n").poll_timeout_ms() is None
+    assert heard("lease 0\nexpect 0007\n").has_lease_expired()
+    assert not heard(f"lease 0\nexpect 0007\nlease {uptime() + 3600}\n").has_lease_expired()
 
 
-def test_what_is_started_after_the_lease_has_lapsed_is_ended_too(child: Process) -> None:
+def test_what_is_started_after_the_lease_has_lapsed_is_ended_too(child: ProcessIdentity) -> None:
     watch = heard("lease 0\nexpect 0008\n")
-    watch.end_all()
-    is_waiting = not watch.has_lapsed()
+    watch.terminate_all()
+    is_waiting = not watch.has_lease_expired()
 
-    watch.hear(f"watch 0008 {child.pid} {child.start}\n".encode())
+    watch.feed(f"watch 0008 {child.pid} {child.start}\n".encode())
 
     assert is_waiting
-    assert watch.has_lapsed()
+    assert watch.has_lease_expired()
 
 
 def test_patience_ends_with_the_lease() -> None:
-    patience = heard(f"lease {uptime() + 3600}\nexpect 0007\n").patience()
+    patience = heard(f"lease {uptime() + 3600}\nexpect 0007\n").poll_timeout_ms()
 
     assert patience is not None
     assert 3_590_000 < patience <= 3_600_001

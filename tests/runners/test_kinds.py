@@ -1,11 +1,11 @@
 """Every kind of target finds its runner, or says why not."""
 
 import pytest
-from tests.runners.build import job
+from tests.runners.build import make_job
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import AgentSpec, TargetSpec
-from herdbeat.runners.kinds import Runners
+from herdbeat.runners.kinds import RunnerRegistry
 
 
 def agent(runtime: str = "command", command: tuple[str, ...] = ("cat",), **more: object) -> AgentSpec:
@@ -15,8 +15,8 @@ def agent(runtime: str = "command", command: tuple[str, ...] = ("cat",), **more:
 
 
 @pytest.mark.parametrize("spec", [agent(), agent(docker={"enabled": False})])
-async def test_an_agent_that_is_a_command_is_run(runners: Runners, spec: AgentSpec) -> None:
-    outcome = await runners.run(job(spec, prompt="Look around."))
+async def test_an_agent_that_is_a_command_is_run(runners: RunnerRegistry, spec: AgentSpec) -> None:
+    outcome = await runners.run(make_job(spec, prompt="Look around."))
 
     assert (outcome.status, outcome.output) == (RunStatus.SUCCEEDED, "Look around.")
 
@@ -34,11 +34,11 @@ async def test_an_agent_that_is_a_command_is_run(runners: Runners, spec: AgentSp
         ),
     ],
 )
-async def test_what_cannot_be_run_says_why(runners: Runners, spec: TargetSpec, error: str) -> None:
-    outcome = await runners.run(job(spec))
+async def test_what_cannot_be_run_says_why(runners: RunnerRegistry, spec: TargetSpec, error: str) -> None:
+    outcome = await runners.run(make_job(spec))
 
     assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
 
 
-async def test_leftovers_are_looked_for_by_the_numbers_of_their_runs(runners: Runners) -> None:
+async def test_leftovers_are_looked_for_by_the_numbers_of_their_runs(runners: RunnerRegistry) -> None:
     assert await runners.end_leftovers(frozenset({7})) == 0

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.runners.build import NOON
 
-from herdbeat.runners.log import RunLog, Stream, prune_logs
-from herdbeat.runners.log_reader import LogFollower, SharedLog, find_log, read_log
+from herdbeat.runners.log import LogStream, RunLog, prune_logs
+from herdbeat.runners.log_reader import LogFollower, RemoteLogFollower, find_log, read_log
 from herdbeat.testing.clock import FakeClock
 
 
@@ -21,7 +21,7 @@ def new_log(folder: Path, cap: int = 1000) -> RunLog:
 def test_a_log_lies_under_its_day_and_only_we_can_read_it(tmp_path: Path) -> None:
     log = new_log(tmp_path)
 
-    log.write(Stream.OUT, "hello\n")
+    log.write(LogStream.OUT, "hello\n")
     log.close()
 
     path = find_log(tmp_path, 7)
@@ -33,7 +33,7 @@ def test_a_log_lies_under_its_day_and_only_we_can_read_it(tmp_path: Path) -> Non
 def test_a_log_nobody_wrote_to_does_not_exist(tmp_path: Path) -> None:
     log = new_log(tmp_path)
 
-    log.write(Stream.OUT, "")
+    log.write(LogStream.OUT, "")
     log.close()
 
     assert find_log(tmp_path, 7) is None
@@ -43,7 +43,7 @@ def test_a_full_log_says_so_once_and_takes_only_notes(tmp_path: Path) -> None:
     log = new_log(tmp_path, cap=5)
 
     for _ in range(4):
-        log.write(Stream.OUT, "abc\n")
+        log.write(LogStream.OUT, "abc\n")
     log.note("ended")
     log.close()
 
@@ -60,8 +60,8 @@ def test_a_disk_that_refuses_costs_the_log_but_not_the_run(tmp_path: Path, caplo
     log = new_log(tmp_path)
 
     with caplog.at_level(logging.WARNING):
-        log.write(Stream.OUT, "hello\n")
-        log.write(Stream.OUT, "hello\n")
+        log.write(LogStream.OUT, "hello\n")
+        log.write(LogStream.OUT, "hello\n")
         log.close()
 
     assert len(caplog.records) == 1
@@ -71,11 +71,11 @@ def test_a_disk_that_refuses_costs_the_log_but_not_the_run(tmp_path: Path, caplo
 def test_a_follower_gives_each_line_once_and_when_it_is_whole(tmp_path: Path) -> None:
     log, follower = new_log(tmp_path), LogFollower(tmp_path / "logs" / "2026-03-02" / "0007.jsonl")
 
-    seen = [[line.text for line in follower.more()]]
+    seen = [[line.text for line in follower.poll()]]
     for piece in ("one\ntw", "o\n", "three"):
-        log.write(Stream.OUT, piece)
-        seen.append([line.text for line in follower.more()])
-    seen.append([line.text for line in follower.rest()])
+        log.write(LogStream.OUT, piece)
+        seen.append([line.text for line in follower.poll()])
+    seen.append([line.text for line in follower.flush()])
     log.close()
 
     assert seen == [[], ["one"], ["two"], [], ["three"]]
@@ -101,9 +101,9 @@ def test_a_torn_record_costs_only_itself(tmp_path: Path) -> None:
     assert [line.text for line in read_log(path)] == ["hello", "hello"]
 
 
-@given(st.lists(st.tuples(st.sampled_from(Stream), st.text(alphabet="ab\n\u2028\r😀", max_size=8)), max_size=20))
+@given(st.lists(st.tuples(st.sampled_from(LogStream), st.text(alphabet="ab\n\u2028\r😀", max_size=8)), max_size=20))
 def test_what_was_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[tuple[Stream, str]]
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[tuple[LogStream, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
     log = new_log(folder)
@@ -114,7 +114,7 @@ def test_what_was_written_is_read_back(
 
     path = find_log(folder, 7)
     lines = [] if path is None else read_log(path)
-    for stream in Stream:
+    for stream in LogStream:
         written = "".join(text for to, text in pieces if to is stream)
         assert [line.text for line in lines if line.stream is stream] == written.removesuffix("\n").split("\n")[
             : len(written)
@@ -124,9 +124,9 @@ def test_what_was_written_is_read_back(
 def test_ends_of_a_log_that_overlap_give_each_line_once() -> None:
     records = [f'{{"at": "2026-03-02T12:00:0{n}+00:00", "stream": "out", "text": "line {n}\\n"}}\n' for n in range(8)]
     ends = iter([None, "".join(records[0:3]), "".join(records[0:3]), "".join(records[1:5]), "".join(records[3:8])])
-    log = SharedLog(lambda: next(ends))
+    log = RemoteLogFollower(lambda: next(ends))
 
-    heard = [[line.text for line in log.more()] for _ in range(5)]
+    heard = [[line.text for line in log.poll()] for _ in range(5)]
 
     assert heard == [
         [],
@@ -140,8 +140,8 @@ def test_ends_of_a_log_that_overlap_give_each_line_once() -> None:
 def test_an_end_of_a_log_that_does_not_meet_the_last_one_is_given_whole() -> None:
     records = [f'{{"at": "2026-03-02T12:00:0{n}+00:00", "stream": "out", "text": "line {n}\\n"}}\n' for n in range(8)]
     ends = iter([records[0], "".join(records[5:7])])
-    log = SharedLog(lambda: next(ends))
+    log = RemoteLogFollower(lambda: next(ends))
 
-    heard = [line.text for _ in range(2) for line in log.more()]
+    heard = [line.text for _ in range(2) for line in log.poll()]
 
     assert heard == ["line 0", "line 5", "line 6"]

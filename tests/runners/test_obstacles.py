@@ -4,12 +4,12 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.runners.build import job, program
+from tests.runners.build import command_spec, make_job
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import RunnerError
-from herdbeat.runners.kinds import Runners
-from herdbeat.runners.obstacles import obstacle
+from herdbeat.runners.kinds import RunnerRegistry
+from herdbeat.runners.obstacles import explain_spawn_error
 
 
 def script(folder: Path, text: str, mode: int) -> None:
@@ -17,13 +17,13 @@ def script(folder: Path, text: str, mode: int) -> None:
     (folder / "run").chmod(mode)
 
 
-async def complaint(runners: Runners, *argv: str, folder: Path, prompt: str = "") -> str:
-    outcome = await runners.run(job(program(*argv, folder=str(folder)), prompt=prompt))
+async def complaint(runners: RunnerRegistry, *argv: str, folder: Path, prompt: str = "") -> str:
+    outcome = await runners.run(make_job(command_spec(*argv, folder=str(folder)), prompt=prompt))
     assert outcome.status is RunStatus.FAILED
     return outcome.error
 
 
-async def test_a_folder_that_is_not_there(runners: Runners, tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there(runners: RunnerRegistry, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
 
     assert await complaint(runners, "true", folder=gone) == (
@@ -31,13 +31,13 @@ async def test_a_folder_that_is_not_there(runners: Runners, tmp_path: Path) -> N
     )
 
 
-async def test_a_path_that_leads_nowhere(runners: Runners, tmp_path: Path) -> None:
+async def test_a_path_that_leads_nowhere(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "./run", folder=tmp_path) == (
         f'There is no file "./run" (seen from {tmp_path}). Correct the path in command.'
     )
 
 
-async def test_a_file_that_is_not_executable(runners: Runners, tmp_path: Path) -> None:
+async def test_a_file_that_is_not_executable(runners: RunnerRegistry, tmp_path: Path) -> None:
     script(tmp_path, "#!/bin/sh\n", 0o644)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
@@ -45,7 +45,7 @@ async def test_a_file_that_is_not_executable(runners: Runners, tmp_path: Path) -
     )
 
 
-async def test_a_script_without_a_first_line(runners: Runners, tmp_path: Path) -> None:
+async def test_a_script_without_a_first_line(runners: RunnerRegistry, tmp_path: Path) -> None:
     script(tmp_path, "echo hello\n", 0o755)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
@@ -53,7 +53,7 @@ async def test_a_script_without_a_first_line(runners: Runners, tmp_path: Path) -
     )
 
 
-async def test_a_script_whose_interpreter_is_missing(runners: Runners, tmp_path: Path) -> None:
+async def test_a_script_whose_interpreter_is_missing(runners: RunnerRegistry, tmp_path: Path) -> None:
     script(tmp_path, "#!/no/such/interpreter\n", 0o755)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
@@ -61,13 +61,13 @@ async def test_a_script_whose_interpreter_is_missing(runners: Runners, tmp_path:
     )
 
 
-async def test_a_prompt_that_is_too_long_for_an_argument(runners: Runners, tmp_path: Path) -> None:
+async def test_a_prompt_that_is_too_long_for_an_argument(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="x" * 10_000_000) == (
         "The prompt is too long for an argument. Write {prompt_file} instead of {prompt}, or use stdin."
     )
 
 
-async def test_a_prompt_with_a_nul_in_an_argument(runners: Runners, tmp_path: Path) -> None:
+async def test_a_prompt_with_a_nul_in_an_argument(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="\0") == (
         "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
     )
@@ -75,12 +75,12 @@ async def test_a_prompt_with_a_nul_in_an_argument(runners: Runners, tmp_path: Pa
 
 def test_a_machine_without_room_is_not_the_targets_fault() -> None:
     with pytest.raises(RunnerError, match="No process could be started: Too many open files") as raised:
-        obstacle(OSError(errno.EMFILE, "Too many open files"), ("true",), "/", None)
+        explain_spawn_error(OSError(errno.EMFILE, "Too many open files"), ("true",), "/", None)
 
     assert not raised.value.permanent
 
 
 def test_any_other_obstacle_is_told_in_the_kernels_words() -> None:
-    said = obstacle(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
+    said = explain_spawn_error(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
 
     assert said == '"true" could not be started: Input/output error.'

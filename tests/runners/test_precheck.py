@@ -6,39 +6,51 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.runners.build import PLAN, Doomed, function, job, new_fifo, program, shell, told
+from tests.runners.build import (
+    PLAN,
+    ExitingProcess,
+    callable_spec,
+    command_spec,
+    make_job,
+    new_fifo,
+    read_fifo,
+    shell_spec,
+)
 from tests.runners.test_command import lines_of
 
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.target import CommandSpec, TargetSpec
-from herdbeat.runners.base import Checked, Job
-from herdbeat.runners.kinds import Runners
+from herdbeat.runners.base import Job, PrecheckResult
+from herdbeat.runners.kinds import RunnerRegistry
 from herdbeat.runners.settings import RunnerSettings
 
 BROKEN = "the precheck is broken, so it ran without: "
 
 
 def checked_job(*argv: str, spec: TargetSpec | None = None, timeout: timedelta = timedelta(hours=1)) -> Job:
-    plan = Plan(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=argv, timeout=timeout))
-    usual = job(spec or program("true"))
+    plan = ScheduleSpec(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=argv, timeout=timeout))
+    usual = make_job(spec or command_spec("true"))
     return replace(usual, claim=usual.claim._replace(plan=plan))
 
 
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("exit 0", Checked(may_run=True)),
-        ("exit 1", Checked(may_run=False)),
-        ("exit 2", Checked(may_run=True, note=f"{BROKEN}exit code 2")),
-        ("echo no such table >&2; exit 127", Checked(may_run=True, note=f"{BROKEN}exit code 127: no such table")),
-        ("kill -KILL $$", Checked(may_run=True, note=f"{BROKEN}it was killed by signal 9")),
+        ("exit 0", PrecheckResult(may_run=True)),
+        ("exit 1", PrecheckResult(may_run=False)),
+        ("exit 2", PrecheckResult(may_run=True, note=f"{BROKEN}exit code 2")),
+        (
+            "echo no such table >&2; exit 127",
+            PrecheckResult(may_run=True, note=f"{BROKEN}exit code 127: no such table"),
+        ),
+        ("kill -KILL $$", PrecheckResult(may_run=True, note=f"{BROKEN}it was killed by signal 9")),
     ],
 )
-async def test_what_an_exit_code_means(runners: Runners, script: str, expected: Checked) -> None:
+async def test_what_an_exit_code_means(runners: RunnerRegistry, script: str, expected: PrecheckResult) -> None:
     assert await runners.check(checked_job("/bin/sh", "-c", script)) == expected
 
 
-async def test_a_check_that_does_not_exist_is_a_broken_check(runners: Runners) -> None:
+async def test_a_check_that_does_not_exist_is_a_broken_check(runners: RunnerRegistry) -> None:
     found = await runners.check(checked_job("no-such-check"))
 
     assert found.may_run
@@ -46,32 +58,32 @@ async def test_a_check_that_does_not_exist_is_a_broken_check(runners: Runners) -
     assert "no-such-check" in found.note
 
 
-async def test_a_check_that_takes_too_long_is_ended_and_broken(runners: Runners, tmp_path: Path) -> None:
+async def test_a_check_that_takes_too_long_is_ended_and_broken(runners: RunnerRegistry, tmp_path: Path) -> None:
     fifo = new_fifo(tmp_path)
     slow = checked_job("/bin/sh", "-c", f"echo $$ > {fifo}; exec sleep 60", timeout=timedelta(seconds=0.5))
 
     asking = asyncio.create_task(runners.check(slow))
-    child = Doomed(int(await told(fifo)))
+    child = ExitingProcess(int(await read_fifo(fifo)))
 
-    assert await asking == Checked(may_run=True, note=f"{BROKEN}it took longer than 0.5s")
-    await child.gone()
+    assert await asking == PrecheckResult(may_run=True, note=f"{BROKEN}it took longer than 0.5s")
+    await child.wait_for_exit()
 
 
 async def test_a_cancelled_check_is_ended_before_the_cancellation_goes_through(
-    runners: Runners, tmp_path: Path
+    runners: RunnerRegistry, tmp_path: Path
 ) -> None:
     fifo = new_fifo(tmp_path)
     asking = asyncio.create_task(runners.check(checked_job("/bin/sh", "-c", f"echo $$ > {fifo}; exec sleep 60")))
-    child = Doomed(int(await told(fifo)))
+    child = ExitingProcess(int(await read_fifo(fifo)))
 
     asking.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await child.gone()
+    await child.wait_for_exit()
 
 
-async def test_what_it_prints_is_in_the_log_of_the_run(runners: Runners, settings: RunnerSettings) -> None:
+async def test_what_it_prints_is_in_the_log_of_the_run(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     asked = checked_job("/bin/sh", "-c", "echo nothing new; exit 1")
 
     await runners.check(asked)
@@ -79,7 +91,7 @@ async def test_what_it_prints_is_in_the_log_of_the_run(runners: Runners, setting
     assert [line.text for line in lines_of(settings, asked.claim.run_id)] == ["nothing new", "the precheck declined"]
 
 
-async def test_it_works_where_its_target_does_and_sees_what_that_sees(runners: Runners, tmp_path: Path) -> None:
+async def test_it_works_where_its_target_does_and_sees_what_that_sees(runners: RunnerRegistry, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     spec = CommandSpec(command=("true",), working_directory=str(tmp_path), env=("OUR_TOKEN",))
 
@@ -88,12 +100,14 @@ async def test_it_works_where_its_target_does_and_sees_what_that_sees(runners: R
     assert seen.read_text() == f"{tmp_path} token .\n"
 
 
-async def test_a_function_may_have_one_too(runners: Runners) -> None:
-    assert await runners.check(checked_job("true", spec=function("m:f"))) == Checked(may_run=True)
+async def test_a_function_may_have_one_too(runners: RunnerRegistry) -> None:
+    assert await runners.check(checked_job("true", spec=callable_spec("m:f"))) == PrecheckResult(may_run=True)
 
 
-async def test_the_run_itself_comes_after_its_check_in_one_log(runners: Runners, settings: RunnerSettings) -> None:
-    asked = checked_job("/bin/sh", "-c", "echo first", spec=shell("echo second"))
+async def test_the_run_itself_comes_after_its_check_in_one_log(
+    runners: RunnerRegistry, settings: RunnerSettings
+) -> None:
+    asked = checked_job("/bin/sh", "-c", "echo first", spec=shell_spec("echo second"))
 
     await runners.check(asked)
     await runners.run(asked)

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from herdbeat.runners.processes import Process, end, group_of, is_alive, marked, parent_of, send, send_group, start_of
+from herdbeat.runners.processes import (
+    ProcessIdentity,
+    find_marked_processes,
+    is_alive,
+    read_parent_pid,
+    read_process_group,
+    read_start_time,
+    send_group_signal,
+    send_signal,
+    terminate_processes,
+)
 
 IGNORES_TERM = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.pause()"
 
@@ -33,10 +43,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def identity(process: subprocess.Popen[bytes]) -> Process:
-    start = start_of(process.pid)
+def identity(process: subprocess.Popen[bytes]) -> ProcessIdentity:
+    start = read_start_time(process.pid)
     assert start is not None
-    return Process(process.pid, start)
+    return ProcessIdentity(process.pid, start)
 
 
 def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes]) -> None:
@@ -44,8 +54,8 @@ def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes]) -> No
 
     assert is_alive(known)
     assert not is_alive(known._replace(start=known.start - 1))
-    assert parent_of(sleeper.pid) == os.getpid()
-    assert group_of(sleeper.pid) == sleeper.pid
+    assert read_parent_pid(sleeper.pid) == os.getpid()
+    assert read_process_group(sleeper.pid) == sleeper.pid
 
 
 def test_one_that_has_ended_is_not_alive_even_before_it_is_reaped() -> None:
@@ -56,29 +66,29 @@ def test_one_that_has_ended_is_not_alive_even_before_it_is_reaped() -> None:
 
     assert not is_alive(known)
     process.wait()
-    assert start_of(process.pid) is None
+    assert read_start_time(process.pid) is None
 
 
 def test_a_number_that_was_used_again_is_never_hit(sleeper: subprocess.Popen[bytes]) -> None:
     earlier = identity(sleeper)._replace(start=1)
 
-    send(earlier, signal.SIGKILL)
-    send_group(earlier, signal.SIGKILL)
-    count = end([earlier], 0)
+    send_signal(earlier, signal.SIGKILL)
+    send_group_signal(earlier, signal.SIGKILL)
+    count = terminate_processes([earlier], 0)
 
     assert count == 0
     assert is_alive(identity(sleeper))
 
 
 def test_marks_are_found_by_the_beginning_of_the_nodes_name(sleeper: subprocess.Popen[bytes]) -> None:
-    found = [each for each in marked("0123") if each.process.pid == sleeper.pid]
+    found = [each for each in find_marked_processes("0123") if each.process.pid == sleeper.pid]
 
     assert [(each.process, each.node, each.run) for each in found] == [(identity(sleeper), "0123.7.8", "7f3k")]
-    assert not [each for each in marked("3.7.8") if each.process.pid == sleeper.pid]
+    assert not [each for each in find_marked_processes("3.7.8") if each.process.pid == sleeper.pid]
 
 
 def test_an_obedient_process_ends_by_term(sleeper: subprocess.Popen[bytes]) -> None:
-    count = end([identity(sleeper)], 10)
+    count = terminate_processes([identity(sleeper)], 10)
 
     assert (count, sleeper.wait()) == (1, -signal.SIGTERM)
 
@@ -88,6 +98,6 @@ def test_one_that_does_not_obey_is_killed() -> None:
         assert process.stdout is not None
         process.stdout.readline()
 
-        end([identity(process)], 0.1)
+        terminate_processes([identity(process)], 0.1)
 
         assert process.wait() == -signal.SIGKILL

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from herdbeat.errors import RunnerError
-from herdbeat.runners.prompt import placed
+from herdbeat.runners.prompt import prepare_command
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from herdbeat.runners.prompt import placed
 def test_the_prompt_is_said_where_the_command_wants_it(
     tmp_path: Path, command: tuple[str, ...], argv: tuple[str, ...], stdin: bytes
 ) -> None:
-    with placed(command, "hi", tmp_path / "prompt.md") as invocation:
+    with prepare_command(command, "hi", tmp_path / "prompt.md") as invocation:
         is_in_file = (tmp_path / "prompt.md").exists()
 
     assert (invocation.argv, invocation.stdin, is_in_file) == (argv, stdin, False)
@@ -32,7 +32,7 @@ def test_a_disk_that_refuses_the_prompt_is_not_the_targets_fault(tmp_path: Path)
 
     with (
         pytest.raises(RunnerError, match=r"The prompt could not be written to .*: File exists") as raised,
-        placed(("cat", "{prompt_file}"), "hi", tmp_path / "prompts" / "0007.md"),
+        prepare_command(("cat", "{prompt_file}"), "hi", tmp_path / "prompts" / "0007.md"),
     ):
         pass
 
@@ -42,7 +42,7 @@ def test_a_disk_that_refuses_the_prompt_is_not_the_targets_fault(tmp_path: Path)
 def test_a_prompt_file_exists_only_while_it_is_needed(tmp_path: Path) -> None:
     file = tmp_path / "prompts" / "0007.md"
 
-    with placed(("cat", "--file={prompt_file}"), "hi \ud800", file) as invocation:
+    with prepare_command(("cat", "--file={prompt_file}"), "hi \ud800", file) as invocation:
         text = file.read_text(encoding="utf-8")
 
     assert (invocation.argv, invocation.stdin, text) == (("cat", f"--file={file}"), b"", "hi ?")

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.runners.tail import Tail
+from herdbeat.runners.tail import TailBuffer
 
 
 @given(st.lists(st.text(alphabet="abc\n", max_size=30).map(str.encode)), st.integers(1, 40))
 def test_the_tail_is_the_end_of_all_that_came(chunks: list[bytes], cap: int) -> None:
-    tail = Tail(cap)
+    tail = TailBuffer(cap)
 
     for chunk in chunks:
-        tail.take(chunk)
+        tail.append(chunk)
 
     assert tail.text() == b"".join(chunks)[-cap:].decode()
     assert tail.total == sum(map(len, chunks))
@@ -20,10 +20,10 @@ def test_the_tail_is_the_end_of_all_that_came(chunks: list[bytes], cap: int) -> 
 
 @given(st.lists(st.text(alphabet="aä€😀")), st.integers(4, 40))
 def test_a_cut_never_leaves_half_a_letter(words: list[str], cap: int) -> None:
-    tail = Tail(cap)
+    tail = TailBuffer(cap)
 
     for word in words:
-        tail.take(word.encode())
+        tail.append(word.encode())
 
     assert "".join(words).endswith(tail.text())
 
@@ -32,8 +32,8 @@ def test_a_cut_never_leaves_half_a_letter(words: list[str], cap: int) -> None:
     ("printed", "line"), [(b"", ""), (b"\n \n", ""), (b"one\ntwo\n\n", "two"), (b"one", "one"), (b"a\r\nb \r\n", "b")]
 )
 def test_the_last_line_is_the_last_that_says_something(printed: bytes, line: str) -> None:
-    tail = Tail(100)
+    tail = TailBuffer(100)
 
-    tail.take(printed)
+    tail.append(printed)
 
     assert tail.last_line() == line

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-from herdbeat.runners.threads import Threads
+from herdbeat.runners.threads import DaemonThreadPool
 
 HANGS = """
 import asyncio, threading
@@ -19,7 +19,7 @@ asyncio.run(main())
 
 
 async def test_a_thread_is_used_again() -> None:
-    threads: Threads[int] = Threads(3)
+    threads: DaemonThreadPool[int] = DaemonThreadPool(3)
 
     seen = {await threads.call(threading.get_ident) for _ in range(5)}
     threads.close()
@@ -28,7 +28,7 @@ async def test_a_thread_is_used_again() -> None:
 
 
 async def test_no_more_run_at_once_than_may() -> None:
-    threads: Threads[int] = Threads(2)
+    threads: DaemonThreadPool[int] = DaemonThreadPool(2)
     both_in = threading.Barrier(3)
 
     first, second = (threads.call(both_in.wait) for _ in range(2))

@@ -2,41 +2,41 @@
 
 from datetime import datetime
 
-from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
-from herdbeat.scheduler.backfill import Filled, Window, backfill, instants_in
-from herdbeat.scheduler.call_off import call_off
-from herdbeat.scheduler.retry import Retried, retry
-from herdbeat.scheduler.skip import Skipping, skip
+from herdbeat.scheduler.backfill import BackfillResult, BackfillWindow, enqueue_backfill, iterate_instants
+from herdbeat.scheduler.call_off import cancel_pending
+from herdbeat.scheduler.retry import RetryResult, retry_run
+from herdbeat.scheduler.skip import SkipNextResult, set_skip_next
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd
+from herdbeat.testing.herd import SimulatedHerd
 
 YOU = "human:you"
 
 
-def skip_next(herd: Herd, label: str, count: int = 1) -> Skipping:
-    number = herd.standing(label).id
-    return herd.store.write_now(lambda tx: skip(tx, number, count, by=YOU, reason="holiday"))
+def skip_next(herd: SimulatedHerd, label: str, count: int = 1) -> SkipNextResult:
+    number = herd.snapshot(label).id
+    return herd.store.write_now(lambda tx: set_skip_next(tx, number, count, by=YOU, reason="holiday"))
 
 
-def call_off_waiting(herd: Herd, label: str) -> int:
-    number = herd.standing(label).id
-    return len(herd.store.write_now(lambda tx: call_off(tx, herd.now, [number])).get(number, ()))
+def cancel_pending_beats(herd: SimulatedHerd, label: str) -> int:
+    number = herd.snapshot(label).id
+    return len(herd.store.write_now(lambda tx: cancel_pending(tx, herd.now, [number])).get(number, ()))
 
 
-def run_again(herd: Herd, run_id: int, *, force: bool = False) -> Retried:
-    retried = herd.store.write_now(lambda tx: retry(tx, herd.now, run_id, by=YOU, force=force))
+def request_retry(herd: SimulatedHerd, run_id: int, *, force: bool = False) -> RetryResult:
+    retried = herd.store.write_now(lambda tx: retry_run(tx, herd.now, run_id, by=YOU, force=force))
     assert retried is not None
     return retried
 
 
-def fill_in(herd: Herd, label: str, start: datetime, end: datetime, rate: float = 10) -> Filled:
-    standing = herd.standing(label)
-    instants = tuple(instants_in(standing.plan, Window(start=start, end=end)))
-    return herd.store.write_now(lambda tx: backfill(tx, herd.now, standing.id, instants, origin=YOU, rate=rate))
+def backfill_range(herd: SimulatedHerd, label: str, start: datetime, end: datetime, rate: float = 10) -> BackfillResult:
+    standing = herd.snapshot(label)
+    instants = tuple(iterate_instants(standing.plan, BackfillWindow(start=start, end=end)))
+    return herd.store.write_now(lambda tx: enqueue_backfill(tx, herd.now, standing.id, instants, origin=YOU, rate=rate))
 
 
-def runs_of(herd: Herd, label: str) -> list[tuple[int, str, str]]:
+def list_runs(herd: SimulatedHerd, label: str) -> list[tuple[int, str, str]]:
     """Attempt, status and source of its runs, oldest first."""
     target, _, name = label.partition("/")
     reader = SqliteReader(herd.store.path)
@@ -47,10 +47,10 @@ def runs_of(herd: Herd, label: str) -> list[tuple[int, str, str]]:
         reader.close()
 
 
-def consult_the_oracle(herd: Herd, label: str, expression: str, since: datetime) -> None:
+def check_against_oracle(herd: SimulatedHerd, label: str, expression: str, since: datetime) -> None:
     reader = SqliteReader(herd.store.path)
     try:
-        check_cron(reader, CronPromise(label, expression, since, herd.now))
+        check_cron(reader, CronExpectation(label, expression, since, herd.now))
         check_reasons(reader, label)
         check_runs(reader)
     finally:

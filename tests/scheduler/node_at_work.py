@@ -22,17 +22,17 @@ class HeldRun:
         self.begun = asyncio.Event()
         self.let_go = asyncio.Event()
 
-    async def perform(self, claim: Claim) -> FinishedRun:
+    async def execute_run(self, claim: Claim) -> FinishedRun:
         self.begun.set()
         await self.let_go.wait()
         return FinishedRun(claim.run_id, None, Outcome(status=RunStatus.SUCCEEDED))
 
 
 @asynccontextmanager
-async def ledger_with_one_schedule(folder: Path, since: datetime = MONDAY) -> AsyncIterator[SqliteStore]:
+async def open_single_schedule_ledger(folder: Path, since: datetime = MONDAY) -> AsyncIterator[SqliteStore]:
     async with open_herd(folder, since) as herd:
         herd.schedule("triage", every="5m")
-        herd.standing("triage")  # writes the fleet down
+        herd.snapshot("triage")  # writes the fleet down
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     try:
@@ -41,11 +41,11 @@ async def ledger_with_one_schedule(folder: Path, since: datetime = MONDAY) -> As
         store.close()
 
 
-def runs_of(folder: Path) -> list[RunRecord]:
+def list_runs(folder: Path) -> list[RunRecord]:
     """The oldest first."""
     with closing(SqliteReader(folder / "herdbeat.db")) as reader:
         return reader.runs(Filter())[::-1]
 
 
-def statuses(folder: Path) -> list[RunStatus]:
-    return [run.status for run in runs_of(folder)]
+def list_run_statuses(folder: Path) -> list[RunStatus]:
+    return [run.status for run in list_runs(folder)]

@@ -11,7 +11,7 @@ from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Catchup, Policies
-from herdbeat.scheduler.account import Fate, account
+from herdbeat.scheduler.account import InstantOutcome, classify_due
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.interval import Interval
 
@@ -32,7 +32,7 @@ def down(since: datetime, until: datetime) -> Gap:
     return Gap(from_at=since, until=until, reason=MissedReason.SCHEDULER_DOWN)
 
 
-def told(fates: list[Fate]) -> list[tuple[str, str, int, int, str]]:
+def told(fates: list[InstantOutcome]) -> list[tuple[str, str, int, int, str]]:
     """(outcome, reason, first hour, count, source)"""
     return [
         (fate.outcome, fate.reason, fate.instants.first.hour, fate.instants.count, fate.source or "") for fate in fates
@@ -50,7 +50,7 @@ def told(fates: list[Fate]) -> list[tuple[str, str, int, int, str]]:
 def test_four_hours_of_outage(catchup: Catchup, expected: list[tuple[str, str, int, int, str]]) -> None:
     now = NINE + timedelta(hours=3, minutes=20)
 
-    fates = account(now, NINE, HOURLY, policies(catchup), [down(NINE - MINUTE, now)])
+    fates = classify_due(now, NINE, HOURLY, policies(catchup), [down(NINE - MINUTE, now)])
 
     assert told(fates) == expected
 
@@ -58,13 +58,13 @@ def test_four_hours_of_outage(catchup: Catchup, expected: list[tuple[str, str, i
 def test_a_restart_over_nine_o_clock_loses_nothing() -> None:
     now = NINE + timedelta(seconds=20)
 
-    fates = account(now, NINE, HOURLY, policies(Catchup.SKIP), [down(NINE - MINUTE, now)])
+    fates = classify_due(now, NINE, HOURLY, policies(Catchup.SKIP), [down(NINE - MINUTE, now)])
 
     assert told(fates) == [("pending", "", 9, 1, "")]
 
 
 def test_without_a_gap_an_instant_runs_however_late() -> None:
-    fates = account(NINE + timedelta(minutes=50), NINE, HOURLY, policies(Catchup.SKIP), [])
+    fates = classify_due(NINE + timedelta(minutes=50), NINE, HOURLY, policies(Catchup.SKIP), [])
 
     assert told(fates) == [("pending", "", 9, 1, "")]
 
@@ -72,7 +72,7 @@ def test_without_a_gap_an_instant_runs_however_late() -> None:
 def test_past_max_late_nothing_runs() -> None:
     now = NINE + timedelta(hours=3, minutes=20)
 
-    fates = account(now, NINE, HOURLY, policies(Catchup.ONCE, max_late=HOUR), [down(NINE - MINUTE, now)])
+    fates = classify_due(now, NINE, HOURLY, policies(Catchup.ONCE, max_late=HOUR), [down(NINE - MINUTE, now)])
 
     assert told(fates) == [("missed", "too_late", 9, 3, ""), ("pending", "", 12, 1, "catch-up")]
 
@@ -80,7 +80,7 @@ def test_past_max_late_nothing_runs() -> None:
 def test_the_newest_missed_are_caught_up_and_the_older_are_missed() -> None:
     now = NINE + timedelta(hours=3, minutes=20)
 
-    fates = account(now, NINE, HOURLY, policies(Catchup.ALL, most=2), [down(NINE - MINUTE, now)])
+    fates = classify_due(now, NINE, HOURLY, policies(Catchup.ALL, most=2), [down(NINE - MINUTE, now)])
 
     assert told(fates) == [
         ("missed", "scheduler_down", 9, 2, ""),
@@ -93,7 +93,7 @@ def test_a_missed_instant_is_absorbed_by_one_that_runs_now_anyway() -> None:
     up_again = NINE + timedelta(hours=2, minutes=30)
     now = NINE + timedelta(hours=3)
 
-    fates = account(now, NINE, HOURLY, policies(Catchup.ONCE), [down(NINE - MINUTE, up_again)])
+    fates = classify_due(now, NINE, HOURLY, policies(Catchup.ONCE), [down(NINE - MINUTE, up_again)])
 
     assert told(fates) == [("merged", "once", 9, 3, ""), ("pending", "", 12, 1, "")]
 
@@ -102,7 +102,7 @@ def test_ten_years_of_every_second_are_three_numbers() -> None:
     every_second = Cron.parse("* * * * * *", UTC_ZONE)
     now = NINE + timedelta(days=3_650)
 
-    fates = account(now, NINE, every_second, policies(Catchup.SKIP), [down(NINE - MINUTE, now - MINUTE)])
+    fates = classify_due(now, NINE, every_second, policies(Catchup.SKIP), [down(NINE - MINUTE, now - MINUTE)])
 
     assert sum(fate.instants.count for fate in fates) == 3_650 * 86_400 + 1
 
@@ -110,7 +110,7 @@ def test_ten_years_of_every_second_are_three_numbers() -> None:
 def test_an_overdue_interval_is_one_instant() -> None:
     now = NINE + timedelta(days=2)
 
-    fates = account(now, NINE, Interval(every=MINUTE), policies(Catchup.ONCE), [down(NINE - MINUTE, now)])
+    fates = classify_due(now, NINE, Interval(every=MINUTE), policies(Catchup.ONCE), [down(NINE - MINUTE, now)])
 
     assert told(fates) == [("pending", "", 9, 1, "catch-up")]
 
@@ -144,7 +144,7 @@ def test_a_naive_model_agrees_on_every_instant(
     gaps = _apart([gap for gap in gaps if gap.until <= now])
     chosen = policies(catchup, grace=grace, max_late=max_late, most=most)
 
-    fates = account(now, due_at, cron, chosen, gaps)
+    fates = classify_due(now, due_at, cron, chosen, gaps)
 
     assert _instant_by_instant(cron, fates) == _model(now, due_at, cron, chosen, gaps)
 
@@ -158,7 +158,7 @@ def _apart(gaps: list[Gap]) -> list[Gap]:
     return kept
 
 
-def _instant_by_instant(cron: Cron, fates: list[Fate]) -> dict[datetime, tuple[str, str, str]]:
+def _instant_by_instant(cron: Cron, fates: list[InstantOutcome]) -> dict[datetime, tuple[str, str, str]]:
     found: dict[datetime, tuple[str, str, str]] = {}
     for fate in fates:
         covered = [fate.instants.first]

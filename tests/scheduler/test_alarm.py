@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from herdbeat.scheduler import alarm as alarms
-from herdbeat.scheduler.alarm import alarm
+from herdbeat.scheduler.alarm import timerfd_alarm
 from herdbeat.scheduler.timer import SystemTimer
 
 
@@ -17,7 +17,7 @@ async def test_it_rings_once_and_not_before_its_time() -> None:
         rings.append(loop.time())
         loop.call_later(0.002, rung.set)  # so that a second ring would be heard
 
-    with alarm(0.005, ring):
+    with timerfd_alarm(0.005, ring):
         await rung.wait()
 
     assert len(rings) == 1
@@ -38,7 +38,7 @@ async def test_where_the_kernel_has_no_timer_for_us_it_rings_all_the_same(
     monkeypatch.setattr(alarms, "_LIBC", libc)
     rung = asyncio.Event()
 
-    with alarm(0.001, rung.set):
+    with timerfd_alarm(0.001, rung.set):
         await rung.wait()
 
     assert rung.is_set()

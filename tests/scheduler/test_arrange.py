@@ -18,13 +18,13 @@ async def test_an_edit_while_an_interval_runs_leaves_its_time_to_the_finish(tmp_
 
         herd.schedule("pace", every="20m", overlap=Overlap.QUEUE, runner=runner)
         await herd.tick()
-        during = herd.next_run("pace"), herd.standing("pace").waiting
+        during = herd.next_run("pace"), herd.snapshot("pace").waiting
         runner.let_go()
         await herd.settle()
 
         assert during == (None, 0)
         assert herd.next_run("pace") == TEN + 20 * MINUTE
-        assert herd.fates("pace") == [("ran", "", 1)]
+        assert herd.outcomes("pace") == [("ran", "", 1)]
 
 
 async def test_an_edit_from_interval_to_cron_while_it_runs_has_a_next_time_at_once(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ async def test_a_retry_that_finds_no_room_is_not_counted_as_waiting(tmp_path: Pa
         )
         herd.schedule("busy/blocks", cron="1 * * * *", runner=blocker)
         await herd.advance(5 * MINUTE)
-        assert herd.fates("busy/fails") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("busy/fails") == [("pending", "at_capacity", 1)]
 
         blocker.let_go()
         await herd.settle()
         await herd.tick()
 
-        assert herd.fates("busy/fails") == [("ran", "", 1)]
-        assert herd.standing("busy/fails").waiting == 0
+        assert herd.outcomes("busy/fails") == [("ran", "", 1)]
+        assert herd.snapshot("busy/fails").waiting == 0

@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.scheduler.asking import consult_the_oracle, fill_in
+from tests.scheduler.asking import backfill_range, check_against_oracle
 
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Policies
 from herdbeat.errors import Conflict
-from herdbeat.scheduler.backfill import Window, count_in, instants_in
+from herdbeat.scheduler.backfill import BackfillWindow, count_instants, iterate_instants
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
@@ -27,18 +27,18 @@ START = TEN - MINUTE
 UTC_ZONE = ZoneInfo("UTC")
 
 
-def plan(expression: str = "0 * * * *", **policies: object) -> Plan:
+def plan(expression: str = "0 * * * *", **policies: object) -> ScheduleSpec:
     usual = {"zone": UTC_ZONE, "timeout": HOUR, "catchup": Catchup.SKIP}
-    return Plan(trigger=Cron.parse(expression, UTC_ZONE), policies=Policies(**usual | policies))  # type: ignore[arg-type]
+    return ScheduleSpec(trigger=Cron.parse(expression, UTC_ZONE), policies=Policies(**usual | policies))  # type: ignore[arg-type]
 
 
 async def test_each_instant_is_a_beat_that_sees_its_own_time(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 * * * *", runner=runner)
-        before = herd.standing("report")
+        before = herd.snapshot("report")
 
-        filled = fill_in(herd, "report", TEN - 3 * HOUR, TEN)
+        filled = backfill_range(herd, "report", TEN - 3 * HOUR, TEN)
         await herd.advance(timedelta(seconds=30))
 
         assert filled.instants == tuple(TEN - back * HOUR for back in (3, 2, 1))
@@ -48,7 +48,7 @@ async def test_each_instant_is_a_beat_that_sees_its_own_time(tmp_path: Path) -> 
         assert [beat.dedup_id for beat in herd.beats("report")] == [
             f"backfill:2026-03-02T0{hour}:00:00Z#1" for hour in (7, 8, 9)
         ]
-        after = herd.standing("report")
+        after = herd.snapshot("report")
         assert (after.anchor_at, after.next_run_at, after.runs) == (before.anchor_at, TEN, 0)
 
 
@@ -57,7 +57,7 @@ async def test_they_start_no_faster_than_the_rate(tmp_path: Path) -> None:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 9 * * *", runner=runner, max_concurrent=9, overlap="allow")
 
-        fill_in(herd, "report", TEN - 4 * DAY, TEN, rate=0.5)
+        backfill_range(herd, "report", TEN - 4 * DAY, TEN, rate=0.5)
         started = []
         for _ in range(4):
             await herd.tick()
@@ -74,7 +74,7 @@ async def test_filled_in_twice_they_run_twice_under_another_number(tmp_path: Pat
 
         numbers = []
         for _ in range(2):
-            numbers.append(fill_in(herd, "report", TEN - DAY, TEN).number)
+            numbers.append(backfill_range(herd, "report", TEN - DAY, TEN).number)
             await herd.advance(MINUTE)
 
         assert numbers == [1, 2]
@@ -88,12 +88,12 @@ async def test_its_failures_do_not_count_and_the_past_is_not_accounted_for_twice
         await herd.advance(3 * HOUR)
         herd.schedule("report", cron="0 * * * *", runner=ScriptedRunner(fails=9))
 
-        fill_in(herd, "report", TEN, TEN + 3 * HOUR)
+        backfill_range(herd, "report", TEN, TEN + 3 * HOUR)
         await herd.advance(MINUTE / 2)
 
-        assert herd.standing("report").failures == 0
+        assert herd.snapshot("report").failures == 0
         assert len(herd.beats("report")) == 6
-        consult_the_oracle(herd, "report", "0 * * * *", START)
+        check_against_oracle(herd, "report", "0 * * * *", START)
 
 
 async def test_what_is_due_now_goes_before_the_past(tmp_path: Path) -> None:
@@ -103,12 +103,12 @@ async def test_what_is_due_now_goes_before_the_past(tmp_path: Path) -> None:
         herd.schedule("worker/past", cron="0 9 * * *", runner=past)
         herd.schedule("worker/present", cron="5 10 * * *", runner=present)
         await herd.advance(2 * MINUTE)
-        fill_in(herd, "worker/past", TEN - 2 * DAY, TEN)
+        backfill_range(herd, "worker/past", TEN - 2 * DAY, TEN)
         await herd.advance(10 * MINUTE)
 
         busy.let_go()
         await herd.settle()
-        await herd._loop.turn(herd._tasks)
+        await herd._loop.run_cycle(herd._tasks)
         await herd.settle()
 
         assert (len(present.runs), len(past.runs)) == (1, 0)
@@ -123,37 +123,37 @@ async def test_neither_max_late_nor_a_pause_keeps_a_person_from_the_past(tmp_pat
         herd.schedule("report", cron="0 9 * * *", runner=runner, max_late=MINUTE)
         herd.pause("report")
 
-        fill_in(herd, "report", TEN - 2 * DAY, TEN)
+        backfill_range(herd, "report", TEN - 2 * DAY, TEN)
         await herd.advance(MINUTE)
 
         assert len(runner.runs) == 2
 
 
 def test_the_start_belongs_to_the_window_and_the_end_does_not() -> None:
-    window = Window(start=TEN, end=TEN + 2 * HOUR)
+    window = BackfillWindow(start=TEN, end=TEN + 2 * HOUR)
 
-    assert list(instants_in(plan(), window)) == [TEN, TEN + HOUR]
-    assert count_in(plan(), window) == 2
-    assert list(instants_in(plan(), Window(start=TEN, end=TEN))) == []
-    assert count_in(plan(), Window(start=TEN, end=TEN)) == 0
+    assert list(iterate_instants(plan(), window)) == [TEN, TEN + HOUR]
+    assert count_instants(plan(), window) == 2
+    assert list(iterate_instants(plan(), BackfillWindow(start=TEN, end=TEN))) == []
+    assert count_instants(plan(), BackfillWindow(start=TEN, end=TEN)) == 0
 
 
 def test_only_what_the_clock_would_have_run_is_filled_in() -> None:
     hours = ActiveHours(opens=time(9), closes=time(12), zone=UTC_ZONE)
     bounds = Bounds(starts_at=TEN, ends_at=TEN + DAY)
     chosen = plan(active_hours=hours, bounds=bounds)
-    window = Window(start=TEN - 10 * DAY, end=TEN + 10 * DAY)
+    window = BackfillWindow(start=TEN - 10 * DAY, end=TEN + 10 * DAY)
 
-    found = list(instants_in(chosen, window))
+    found = list(iterate_instants(chosen, window))
 
     assert [f"{each:%d %H}" for each in found] == ["02 10", "02 11", "03 09", "03 10"]
-    assert count_in(chosen, window) == 4
+    assert count_instants(chosen, window) == 4
 
 
 def test_ten_years_of_seconds_are_counted_not_walked() -> None:
-    window = Window(start=TEN - 3_650 * DAY, end=TEN)
+    window = BackfillWindow(start=TEN - 3_650 * DAY, end=TEN)
 
-    assert count_in(plan("* * * * * *"), window) == 3_650 * 86_400
+    assert count_instants(plan("* * * * * *"), window) == 3_650 * 86_400
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_ten_years_of_seconds_are_counted_not_walked() -> None:
 )
 def test_what_has_no_past_of_its_own_is_refused(trigger: object, said: str) -> None:
     policies = Policies(zone=UTC_ZONE, timeout=HOUR, catchup=Catchup.ONCE)
-    other = Plan(trigger=trigger, policies=policies)  # type: ignore[arg-type]
+    other = ScheduleSpec(trigger=trigger, policies=policies)  # type: ignore[arg-type]
 
     with pytest.raises(Conflict, match=said):
-        count_in(other, Window(start=TEN - DAY, end=TEN))
+        count_instants(other, BackfillWindow(start=TEN - DAY, end=TEN))
 
 
 @given(
@@ -174,7 +174,7 @@ def test_what_has_no_past_of_its_own_is_refused(trigger: object, said: str) -> N
     length=st.integers(0, 5_000),
 )
 def test_counting_and_walking_agree(expression: str, start: int, length: int) -> None:
-    window = Window(start=TEN + start * MINUTE, end=TEN + (start + length) * MINUTE)
+    window = BackfillWindow(start=TEN + start * MINUTE, end=TEN + (start + length) * MINUTE)
     chosen = plan(expression)
 
-    assert count_in(chosen, window) == len(list(instants_in(chosen, window)))
+    assert count_instants(chosen, window) == len(list(iterate_instants(chosen, window)))

@@ -3,25 +3,25 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.oracle import CronPromise, check_cron, check_reasons
+from tests.oracle import CronExpectation, check_cron, check_reasons
 from tests.scheduler.test_hours import OFFICE
 
 from herdbeat.domain.policies import Bounds, Catchup, Jitter, Overlap
-from herdbeat.scheduler.fire import fire
-from herdbeat.service.states import State, state_of
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.service.states import DisplayState, resolve_display_state
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
-def state(herd: Herd, label: str) -> State:
+def state(herd: SimulatedHerd, label: str) -> DisplayState:
     reader = SqliteReader(herd.store.path)
     try:
         (record,) = reader.schedules(Filter(target=label))
-        return state_of(record, herd.now)
+        return resolve_display_state(record, herd.now)
     finally:
         reader.close()
 
@@ -34,7 +34,7 @@ async def test_nothing_is_due_before_the_start_and_the_start_itself_is(tmp_path:
         await herd.advance(3 * HOUR)
 
         assert [claim.due_at for claim in runner.runs] == [TEN, TEN + HOUR]
-        assert herd.fates("report") == [("ran", "", 1), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1), ("ran", "", 1)]
 
 
 async def test_the_instant_of_the_end_runs_and_the_next_one_does_not_exist(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ async def test_the_instant_of_the_end_runs_and_the_next_one_does_not_exist(tmp_p
 
         assert [claim.due_at for claim in runner.runs] == [TEN, TEN + HOUR]
         assert herd.next_run("report") is None
-        assert state(herd, "report") is State.DONE
+        assert state(herd, "report") is DisplayState.DONE
 
 
 async def test_a_beat_that_waits_for_room_at_the_end_is_expired(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_a_beat_that_waits_for_room_at_the_end_is_expired(tmp_path: Path) 
 
         await herd.advance(62 * MINUTE)
 
-        assert herd.fates("worker/late") == [("skipped", "expired", 1)]
+        assert herd.outcomes("worker/late") == [("skipped", "expired", 1)]
         assert herd.beats("worker/late")[0].settled_at == TEN + HOUR + timedelta(microseconds=1)
         busy.let_go()
         await herd.tick()
@@ -74,7 +74,7 @@ async def test_instants_past_the_end_of_an_outage_are_not_missed(tmp_path: Path)
         herd.schedule("report", cron="0 * * * *", bounds=bounds)
         await herd.tick()
 
-        assert herd.fates("report") == [("missed", "scheduler_down", 3)]  # 10:00, 11:00 and 12:00
+        assert herd.outcomes("report") == [("missed", "scheduler_down", 3)]  # 10:00, 11:00 and 12:00
         assert herd.next_run("report") is None
 
 
@@ -90,7 +90,7 @@ async def test_what_would_be_caught_up_past_the_end_is_expired(tmp_path: Path) -
         await herd.advance(MINUTE)
 
         assert runner.runs == []
-        assert herd.fates("report") == [("merged", "once", 2), ("skipped", "expired", 1)]
+        assert herd.outcomes("report") == [("merged", "once", 2), ("skipped", "expired", 1)]
 
 
 async def test_jitter_does_not_lose_the_last_instant(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_max_runs_are_counted_by_beats_and_not_by_attempts(tmp_path: Path)
 
         assert len(runner.runs) == 3
         assert herd.next_run("api") is None
-        assert state(herd, "api") is State.DONE
+        assert state(herd, "api") is DisplayState.DONE
 
 
 async def test_a_long_run_does_not_let_more_start_than_max_runs(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_a_long_run_does_not_let_more_start_than_max_runs(tmp_path: Path) 
         await herd.advance(4 * HOUR)
 
         assert len(runner.runs) == 2
-        assert herd.fates("report") == [("running", "", 1), ("running", "", 1), ("skipped", "expired", 2)]
+        assert herd.outcomes("report") == [("running", "", 1), ("running", "", 1), ("skipped", "expired", 2)]
         runner.let_go()
         await herd.settle()
         assert herd.next_run("report") is None
@@ -143,8 +143,8 @@ async def test_a_run_by_hand_is_not_one_of_max_runs(tmp_path: Path) -> None:
         herd.schedule("api", every="5m", bounds=Bounds(max_runs=1), runner=runner)
         await herd.advance(HOUR)
 
-        number = herd.standing("api").id
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="1"))
+        number = herd.snapshot("api").id
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
         await herd.tick()
 
         assert [claim.source for claim in runner.runs] == ["first-run", "manual"]
@@ -158,7 +158,7 @@ async def test_a_declined_beat_is_not_one_of_max_runs(tmp_path: Path) -> None:
 
         await herd.advance(HOUR)
 
-        assert herd.fates("api") == [("skipped", "precheck", 1), ("ran", "", 1)]
+        assert herd.outcomes("api") == [("skipped", "precheck", 1), ("ran", "", 1)]
 
 
 async def test_a_night_that_lasts_until_the_end_has_its_row(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ async def test_a_night_that_lasts_until_the_end_has_its_row(tmp_path: Path) -> N
 
         await herd.advance(30 * HOUR)
 
-        assert herd.fates("report")[-1] == ("skipped", "inactive_hours", 6)
+        assert herd.outcomes("report")[-1] == ("skipped", "inactive_hours", 6)
         reader = SqliteReader(herd.store.path)
-        check_cron(reader, CronPromise("report", "0 * * * *", TEN, end))
+        check_cron(reader, CronExpectation("report", "0 * * * *", TEN, end))
         check_reasons(reader, "report")
         reader.close()

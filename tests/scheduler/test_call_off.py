@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.scheduler.asking import call_off_waiting, consult_the_oracle, fill_in, run_again, runs_of
-from tests.scheduler.test_fire import by_hand
+from tests.scheduler.asking import backfill_range, cancel_pending_beats, check_against_oracle, list_runs, request_retry
+from tests.scheduler.test_fire import enqueue_manual_run
 
 from herdbeat.domain.policies import Overlap, Retry
 from herdbeat.testing.herd import ScriptedRunner, open_herd
@@ -22,15 +22,15 @@ async def test_a_beat_that_waits_for_room_is_skipped_by_request(tmp_path: Path) 
         herd.schedule("worker/report", cron="0 * * * *", runner=waiting)
         await herd.advance(2 * MINUTE)
 
-        called_off = call_off_waiting(herd, "worker/report")
+        called_off = cancel_pending_beats(herd, "worker/report")
         busy.let_go()
         await herd.advance(MINUTE)
 
         assert called_off == 1
         assert waiting.runs == []
-        assert herd.fates("worker/report") == [("skipped", "by_request", 1)]
-        assert (herd.standing("worker/report").waiting, herd.next_run("worker/report")) == (0, TEN + HOUR)
-        consult_the_oracle(herd, "worker/report", "0 * * * *", START)
+        assert herd.outcomes("worker/report") == [("skipped", "by_request", 1)]
+        assert (herd.snapshot("worker/report").waiting, herd.next_run("worker/report")) == (0, TEN + HOUR)
+        check_against_oracle(herd, "worker/report", "0 * * * *", START)
 
 
 async def test_an_interval_goes_on_from_the_moment_it_was_called_off(tmp_path: Path) -> None:
@@ -41,9 +41,9 @@ async def test_an_interval_goes_on_from_the_moment_it_was_called_off(tmp_path: P
         await herd.advance(7 * MINUTE)
         assert herd.next_run("worker/five") is None
 
-        call_off_waiting(herd, "worker/five")
+        cancel_pending_beats(herd, "worker/five")
 
-        assert herd.fates("worker/five") == [("skipped", "by_request", 1)]
+        assert herd.outcomes("worker/five") == [("skipped", "by_request", 1)]
         assert herd.next_run("worker/five") == TEN + 12 * MINUTE
         busy.let_go()
 
@@ -53,42 +53,42 @@ async def test_all_that_waits_of_a_schedule_is_called_off_whoever_asked_for_it(t
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE_ALL)
         await herd.advance(22 * MINUTE)
-        by_hand(herd, "report", queue=True)
-        fill_in(herd, "report", TEN - HOUR, TEN)
+        enqueue_manual_run(herd, "report", queue=True)
+        backfill_range(herd, "report", TEN - HOUR, TEN)
         await herd.tick()
 
-        called_off = call_off_waiting(herd, "report")
+        called_off = cancel_pending_beats(herd, "report")
         runner.let_go()
         await herd.advance(MINUTE)
 
         assert called_off == 2 + 1 + 6
         assert len(runner.runs) == 1
-        assert [fate for fate, _, _ in herd.fates("report")] == ["ran"] + ["skipped"] * 9
-        assert herd.standing("report").waiting == 0
+        assert [fate for fate, _, _ in herd.outcomes("report")] == ["ran"] + ["skipped"] * 9
+        assert herd.snapshot("report").waiting == 0
 
 
 async def test_a_retry_that_is_called_off_leaves_a_beat_that_ran(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="5m", runner=ScriptedRunner(fails=5), retry=Retry(attempts=3, wait=MINUTE))
         await herd.tick()
-        assert herd.fates("api") == [("pending", "retry", 1)]
+        assert herd.outcomes("api") == [("pending", "retry", 1)]
 
-        call_off_waiting(herd, "api")
+        cancel_pending_beats(herd, "api")
 
-        assert herd.fates("api") == [("ran", "", 1)]
+        assert herd.outcomes("api") == [("ran", "", 1)]
         assert herd.next_run("api") == TEN + 5 * MINUTE
         await herd.advance(4 * MINUTE)
-        assert runs_of(herd, "api") == [(1, "failed", "first-run")]
+        assert list_runs(herd, "api") == [(1, "failed", "first-run")]
 
 
 async def test_what_is_called_off_can_still_be_run_again(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="1h", runner=ScriptedRunner(fails=1), retry=Retry(attempts=3, wait=MINUTE))
         await herd.tick()
-        call_off_waiting(herd, "api")
+        cancel_pending_beats(herd, "api")
 
-        run_again(herd, 1)
+        request_retry(herd, 1)
         await herd.tick()
 
-        assert runs_of(herd, "api") == [(1, "failed", "first-run"), (2, "succeeded", "retry")]
-        assert herd.fates("api") == [("ran", "", 1)]
+        assert list_runs(herd, "api") == [(1, "failed", "first-run"), (2, "succeeded", "retry")]
+        assert herd.outcomes("api") == [("ran", "", 1)]

@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.scheduler.fire import fire
+from herdbeat.scheduler.fire import enqueue_manual
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -19,10 +19,10 @@ TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 START = TEN - MINUTE
 
 
-def consult_the_oracle(herd: Herd, label: str, until: datetime) -> None:
+def consult_the_oracle(herd: SimulatedHerd, label: str, until: datetime) -> None:
     reader = SqliteReader(herd.store.path)
     try:
-        check_cron(reader, CronPromise(label, "0 * * * *", START, until))
+        check_cron(reader, CronExpectation(label, "0 * * * *", START, until))
         check_reasons(reader, label)
         check_runs(reader)
     finally:
@@ -39,7 +39,7 @@ async def test_instants_inside_a_pause_are_one_row(tmp_path: Path) -> None:
         assert (herd.next_run("report"), herd.why("report")) == (TEN + 3 * HOUR + 30 * MINUTE, Source.PAUSED)
         await herd.advance(5 * HOUR)
 
-        assert herd.fates("report") == [("ran", "", 1), ("skipped", "paused", 3), ("ran", "", 1), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "paused", 3), ("ran", "", 1), ("ran", "", 1)]
         consult_the_oracle(herd, "report", herd.now)
 
 
@@ -53,7 +53,7 @@ async def test_a_pause_without_end_waits_for_somebody(tmp_path: Path) -> None:
         herd.resume("report")
         await herd.tick()
 
-        assert herd.fates("report") == [("skipped", "paused", 5)]
+        assert herd.outcomes("report") == [("skipped", "paused", 5)]
         assert herd.next_run("report") == TEN + 5 * HOUR
         consult_the_oracle(herd, "report", herd.now)
 
@@ -72,7 +72,7 @@ async def test_a_pause_at_the_very_instant_of_a_beat(tmp_path: Path, first: str)
         await herd.tick()
 
         assert len(runner.runs) == (1 if first == "beat" else 0)
-        assert herd.fates("report") == [("ran", "", 1) if first == "beat" else ("skipped", "paused", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1) if first == "beat" else ("skipped", "paused", 1)]
         consult_the_oracle(herd, "report", herd.now)
 
 
@@ -99,15 +99,15 @@ async def test_what_waits_for_room_is_skipped_by_a_pause(tmp_path: Path) -> None
         herd.schedule("worker/busy", every="1h", runner=busy)
         herd.schedule("worker/report", cron="0 * * * *", runner=waiting)
         await herd.advance(2 * MINUTE)
-        assert herd.fates("worker/report") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("worker/report") == [("pending", "at_capacity", 1)]
 
         herd.pause("worker/report")
         busy.let_go()
         await herd.advance(MINUTE)
 
-        assert herd.fates("worker/report") == [("skipped", "paused", 1)]
+        assert herd.outcomes("worker/report") == [("skipped", "paused", 1)]
         assert waiting.runs == []
-        assert herd.standing("worker/report").waiting == 0
+        assert herd.snapshot("worker/report").waiting == 0
 
 
 async def test_pausing_twice_and_resuming_twice_changes_nothing_more(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_pausing_twice_and_resuming_twice_changes_nothing_more(tmp_path: P
             herd.enable("report")
 
         assert herd.next_run("report") == TEN
-        assert herd.fates("report") == []
+        assert herd.outcomes("report") == []
 
 
 async def test_every_thirty_seconds_on_an_hourly_schedule_acts_at_once(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ async def test_a_newer_pace_of_one_rank_takes_the_place_of_the_older(tmp_path: P
             herd.hint("queue", wish)
 
         assert herd.next_run("queue") == TEN + 10 * MINUTE
-        assert len(herd.standing("queue").hints) == 1
+        assert len(herd.snapshot("queue").hints) == 1
         herd.clear_hints("queue")
         assert herd.next_run("queue") == TEN + HOUR
 
@@ -177,16 +177,18 @@ async def test_what_waits_of_a_schedule_that_was_removed_never_starts(tmp_path: 
         await herd.advance(MINUTE)
 
         assert waiting.runs == []
-        assert herd.fates("worker/report") == [("skipped", "expired", 1)]
+        assert herd.outcomes("worker/report") == [("skipped", "expired", 1)]
 
 
 async def test_a_machine_may_not_run_what_is_paused_or_disabled_and_a_person_may(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
-        number = herd.standing("queue").id
+        number = herd.snapshot("queue").id
 
         def fired(origin: str, event_id: str) -> SkipReason | None:
-            made = herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin=origin, event_id=event_id))
+            made = herd.store.write_now(
+                lambda tx: enqueue_manual(tx, herd.now, number, origin=origin, event_id=event_id)
+            )
             return made.skip_reason
 
         herd.pause("queue")
@@ -205,7 +207,7 @@ async def test_a_hint_that_ends_before_the_next_run_is_decided_again_at_its_end(
         await herd.tick()
         herd.hint("queue", Hint(origin="human:you", every=6 * HOUR, expires_at=TEN + 90 * MINUTE))
         assert herd.next_run("queue") == TEN + 6 * HOUR
-        assert herd.standing("queue").wake_at == TEN + 90 * MINUTE
+        assert herd.snapshot("queue").wake_at == TEN + 90 * MINUTE
 
         await herd.advance(100 * MINUTE)
 

@@ -7,16 +7,16 @@ import pytest
 
 from herdbeat.bench.stock import Lot, put
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.scheduler.crowd import SLICE
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import BATCH, Claimed, Node, claim
+from herdbeat.scheduler.crowd import SATURATED_BATCH_SIZE
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
-HERD = 4 * BATCH
+HERD = 4 * MAX_CLAIM_BATCH
 FULL = Lot(name="full", count=HERD, first_at=NOW, every=HOUR, shared_room=0)
 
 
@@ -28,13 +28,13 @@ def opened(folder: Path, *lots: Lot) -> SqliteStore:
     return store
 
 
-def turns(store: SqliteStore, number: int, now: datetime = NOW) -> list[Claimed]:
+def turns(store: SqliteStore, number: int, now: datetime = NOW) -> list[ClaimResult]:
     """One turn after another, each told what the one before has seen."""
-    done: list[Claimed] = []
+    done: list[ClaimResult] = []
     for _ in range(number):
-        crowd = done[-1].crowd if done else None
-        node = Node(1, BATCH, Pacer(10), crowd=crowd)
-        done.append(store.write_now(lambda tx, node=node: claim(tx, now, node)))  # type: ignore[misc]
+        saturated = done[-1].saturated if done else None
+        node = ClaimContext(1, MAX_CLAIM_BATCH, CatchupPacer(10), saturated=saturated)
+        done.append(store.write_now(lambda tx, node=node: claim_due(tx, now, node)))  # type: ignore[misc]
     return done
 
 
@@ -49,21 +49,21 @@ def test_a_herd_of_one_full_target_that_falls_due_does_not_delay_another_target(
 
     store.close()
     assert (len(first.claims), len(second.claims)) == (0, 5)
-    assert len(second.settled) == SLICE
+    assert len(second.settled) == SATURATED_BATCH_SIZE
 
 
 def test_every_schedule_of_the_crowd_is_parked_once_and_then_it_is_over(tmp_path: Path) -> None:
     store = opened(tmp_path, FULL)
 
-    done = turns(store, 1 + (HERD - BATCH) // SLICE + 1)
+    done = turns(store, 1 + (HERD - MAX_CLAIM_BATCH) // SATURATED_BATCH_SIZE + 1)
 
     store.close()
     reader = SqliteReader(store.path)
     waiting = reader.beats(Filter(outcome=BeatOutcome.PENDING, limit=2 * HERD))
     reader.close()
     assert len({beat.schedule for beat in waiting}) == len(waiting) == HERD
-    assert done[-2].crowd is not None
-    assert (done[-1].crowd, done[-1].wake_at) == (None, None)
+    assert done[-2].saturated is not None
+    assert (done[-1].saturated, done[-1].wake_at) == (None, None)
 
 
 def test_when_room_comes_the_crowd_starts_like_anybody(tmp_path: Path) -> None:
@@ -71,22 +71,22 @@ def test_when_room_comes_the_crowd_starts_like_anybody(tmp_path: Path) -> None:
     (first,) = turns(store, 1)
     full = store.write_now(lambda tx: tx.due_schedules(NOW, 1)[0].target_id)
 
-    store.write_now(lambda tx: tx.move_rooms({full: -3}))
-    node = Node(1, BATCH, Pacer(10), crowd=first.crowd)
-    second = store.write_now(lambda tx: claim(tx, NOW, node))
+    store.write_now(lambda tx: tx.target_adjust_running({full: -3}))
+    node = ClaimContext(1, MAX_CLAIM_BATCH, CatchupPacer(10), saturated=first.saturated)
+    second = store.write_now(lambda tx: claim_due(tx, NOW, node))
 
     store.close()
     assert len(second.claims) == 3
 
 
 def test_many_targets_with_one_schedule_each_are_no_crowd(tmp_path: Path) -> None:
-    store = opened(tmp_path, Lot(name="each", count=2 * BATCH, first_at=NOW, every=HOUR))
+    store = opened(tmp_path, Lot(name="each", count=2 * MAX_CLAIM_BATCH, first_at=NOW, every=HOUR))
 
     (first,) = turns(store, 1)
 
     store.close()
-    assert len(first.claims) == BATCH
-    assert first.crowd is None
+    assert len(first.claims) == MAX_CLAIM_BATCH
+    assert first.saturated is None
 
 
 def test_what_a_finish_wrote_a_moment_ago_is_not_overlooked(tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_what_a_finish_wrote_a_moment_ago_is_not_overlooked(tmp_path: Path) -> N
     first, second = turns(store, 2, NOW + SECOND)
     put(store, Lot(name="tick", count=1, first_at=NOW + 0.8 * SECOND, every=HOUR), NOW - HOUR)
 
-    node = Node(1, BATCH, Pacer(10), crowd=second.crowd)
-    third = store.write_now(lambda tx: claim(tx, NOW + SECOND, node))
+    node = ClaimContext(1, MAX_CLAIM_BATCH, CatchupPacer(10), saturated=second.saturated)
+    third = store.write_now(lambda tx: claim_due(tx, NOW + SECOND, node))
 
     store.close()
-    assert first.crowd is not None
+    assert first.saturated is not None
     assert len(third.claims) == 1

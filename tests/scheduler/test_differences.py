@@ -4,42 +4,42 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Jitter, Limits, Overlap, Policies
-from herdbeat.scheduler.differences import edit_of, plan_facts, target_edit_of
+from herdbeat.scheduler.differences import describe_spec, diff_schedule, diff_target
 from herdbeat.store.base import ScheduleRow, TargetRow
 from herdbeat.triggers.interval import Interval
 
 UTC_ZONE = ZoneInfo("UTC")
 MINUTE = timedelta(minutes=1)
 POLICIES = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE)
-PLAN = Plan(trigger=Interval(5 * MINUTE), policies=POLICIES)
+PLAN = ScheduleSpec(trigger=Interval(5 * MINUTE), policies=POLICIES)
 ROW = ScheduleRow(1, "default", "interval", 1, '{"prompt":"Look."}', "herdbeat.yaml:7:5", enabled=True)
 
 
 def test_only_what_differs_is_told_before_and_after() -> None:
     policies = replace(POLICIES, limits=Limits(at_least=MINUTE), overlap=Overlap.QUEUE, tags=("ops",))
-    new = Plan(trigger=Interval(10 * MINUTE), policies=policies)
+    new = ScheduleSpec(trigger=Interval(10 * MINUTE), policies=policies)
 
-    before, after = edit_of(ROW, PLAN, ROW._replace(enabled=False), new)
+    before, after = diff_schedule(ROW, PLAN, ROW._replace(enabled=False), new)
 
     assert before == {"enabled": True, "when": "every 5m", "overlap": "skip", "min_interval": None, "tags": None}
     assert after == {"enabled": False, "when": "every 10m", "overlap": "queue", "min_interval": "1m", "tags": ["ops"]}
 
 
 def test_a_line_that_only_moved_is_no_difference() -> None:
-    assert edit_of(ROW, PLAN, ROW._replace(origin="herdbeat.yaml:9:5"), PLAN) == ({}, {})
+    assert diff_schedule(ROW, PLAN, ROW._replace(origin="herdbeat.yaml:9:5"), PLAN) == ({}, {})
 
 
 def test_of_a_prompt_only_the_beginning_is_kept() -> None:
-    _, after = edit_of(ROW, PLAN, ROW._replace(brief='{"prompt":"' + "word " * 500 + '"}'), PLAN)
+    _, after = diff_schedule(ROW, PLAN, ROW._replace(brief='{"prompt":"' + "word " * 500 + '"}'), PLAN)
 
     assert str(after["prompt"]).startswith("word word")
     assert len(str(after["prompt"])) <= 80
 
 
 def test_a_plan_that_could_not_be_read_leaves_the_new_one_alone() -> None:
-    before, after = edit_of(ROW, None, ROW, PLAN)
+    before, after = diff_schedule(ROW, None, ROW, PLAN)
 
     assert (before["when"], after["when"]) == (None, "every 5m")
 
@@ -52,7 +52,7 @@ def test_policies_are_told_as_the_file_writes_them() -> None:
         bounds=Bounds(ends_at=datetime(2026, 4, 1, tzinfo=UTC), max_runs=3),
     )
 
-    facts = plan_facts(Plan(trigger=PLAN.trigger, policies=policies))
+    facts = describe_spec(ScheduleSpec(trigger=PLAN.trigger, policies=policies))
 
     assert (facts["jitter"], facts["active_hours"], facts["timezone"]) == ("10%", "07:00-22:00", "UTC")
     assert (facts["ends_at"], facts["max_runs"], facts["timeout"]) == ("2026-04-01T00:00:00Z", 3, "1h")
@@ -62,5 +62,5 @@ def test_of_a_target_only_the_names_of_its_keys_are_told() -> None:
     before = TargetRow("api", "endpoint", '{"url":"https://a","headers":{"Authorization":"secret"}}', "", 1)
     after = before._replace(spec='{"url":"https://a","headers":{"Authorization":"other"}}', max_concurrent=2)
 
-    assert target_edit_of(before, after) == {"changed": ["headers", "max_concurrent"]}
-    assert target_edit_of(before, before._replace(origin="moved")) == {}
+    assert diff_target(before, after) == {"changed": ["headers", "max_concurrent"]}
+    assert diff_target(before, before._replace(origin="moved")) == {}

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.oracle import CronPromise, all_beats, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, all_beats, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Jitter
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 START = datetime(2026, 3, 2, 9, 59, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -26,7 +26,7 @@ ORDERS = ["change first", "beat first"]
 
 
 @contextmanager
-def reading(herd: Herd) -> Iterator[SqliteReader]:
+def reading(herd: SimulatedHerd) -> Iterator[SqliteReader]:
     reader = SqliteReader(herd.store.path)
     try:
         yield reader
@@ -37,7 +37,7 @@ def reading(herd: Herd) -> Iterator[SqliteReader]:
 Edit = Callable[[int], None]
 
 
-def disturb(herd: Herd, label: str, act: str, number: int, edit: Edit) -> Callable[[], None]:
+def disturb(herd: SimulatedHerd, label: str, act: str, number: int, edit: Edit) -> Callable[[], None]:
     """Do it; what is handed back undoes it."""
     match act:
         case "pause":
@@ -78,7 +78,7 @@ async def disturb_calendar(folder: Path, act: str, order: str, many: int) -> Non
         await herd.tick()
 
         with reading(herd) as reader:
-            check_cron(reader, CronPromise("report", CRON, START, herd.now))
+            check_cron(reader, CronExpectation("report", CRON, START, herd.now))
             check_reasons(reader, "report")
             check_runs(reader)
             ran = sum(beat.count for beat in all_beats(reader, "report") if beat.outcome is BeatOutcome.RAN)
@@ -146,7 +146,7 @@ async def test_between_the_instant_and_its_jitter_a_change_loses_nothing(tmp_pat
             await herd.advance(MINUTE)
 
         with reading(herd) as reader:
-            check_cron(reader, CronPromise("report", CRON, START, herd.now - MINUTE))
+            check_cron(reader, CronExpectation("report", CRON, START, herd.now - MINUTE))
             check_reasons(reader, "report")
 
 
@@ -169,9 +169,9 @@ async def test_a_change_when_a_pause_is_over_and_nobody_has_looked_yet(tmp_path:
         await herd.advance(5 * MINUTE)
 
         with reading(herd) as reader:
-            check_cron(reader, CronPromise("report", CRON, START, herd.now))
+            check_cron(reader, CronExpectation("report", CRON, START, herd.now))
             check_reasons(reader, "report")
-        assert herd.fates("report")[0] == ("skipped", "paused", 5)
+        assert herd.outcomes("report")[0] == ("skipped", "paused", 5)
 
 
 async def test_a_long_run_is_disturbed_and_its_finish_decides_with_what_was_changed(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ async def test_a_hint_that_ends_between_an_instant_and_its_jittered_start_loses_
     async with open_herd(tmp_path, START) as herd:
         herd.schedule("report", cron=CRON, jitter=Jitter(span=timedelta(seconds=50)))
         await herd.tick()
-        due_at, run_at = herd.standing("report").next_due_at, herd.next_run("report")
+        due_at, run_at = herd.snapshot("report").next_due_at, herd.next_run("report")
         assert due_at is not None
         assert run_at is not None
         assert due_at < run_at

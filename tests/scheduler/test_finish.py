@@ -23,7 +23,7 @@ async def test_the_third_failure_in_a_row_pauses_it_without_end(tmp_path: Path) 
         await herd.advance(5 * HOUR)
 
         assert len(runner.runs) == 3
-        pause = herd.standing("api").pause
+        pause = herd.snapshot("api").pause
         assert pause is not None
         assert (pause.by, pause.until) == ("policy", None)
         assert pause.reason == "3 failures in a row: it was told to fail"
@@ -37,7 +37,7 @@ async def test_a_success_in_between_starts_the_count_again(tmp_path: Path) -> No
 
         await herd.advance(HOUR)
 
-        assert herd.standing("api").pause is None
+        assert herd.snapshot("api").pause is None
         assert len(runner.runs) > 40
 
 
@@ -49,7 +49,7 @@ async def test_attempts_at_one_beat_are_one_failure(tmp_path: Path) -> None:
         await herd.advance(40 * MINUTE)
 
         assert len(runner.runs) == 4
-        assert (herd.standing("api").failures, herd.standing("api").pause) == (1, None)
+        assert (herd.snapshot("api").failures, herd.snapshot("api").pause) == (1, None)
 
 
 async def test_resumed_it_tries_once_and_pauses_again_at_the_next_failure(tmp_path: Path) -> None:
@@ -63,13 +63,13 @@ async def test_resumed_it_tries_once_and_pauses_again_at_the_next_failure(tmp_pa
         await herd.advance(HOUR)
 
         assert len(runner.runs) == 3
-        pause = herd.standing("api").pause
+        pause = herd.snapshot("api").pause
         assert pause is not None
         assert pause.reason.startswith("3 failures in a row")
         herd.resume("api")
         await herd.advance(HOUR)
-        assert herd.standing("api").pause is None
-        assert herd.standing("api").failures == 0
+        assert herd.snapshot("api").pause is None
+        assert herd.snapshot("api").failures == 0
 
 
 async def test_what_waits_when_it_pauses_itself_is_skipped(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ async def test_what_waits_when_it_pauses_itself_is_skipped(tmp_path: Path) -> No
         await herd.settle()
         await herd.tick()
 
-        assert herd.fates("report") == [("ran", "", 1), ("skipped", "paused", 1)]
-        assert herd.standing("report").waiting == 0
-        pause = herd.standing("report").pause
+        assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "paused", 1)]
+        assert herd.snapshot("report").waiting == 0
+        pause = herd.snapshot("report").pause
         assert pause is not None
         assert pause.reason == "1 failure: it was told to fail"
 
@@ -99,7 +99,7 @@ async def test_a_pause_by_a_person_is_left_as_it_is(tmp_path: Path) -> None:
         runner.let_go()
         await herd.settle()
 
-        pause = herd.standing("api").pause
+        pause = herd.snapshot("api").pause
         assert pause is not None
         assert (pause.by, pause.until) == ("human:you", TEN + HOUR)
 
@@ -110,7 +110,7 @@ async def test_a_declined_beat_is_skipped_and_moves_the_next_time_but_not_the_la
 
         await herd.tick()
 
-        assert herd.fates("scribe") == [("skipped", "precheck", 1)]
+        assert herd.outcomes("scribe") == [("skipped", "precheck", 1)]
         assert herd.next_run("scribe") == TEN + 10 * MINUTE
         reader = SqliteReader(herd.store.path)
         (record,) = reader.schedules(Filter(target="scribe"))
@@ -124,11 +124,11 @@ async def test_a_run_that_declined_is_not_among_what_was_run(tmp_path: Path) -> 
         await herd.advance(20 * MINUTE)
         reader = SqliteReader(herd.store.path)
 
-        shown = reader.runs(Filter(target="scribe", with_declined=False))
+        shown = reader.runs(Filter(target="scribe", include_declined=False))
 
         assert [run.status for run in shown] == ["succeeded"]
         assert [run.status for run in reader.runs(Filter(target="scribe"))] == ["succeeded", "skipped", "skipped"]
-        assert [run.status for run in reader.runs(Filter(with_declined=False))] == ["succeeded"]
+        assert [run.status for run in reader.runs(Filter(include_declined=False))] == ["succeeded"]
         reader.close()
 
 
@@ -143,7 +143,7 @@ async def test_a_declined_beat_frees_its_place_and_keeps_the_failures(tmp_path: 
         await herd.advance(20 * MINUTE)
 
         assert len(declining.runs) == 1
-        assert herd.standing("api").failures == 1
+        assert herd.snapshot("api").failures == 1
         assert herd.next_run("api") == herd.now + 20 * MINUTE  # the backoff goes on
 
 
@@ -152,7 +152,7 @@ async def test_a_finish_between_an_instant_and_its_jitter_does_not_lose_that_ins
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="0 * * * *", jitter=Jitter(span=50 * MINUTE), overlap=Overlap.ALLOW, runner=runner)
         await herd.advance(60 * MINUTE)
-        standing = herd.standing("report")
+        standing = herd.snapshot("report")
         assert standing.next_due_at == TEN
         assert standing.next_run_at is not None
         herd.clock.advance(TEN + (standing.next_run_at - TEN) / 2 - herd.now)
@@ -174,7 +174,7 @@ async def test_a_retry_at_the_very_next_instant_is_dropped_and_one_before_it_wai
 
         await herd.advance(timedelta(minutes=15))
 
-        assert herd.fates("report") == [fate]
+        assert herd.outcomes("report") == [fate]
 
 
 async def test_a_finish_after_the_end_of_a_pause_does_not_lose_what_passed_meanwhile(tmp_path: Path) -> None:
@@ -189,6 +189,6 @@ async def test_a_finish_after_the_end_of_a_pause_does_not_lose_what_passed_meanw
         await herd.settle()
         await herd.tick()
 
-        fates = herd.fates("report")
+        fates = herd.outcomes("report")
         assert fates[:2] == [("ran", "", 1), ("skipped", "paused", 1)]  # eleven o'clock alone was the pause's
         assert sum(count for _, _, count in fates) == 4

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from herdbeat.bench.stock import Lot, put
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import Claimed, Node, claim
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, ClaimResult, claim_due
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 
@@ -20,8 +20,8 @@ def opened(folder: Path, due: Lot) -> SqliteStore:
     return store
 
 
-def claimed(store: SqliteStore, room: int) -> Claimed:
-    return store.write_now(lambda tx: claim(tx, NOW, Node(1, room, Pacer(10))))
+def claimed(store: SqliteStore, room: int) -> ClaimResult:
+    return store.write_now(lambda tx: claim_due(tx, NOW, ClaimContext(1, room, CatchupPacer(10))))
 
 
 def test_what_a_full_node_cannot_start_stays_due_until_it_can(tmp_path: Path) -> None:

@@ -8,15 +8,15 @@ import pytest
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget, Catchup, Policies
-from herdbeat.domain.spend import Account, Cost, Holder, Scope
+from herdbeat.domain.spend import BudgetDay, BudgetOwner, BudgetScope, Cost
 from herdbeat.domain.trigger import Trigger
-from herdbeat.scheduler.budget import Purse, Wallet
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.gates import Arrival, Gate, Held, held_by, over_at
-from herdbeat.scheduler.room import Rooms
-from herdbeat.store.base import Standing
+from herdbeat.scheduler.budget import BudgetUsage, ScheduleBudgets
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.gates import AdmissionGate, AdmissionRequest, Rejection, expires_at, find_rejection
+from herdbeat.scheduler.room import CapacitySnapshot
+from herdbeat.store.base import ScheduleSnapshot
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.interval import Interval
@@ -36,12 +36,12 @@ def policies(**changes: object) -> Policies:
     return Policies(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def standing(trigger: Trigger = HOURLY, *, runs: int = 0, running: int = 0, **chosen: object) -> Standing:
-    return Standing(
+def standing(trigger: Trigger = HOURLY, *, runs: int = 0, running: int = 0, **chosen: object) -> ScheduleSnapshot:
+    return ScheduleSnapshot(
         id=1,
         target_id=1,
         label="report/hourly",
-        plan=Plan(trigger=trigger, policies=policies(**chosen)),
+        plan=ScheduleSpec(trigger=trigger, policies=policies(**chosen)),
         revision=1,
         enabled=True,
         next_run_at=NOON,
@@ -65,26 +65,26 @@ def standing(trigger: Trigger = HOURLY, *, runs: int = 0, running: int = 0, **ch
 
 
 def arrival(
-    who: Standing, *, late: timedelta = HOUR, source: Source = Source.BASELINE_CRON, is_free: bool = True
-) -> Arrival:
+    who: ScheduleSnapshot, *, late: timedelta = HOUR, source: Source = Source.BASELINE_CRON, is_unblocked: bool = True
+) -> AdmissionRequest:
     budget = who.plan.policies.budget
-    account = Account(Holder(Scope.SCHEDULE, who.id), "2026-03-02")
-    wallets = {} if budget is None else {who.id: Wallet(Cost(), (Purse(account, budget),))}
-    return Arrival(
+    account = BudgetDay(BudgetOwner(BudgetScope.SCHEDULE, who.id), "2026-03-02")
+    budgets_by_schedule = {} if budget is None else {who.id: ScheduleBudgets(Cost(), (BudgetUsage(account, budget),))}
+    return AdmissionRequest(
         now=NOON,
         due_at=NOON - late,
         run_at=NOON - late,
         source=source,
-        standing=who,
-        begun=0,
-        is_free=is_free,
-        rooms=Rooms(1, wallets=wallets, labels=frozenset({"large"})),
+        snapshot=who,
+        started_count=0,
+        is_unblocked=is_unblocked,
+        capacity=CapacitySnapshot(1, budgets_by_schedule=budgets_by_schedule, labels=frozenset({"large"})),
     )
 
 
 def test_the_order_is_the_documented_one() -> None:
     """SEMANTICS 19. Where a label is asked for stands with the capacity: both are about a place to run."""
-    assert [gate for gate in Gate if gate is not Gate.LABEL] == [
+    assert [gate for gate in AdmissionGate if gate is not AdmissionGate.LABEL] == [
         "enabled",
         "not_paused",
         "bounds",
@@ -98,7 +98,7 @@ def test_the_order_is_the_documented_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "is_free", "reason"),
+    ("who", "is_unblocked", "reason"),
     [
         (standing(), True, None),
         (standing(bounds=OVER, active_hours=MORNING, budget=EMPTY, runs_on="gpu"), True, "expired"),
@@ -110,8 +110,8 @@ def test_the_order_is_the_documented_one() -> None:
         (standing(runs_on="large"), True, None),
     ],
 )
-def test_the_first_closed_gate_gives_the_reason(who: Standing, is_free: bool, reason: str | None) -> None:
-    held = held_by(arrival(who, is_free=is_free))
+def test_the_first_closed_gate_gives_the_reason(who: ScheduleSnapshot, is_unblocked: bool, reason: str | None) -> None:
+    held = find_rejection(arrival(who, is_unblocked=is_unblocked))
 
     assert (held.reason if held else None) == reason
 
@@ -127,27 +127,27 @@ def test_the_first_closed_gate_gives_the_reason(who: Standing, is_free: bool, re
         (standing(bounds=Bounds(max_runs=3), runs=2, running=1), HOUR, True),
     ],
 )
-def test_the_edges_of_a_life(who: Standing, late: timedelta, is_held: bool) -> None:
-    assert (held_by(arrival(who, late=late)) is not None) == is_held
+def test_the_edges_of_a_life(who: ScheduleSnapshot, late: timedelta, is_held: bool) -> None:
+    assert (find_rejection(arrival(who, late=late)) is not None) == is_held
 
 
 def test_outside_the_hours_a_calendar_lets_go_and_anything_else_waits_for_the_opening() -> None:
-    cron = held_by(arrival(standing(active_hours=MORNING)))
-    pace = held_by(arrival(standing(Interval(HOUR), active_hours=MORNING), source=Source.BASELINE_INTERVAL))
+    cron = find_rejection(arrival(standing(active_hours=MORNING)))
+    pace = find_rejection(arrival(standing(Interval(HOUR), active_hours=MORNING), source=Source.BASELINE_INTERVAL))
 
-    assert cron == Held(SkipReason.INACTIVE_HOURS)
-    assert pace == Held(SkipReason.INACTIVE_HOURS, datetime(2026, 3, 3, 7, 0, tzinfo=UTC))
+    assert cron == Rejection(SkipReason.INACTIVE_HOURS)
+    assert pace == Rejection(SkipReason.INACTIVE_HOURS, datetime(2026, 3, 3, 7, 0, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("source", [Source.MANUAL, Source.BACKFILL])
 def test_hours_and_bounds_are_not_for_what_a_person_asks_for(source: Source) -> None:
-    assert held_by(arrival(standing(bounds=OVER, active_hours=MORNING), source=source)) is None
+    assert find_rejection(arrival(standing(bounds=OVER, active_hours=MORNING), source=source)) is None
 
 
 def test_an_event_waits_for_a_node_with_its_label() -> None:
-    held = held_by(arrival(standing(runs_on="gpu"), source=Source.WEBHOOK))
+    held = find_rejection(arrival(standing(runs_on="gpu"), source=Source.WEBHOOK))
 
-    assert held == Held(SkipReason.TARGET_OFFLINE, NOON + MINUTE)
+    assert held == Rejection(SkipReason.TARGET_OFFLINE, NOON + MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_event_waits_for_a_node_with_its_label() -> None:
 def test_a_waiting_beat_is_looked_at_right_after_it_is_over(
     chosen: dict[str, object], expected: datetime | None
 ) -> None:
-    found = over_at(policies(**chosen), NOON)
+    found = expires_at(policies(**chosen), NOON)
 
     assert found == (None if expected is None else expected + timedelta(microseconds=1))
 
@@ -177,8 +177,8 @@ async def test_beats_that_no_node_may_run_are_skipped_at_their_pace(tmp_path: Pa
         await herd.advance(2 * HOUR)
 
         assert runner.runs == []
-        assert herd.fates("train") == [("skipped", "target_offline", 2)]
-        assert herd.fates("poll") == [("skipped", "target_offline", 13)]
+        assert herd.outcomes("train") == [("skipped", "target_offline", 2)]
+        assert herd.outcomes("poll") == [("skipped", "target_offline", 13)]
         assert herd.next_run("poll") == herd.now + 9 * MINUTE + MINUTE
 
 
@@ -188,16 +188,16 @@ async def test_a_node_with_the_label_runs_them(tmp_path: Path) -> None:
 
         await herd.advance(HOUR)
 
-        assert herd.fates("train") == [("ran", "", 1)]
+        assert herd.outcomes("train") == [("ran", "", 1)]
 
 
 async def test_what_a_person_asks_of_a_missing_node_waits_until_one_comes(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOON) as herd:
         herd.schedule("train", cron="0 9 * * *", runs_on="gpu")
-        number = herd.standing("train").id
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="1"))
+        number = herd.snapshot("train").id
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
         await herd.advance(5 * MINUTE)
-        assert herd.fates("train") == [("pending", "target_offline", 1)]
+        assert herd.outcomes("train") == [("pending", "target_offline", 1)]
 
     async with open_herd(tmp_path, NOON + HOUR, labels=["gpu"]) as herd:
         runner = ScriptedRunner()
@@ -205,7 +205,7 @@ async def test_what_a_person_asks_of_a_missing_node_waits_until_one_comes(tmp_pa
         await herd.advance(2 * MINUTE)
 
         assert len(runner.runs) == 1
-        assert herd.fates("train") == [("ran", "", 1)]
+        assert herd.outcomes("train") == [("ran", "", 1)]
 
 
 async def test_an_interval_whose_beat_waited_too_long_goes_on(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ async def test_an_interval_whose_beat_waited_too_long_goes_on(tmp_path: Path) ->
 
         await herd.advance(20 * MINUTE)
 
-        assert herd.fates("worker/poll")[0] == ("missed", "too_late", 1)
-        assert herd.standing("worker/poll").waiting + int(herd.next_run("worker/poll") is not None) == 1
+        assert herd.outcomes("worker/poll")[0] == ("missed", "too_late", 1)
+        assert herd.snapshot("worker/poll").waiting + int(herd.next_run("worker/poll") is not None) == 1
         busy.let_go()
         await herd.advance(20 * MINUTE)
         assert poll.runs != []

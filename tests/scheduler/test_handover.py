@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.policies import Catchup
 from herdbeat.scheduler import quarantine
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.verdict import changed
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.verdict import to_row
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite import SqliteStore
-from herdbeat.testing.herd import Herd, open_herd
+from herdbeat.testing.herd import SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -26,14 +26,14 @@ HOUR = timedelta(hours=1)
 CRONS = ["*/10 * * * *", "7 * * * *", "*/3 * * * *", "0 9-11 * * *"]
 
 
-def put_away(herd: Herd, label: str) -> None:
+def put_away(herd: SimulatedHerd, label: str) -> None:
     """Into quarantine, as if its decision had raised."""
-    standing = herd.standing(label)
-    verdict = quarantine.put_away(herd.now, standing, ValueError("no such zone"))
-    herd.store.write_now(lambda tx: tx.change_schedules([changed(verdict, 0, None)]))
+    standing = herd.snapshot(label)
+    verdict = quarantine.quarantine_evaluation(herd.now, standing, ValueError("no such zone"))
+    herd.store.write_now(lambda tx: tx.change_schedules([to_row(verdict, 0, None)]))
 
 
-def account_for(herd: Herd, *promises: CronPromise) -> None:
+def account_for(herd: SimulatedHerd, *promises: CronExpectation) -> None:
     reader = SqliteReader(herd.store.path)
     try:
         for promise in promises:
@@ -54,7 +54,7 @@ async def test_an_edit_after_an_outage_counts_the_old_instants_by_the_old_calend
         herd.schedule("report", cron="0 * * * *")
         await herd.advance(HOUR)
 
-        assert herd.fates("report") == [("missed", "scheduler_down", 12), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("missed", "scheduler_down", 12), ("ran", "", 1)]
 
 
 async def test_files_that_are_applied_before_a_node_has_come_find_the_outage_all_the_same(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_files_that_are_applied_before_a_node_has_come_find_the_outage_all
         herd.schedule("report", cron="0 * * * *")
         edited = herd.fleet("")
 
-    apply_offline(tmp_path, lambda tx: arrange(tx, edited, TEN + 125 * MINUTE))
+    apply_offline(tmp_path, lambda tx: apply_fleet(tx, edited, TEN + 125 * MINUTE))
 
     async with open_herd(tmp_path, TEN + 126 * MINUTE) as herd:
         assert [(beat.outcome, beat.reason, beat.count) for beat in herd.beats("report")] == [
@@ -97,7 +97,7 @@ async def test_a_calendar_that_becomes_a_pace_runs_what_was_due_and_then_goes_on
         herd.schedule("report", every="20m")
         await herd.tick()
 
-        assert herd.fates("report") == [("ran", "", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1)]
         assert herd.next_run("report") == TEN + 30 * MINUTE
 
 
@@ -112,7 +112,7 @@ async def test_an_edit_accounts_for_the_time_in_quarantine(tmp_path: Path) -> No
         herd.schedule("report", cron="*/10 * * * *", priority=1)
         await herd.advance(10 * MINUTE)
 
-        assert herd.fates("report") == [("skipped", "config_error", 6), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("skipped", "config_error", 6), ("ran", "", 1)]
 
 
 async def test_a_pause_before_a_removal_is_in_the_history(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_a_pause_before_a_removal_is_in_the_history(tmp_path: Path) -> Non
         herd.remove("report")
         await herd.tick()
 
-        assert herd.fates("report") == [("skipped", "paused", 6)]
+        assert herd.outcomes("report") == [("skipped", "paused", 6)]
 
 
 async def test_what_was_due_when_it_was_removed_is_expired_and_what_was_missed_before_is_missed(
@@ -141,7 +141,7 @@ async def test_what_was_due_when_it_was_removed_is_expired_and_what_was_missed_b
         herd.schedule("other", cron="*/10 * * * *")
         await herd.tick()
 
-        assert herd.fates("report") == [("missed", "scheduler_down", 5), ("skipped", "expired", 1)]
+        assert herd.outcomes("report") == [("missed", "scheduler_down", 5), ("skipped", "expired", 1)]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -169,7 +169,10 @@ async def _edited_over_an_outage(folder: Path, old: str, new: str, catchup: Catc
         herd.schedule("report", cron=new, catchup=catchup)
         await herd.advance(HOUR)
 
-        before, after = CronPromise("report", old, TEN, edited_at), CronPromise("report", new, edited_at, herd.now)
+        before, after = (
+            CronExpectation("report", old, TEN, edited_at),
+            CronExpectation("report", new, edited_at, herd.now),
+        )
         account_for(herd, before, after)
 
 
@@ -195,5 +198,5 @@ async def test_an_interval_that_was_overdue_when_it_became_a_calendar_follows_it
         await herd.advance(MINUTE)
 
         fate = ("missed", "scheduler_down", 1) if catchup is Catchup.SKIP else ("ran", "", 1)
-        assert herd.fates("pace") == [("ran", "", 1), fate]
+        assert herd.outcomes("pace") == [("ran", "", 1), fate]
         assert herd.next_run("pace") == TEN + 2 * HOUR

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracle import CronPromise, check_cron, check_hours, check_reasons
+from tests.oracle import CronExpectation, check_cron, check_hours, check_reasons
 
 from herdbeat.domain.policies import ActiveHours, Catchup, Jitter, Overlap
-from herdbeat.scheduler.hours import part_by_hours
-from herdbeat.scheduler.instants import passed
+from herdbeat.scheduler.hours import split_by_active_hours
+from herdbeat.scheduler.instants import due_since
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.interval import Interval
 
@@ -32,10 +32,10 @@ def hours(text: str, zone: str = "UTC") -> ActiveHours:
 OFFICE = hours("07:00-22:00")
 
 
-def consult_the_oracle(herd: Herd, label: str, expression: str, since: datetime) -> None:
+def consult_the_oracle(herd: SimulatedHerd, label: str, expression: str, since: datetime) -> None:
     reader = SqliteReader(herd.store.path)
     try:
-        check_cron(reader, CronPromise(label, expression, since, herd.standing(label).settled_until))
+        check_cron(reader, CronExpectation(label, expression, since, herd.snapshot(label).settled_until))
         check_hours(reader, label, OFFICE)
         check_reasons(reader, label)
     finally:
@@ -51,7 +51,7 @@ async def test_a_night_is_one_row_with_its_count_and_its_range(tmp_path: Path) -
         night = [beat for beat in herd.beats("report") if beat.outcome == "skipped"]
         assert [(beat.reason, beat.count) for beat in night] == [("inactive_hours", 9)]
         assert (night[0].due_at.hour, night[0].last_due_at.hour) == (22, 6)
-        assert sum(outcome == "ran" for outcome, _, _ in herd.fates("report")) == 15
+        assert sum(outcome == "ran" for outcome, _, _ in herd.outcomes("report")) == 15
         consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
@@ -63,7 +63,7 @@ async def test_an_interval_waits_for_the_opening_and_leaves_no_row(tmp_path: Pat
         await herd.advance(DAY)
 
         assert [claim.due_at.hour for claim in runner.runs] == [12, 16, 20, 7, 11]
-        assert {outcome for outcome, _, _ in herd.fates("triage")} == {"ran"}
+        assert {outcome for outcome, _, _ in herd.outcomes("triage")} == {"ran"}
 
 
 async def test_a_delay_outside_its_hours_waits_and_runs_once(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_a_delay_outside_its_hours_waits_and_runs_once(tmp_path: Path) -> 
         await herd.advance(DAY)
 
         assert [claim.due_at for claim in runner.runs] == [datetime(2026, 3, 2, 23, 30, tzinfo=UTC)]
-        assert herd.fates("launch") == [("ran", "", 1)]
+        assert herd.outcomes("launch") == [("ran", "", 1)]
 
 
 async def test_what_passed_outside_while_nobody_ran_is_not_missed(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_what_passed_outside_while_nobody_ran_is_not_missed(tmp_path: Path
         herd.schedule("report", cron="0 * * * *", active_hours=OFFICE)
         await herd.tick()
 
-        assert herd.fates("report") == [
+        assert herd.outcomes("report") == [
             ("missed", "scheduler_down", 9),
             ("skipped", "inactive_hours", 9),
             ("missed", "scheduler_down", 15),
@@ -110,7 +110,7 @@ async def test_what_is_caught_up_is_taken_from_inside_the_hours(tmp_path: Path) 
         await herd.tick()
 
         assert [claim.due_at.strftime("%H:%M") for claim in runner.runs] == ["07:30"]
-        assert herd.fates("report") == [("merged", "once", 10), ("skipped", "inactive_hours", 9), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("merged", "once", 10), ("skipped", "inactive_hours", 9), ("ran", "", 1)]
 
 
 async def test_a_catch_up_of_a_calendar_does_not_start_outside_the_hours(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_a_catch_up_of_a_calendar_does_not_start_outside_the_hours(tmp_pat
         await herd.advance(MINUTE)
 
         assert runner.runs == []
-        assert herd.fates("report") == [
+        assert herd.outcomes("report") == [
             ("merged", "once", 9),
             ("skipped", "inactive_hours", 1),
             ("skipped", "inactive_hours", 1),
@@ -151,13 +151,13 @@ async def test_a_beat_that_waited_for_room_past_the_closing_is_skipped(tmp_path:
         herd.schedule("worker/busy", cron="0 21 * * *", runner=busy)
         herd.schedule("worker/late", cron="30 21 * * *", active_hours=OFFICE, runner=late)
         await herd.advance(10 * HOUR)
-        assert herd.fates("worker/late") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("worker/late") == [("pending", "at_capacity", 1)]
 
         busy.let_go()
         await herd.advance(MINUTE)
 
         assert late.runs == []
-        assert herd.fates("worker/late") == [("skipped", "inactive_hours", 1)]
+        assert herd.outcomes("worker/late") == [("skipped", "inactive_hours", 1)]
 
 
 async def test_a_beat_of_the_last_minute_that_jitter_carries_past_the_closing_runs(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ async def test_a_pause_in_the_night_begins_where_the_hours_end(tmp_path: Path) -
         await herd.advance(10 * HOUR)  # noon
         herd.resume("report")
 
-        assert herd.fates("report")[-2:] == [("skipped", "inactive_hours", 5), ("skipped", "paused", 10)]
+        assert herd.outcomes("report")[-2:] == [("skipped", "inactive_hours", 5), ("skipped", "paused", 10)]
         consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
@@ -193,7 +193,7 @@ async def test_an_edit_in_the_night_loses_nothing_of_the_night(tmp_path: Path) -
         herd.schedule("report", cron="0 * * * *", active_hours=OFFICE, overlap=Overlap.QUEUE)
         await herd.advance(10 * HOUR)
 
-        assert ("skipped", "inactive_hours", 9) in herd.fates("report")
+        assert ("skipped", "inactive_hours", 9) in herd.outcomes("report")
         consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
@@ -225,9 +225,9 @@ def test_parting_by_hours_loses_and_doubles_nothing(
     window = ActiveHours(opens=opens, closes=closes, zone=ZoneInfo(zone))
     first = trigger.next_time(None, since)
     assert first is not None
-    instants = passed(trigger, first, since + lasts)
+    instants = due_since(trigger, first, since + lasts)
 
-    inside, outside = part_by_hours(trigger, instants, window)
+    inside, outside = split_by_active_hours(trigger, instants, window)
 
     pieces = sorted((*inside, *outside), key=lambda piece: piece.first)
     assert sum(piece.count for piece in pieces) == instants.count
@@ -242,6 +242,6 @@ def test_parting_by_hours_loses_and_doubles_nothing(
 @pytest.mark.parametrize("window", [None, OFFICE])
 def test_only_a_calendar_is_parted(window: ActiveHours | None) -> None:
     trigger = Interval(5 * MINUTE)
-    instants = passed(trigger, NOON + 11 * HOUR, NOON + DAY)
+    instants = due_since(trigger, NOON + 11 * HOUR, NOON + DAY)
 
-    assert part_by_hours(trigger, instants, window) == ([instants], [])
+    assert split_by_active_hours(trigger, instants, window) == ([instants], [])

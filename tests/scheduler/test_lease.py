@@ -39,27 +39,27 @@ async def test_a_lease_that_is_not_renewed_is_lost_by_the_clock_alone() -> None:
     clock = FakeClock(MONDAY)
     lease = Lease(LASTS, clock)
     lease.begin(lease.uptime())
-    watching = asyncio.ensure_future(lease.watch())
+    watching = asyncio.ensure_future(lease.wait_lost())
     await asyncio.sleep(0)
     clock.advance(timedelta(seconds=19))
     lease.renew(lease.uptime())
     clock.advance(timedelta(seconds=19))
     await asyncio.sleep(0)
-    assert not lease.is_lost.is_set()
+    assert not lease.lease_lost.is_set()
 
     clock.advance(timedelta(seconds=1))
     await watching
 
-    assert lease.is_lost.is_set()
+    assert lease.lease_lost.is_set()
 
 
 async def test_a_lease_that_was_given_to_another_is_lost_at_once() -> None:
     lease = Lease(LASTS, FakeClock(MONDAY))
     lease.begin(lease.uptime())
-    watching = asyncio.ensure_future(lease.watch())
+    watching = asyncio.ensure_future(lease.wait_lost())
     await asyncio.sleep(0)
 
-    lease.lose()
+    lease.mark_lost()
     await watching
 
     assert not lease.is_held()

@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.oracle import CronPromise, all_beats, all_runs, check_cron, check_hours, check_reasons, check_runs
+from tests.oracle import CronExpectation, all_beats, all_runs, check_cron, check_hours, check_reasons, check_runs
 
 from herdbeat.domain.claim import Claim
-from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import ActiveHours, Budget, Catchup, OnInterrupt, Overlap, Policies, Retry
 from herdbeat.domain.run import Outcome, RunStatus
@@ -24,18 +24,18 @@ from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause
 from herdbeat.scheduler import control
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.backfill import Window, backfill, instants_in
-from herdbeat.scheduler.call_off import call_off
-from herdbeat.scheduler.finish import finish
-from herdbeat.scheduler.life import Identity, join
-from herdbeat.scheduler.retry import retry
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.scan import examine
-from herdbeat.scheduler.skip import skip
-from herdbeat.scheduler.turn import Node, claim
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.backfill import BackfillWindow, enqueue_backfill, iterate_instants
+from herdbeat.scheduler.call_off import cancel_pending
+from herdbeat.scheduler.finish import complete_runs
+from herdbeat.scheduler.life import NodeInfo, register_node
+from herdbeat.scheduler.retry import retry_run
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.scan import inspect
+from herdbeat.scheduler.skip import set_skip_next
+from herdbeat.scheduler.turn import ClaimContext, claim_due
 from herdbeat.store.base import FinishedRun, Transaction
-from herdbeat.store.opening import OpenStore, audit_at, reader_at
+from herdbeat.store.opening import StoreHandle, open_audit, open_reader
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.triggers.cron import Cron
@@ -43,7 +43,7 @@ from herdbeat.triggers.interval import Interval
 
 UTC_ZONE = ZoneInfo("UTC")
 START = datetime(2026, 3, 2, 3, 0, 10, tzinfo=UTC)
-IDENTITY = Identity(host="here", pid=1, version="test")
+IDENTITY = NodeInfo(host="here", pid=1, version="test")
 CRONS = {"report/hourly": "0 * * * *", "report/often": "*/10 * * * *", "other/cron": "*/7 * * * *"}
 
 MOST_TURNS = 60
@@ -63,7 +63,7 @@ endings = st.sampled_from(
 labels = st.sampled_from([*CRONS, "pace/five"])
 
 
-class Ledger(RuleBasedStateMachine):
+class LedgerMachine(RuleBasedStateMachine):
     """One node after the other on one store, driven transaction by transaction."""
 
     def __init__(self) -> None:
@@ -78,15 +78,15 @@ class Ledger(RuleBasedStateMachine):
         self.join()
         self.apply()
 
-    def open_store(self) -> OpenStore:
+    def open_store(self) -> StoreHandle:
         self.folder = Path(tempfile.mkdtemp())
         store = SqliteStore(self.folder / "ledger.db", synchronous="OFF")
         store.open()
         return store
 
     def join(self) -> None:
-        joined = self.store.write_now(lambda tx: join(tx, self.now, IDENTITY))
-        self.node = Node(joined.node_id, 100, Pacer(10), joined.gaps)
+        joined = self.store.write_now(lambda tx: register_node(tx, self.now, IDENTITY))
+        self.node = ClaimContext(joined.node_id, 100, CatchupPacer(10), joined.gaps)
 
     def apply(self) -> None:
         fleet = Fleet(
@@ -98,9 +98,9 @@ class Ledger(RuleBasedStateMachine):
                 self.schedule("pace/five", Interval(timedelta(minutes=5))),
             ),
             store="",
-            server=Server(),
+            server=ServerSettings(),
         )
-        self.store.write_now(lambda tx: arrange(tx, fleet, self.now))
+        self.store.write_now(lambda tx: apply_fleet(tx, fleet, self.now))
 
     def schedule(self, label: str, trigger: Trigger) -> Schedule:
         target, _, name = label.partition("/")
@@ -117,7 +117,7 @@ class Ledger(RuleBasedStateMachine):
 
     def turn_once(self) -> datetime | None:
         """When the loop would look again."""
-        claimed = self.store.write_now(lambda tx: claim(tx, self.now, self.node))
+        claimed = self.store.write_now(lambda tx: claim_due(tx, self.now, self.node))
         self.keep(claimed.claims)
         return claimed.wake_at
 
@@ -137,7 +137,7 @@ class Ledger(RuleBasedStateMachine):
             usage={"tokens": 90},
         )
         done = FinishedRun(ended.run_id, self.now, outcome)
-        finished = self.store.write_now(lambda tx: finish(tx, self.now, [done]))
+        finished = self.store.write_now(lambda tx: complete_runs(tx, self.now, [done]))
         assert not finished.lost
 
     @precondition(lambda self: self.held)
@@ -145,7 +145,7 @@ class Ledger(RuleBasedStateMachine):
     def all_runs_end(self) -> None:
         done = [FinishedRun(each.run_id, self.now, Outcome(status=RunStatus.SUCCEEDED)) for each in self.held]
         self.held = []
-        self.store.write_now(lambda tx: finish(tx, self.now, done))
+        self.store.write_now(lambda tx: complete_runs(tx, self.now, done))
 
     @rule(down=waits)
     def crash_and_return(self, down: timedelta) -> None:
@@ -154,7 +154,7 @@ class Ledger(RuleBasedStateMachine):
         self.now += down
         self.join()
         late = [FinishedRun(each.run_id, self.now, Outcome(status=RunStatus.SUCCEEDED)) for each in lost]
-        finished = self.store.write_now(lambda tx: finish(tx, self.now, late))
+        finished = self.store.write_now(lambda tx: complete_runs(tx, self.now, late))
         assert sorted(finished.lost) == sorted(each.run_id for each in lost)  # a dead node changes nothing
 
     @rule(
@@ -209,24 +209,24 @@ class Ledger(RuleBasedStateMachine):
 
     @rule(label=labels, count=st.integers(0, 3))
     def skip(self, label: str, count: int) -> None:
-        self.store.write_now(lambda tx: skip(tx, self.number(tx, label), count, by="human:you"))
+        self.store.write_now(lambda tx: set_skip_next(tx, self.number(tx, label), count, by="human:you"))
 
     @rule(label=labels)
     def call_off(self, label: str) -> None:
-        self.store.write_now(lambda tx: call_off(tx, self.now, [self.number(tx, label)]))
+        self.store.write_now(lambda tx: cancel_pending(tx, self.now, [self.number(tx, label)]))
 
     @precondition(lambda self: self.started)
     @rule(place=st.integers(1, 50), force=st.booleans())
     def run_again(self, place: int, force: bool) -> None:
         run_id = self.run_ids[place % len(self.run_ids)]
-        self.store.write_now(lambda tx: retry(tx, self.now, run_id, by="human:you", force=force))
+        self.store.write_now(lambda tx: retry_run(tx, self.now, run_id, by="human:you", force=force))
 
     @rule(label=st.sampled_from(list(CRONS)), back=waits)
     def backfill(self, label: str, back: timedelta) -> None:
         def fill(tx: Transaction) -> None:
             standing = tx.schedules([number := self.number(tx, label)])[number]
-            instants = islice(instants_in(standing.plan, Window(start=self.now - back, end=self.now)), 5)
-            backfill(tx, self.now, number, tuple(instants), origin="human:you", rate=10)
+            instants = islice(iterate_instants(standing.plan, BackfillWindow(start=self.now - back, end=self.now)), 5)
+            enqueue_backfill(tx, self.now, number, tuple(instants), origin="human:you", rate=10)
 
         self.store.write_now(fill)
 
@@ -237,15 +237,15 @@ class Ledger(RuleBasedStateMachine):
     def number(self, tx: Transaction, label: str) -> int:
         target, _, name = label.partition("/")
         target_id, _ = tx.targets()[target]
-        return tx.schedules_of([target_id])[target_id, name][0]
+        return tx.schedule_list_by_target([target_id])[target_id, name][0]
 
     def settled(self, label: str) -> datetime:
         """What is held is accounted for when it is let go: until then, up to its mark."""
         standing = self.store.write_now(lambda tx: tx.schedules([number := self.number(tx, label)])[number])
-        is_held = not standing.enabled or (standing.pause is not None and standing.pause.holds(self.now))
+        is_held = not standing.enabled or (standing.pause is not None and standing.pause.is_active(self.now))
         if not is_held and standing.plan.policies.active_hours is not None:
             # What is passed over is accounted for when it is over: until then, none of it may lie inside.
-            open_since = CronPromise(label, CRONS[label], standing.settled_until, self.now).instants()
+            open_since = CronExpectation(label, CRONS[label], standing.settled_until, self.now).instants()
             assert not any(HOURS.contains(instant) for instant in open_since)
             return standing.settled_until
         return standing.settled_until if is_held else self.now
@@ -264,10 +264,10 @@ class Ledger(RuleBasedStateMachine):
 
     def check_all(self) -> None:
         self.turns()
-        reader = reader_at(self.store.place)
+        reader = open_reader(self.store.location)
         try:
             for label, expression in CRONS.items():
-                check_cron(reader, CronPromise(label, expression, self.since[label], self.settled(label)))
+                check_cron(reader, CronExpectation(label, expression, self.since[label], self.settled(label)))
                 check_reasons(reader, label)
             check_hours(reader, "report/often", HOURS)
             check_runs(reader)
@@ -277,9 +277,9 @@ class Ledger(RuleBasedStateMachine):
 
     @invariant()
     def the_scan_has_nothing_to_mend(self) -> None:
-        audit = audit_at(self.store.place)
-        suspects = audit.suspects(self.now)
-        assert audit.peek(lambda tx: examine(tx, self.now, suspects)).findings == []
+        audit = open_audit(self.store.location)
+        suspects = audit.find_inconsistencies(self.now)
+        assert audit.read_transaction(lambda tx: inspect(tx, self.now, suspects)).findings == []
 
     def _nothing_is_stuck(self, reader: Reader) -> None:
         held = {each.run_id for each in self.held}
@@ -302,7 +302,7 @@ class Ledger(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-Ledger.TestCase.settings = settings(
+LedgerMachine.TestCase.settings = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestLedger = Ledger.TestCase
+TestLedger = LedgerMachine.TestCase

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.scheduler.asking import runs_of
+from tests.scheduler.asking import list_runs
 
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
@@ -16,15 +16,15 @@ async def test_a_run_cancelled_before_its_first_step_gives_its_place_back(tmp_pa
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("triage", every="5m", runner=runner)
-        herd.standing("triage")
-        claimed = await herd._loop.turn(herd._tasks)
+        herd.snapshot("triage")
+        claimed = await herd._loop.run_cycle(herd._tasks)
 
         is_here = herd._loop.cancel(claimed.claims[0].run_id, "at once")
         runner.let_go()
         await herd.advance(5 * MINUTE)
 
         assert is_here
-        assert runs_of(herd, "triage") == [(1, "cancelled", "first-run"), (1, "succeeded", "baseline-interval")]
+        assert list_runs(herd, "triage") == [(1, "cancelled", "first-run"), (1, "succeeded", "baseline-interval")]
         assert len(runner.runs) == 1
 
 
@@ -40,6 +40,6 @@ async def test_cancelling_twice_is_cancelling_once(tmp_path: Path) -> None:
 
         assert answers == [True, True]
         assert herd._loop.cancel(1, "too late") is False
-        assert runs_of(herd, "triage") == [(1, "cancelled", "first-run")]
-        assert herd.fates("triage") == [("ran", "", 1)]
-        assert (herd.standing("triage").failures, herd.next_run("triage")) == (0, TEN + 5 * MINUTE)
+        assert list_runs(herd, "triage") == [(1, "cancelled", "first-run")]
+        assert herd.outcomes("triage") == [("ran", "", 1)]
+        assert (herd.snapshot("triage").failures, herd.next_run("triage")) == (0, TEN + 5 * MINUTE)

@@ -9,9 +9,9 @@ from typing import TypeVar
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import ClaimLost
-from herdbeat.scheduler.finish import Finished
-from herdbeat.scheduler.loop import Loop, Settings
-from herdbeat.scheduler.record import Recorder
+from herdbeat.scheduler.finish import CompletionResult
+from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.record import RunCompleter
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY, open_herd
@@ -31,29 +31,29 @@ async def never(claim: Claim) -> FinishedRun:
 
 
 async def test_a_claim_that_is_refused_says_that_the_lease_is_lost() -> None:
-    loop = Loop(Refusing(), FakeClock(MONDAY), never, Settings(node_id=7))
+    loop = Loop(Refusing(), FakeClock(MONDAY), never, NodeSettings(node_id=7))
 
     async with asyncio.TaskGroup() as tasks:
-        claimed = await loop.turn(tasks)
+        claimed = await loop.run_cycle(tasks)
 
     assert claimed.claims == []
-    assert loop.is_lost.is_set()
+    assert loop.lease_lost.is_set()
 
 
 async def test_results_that_are_refused_are_dropped_and_nobody_waits_for_them() -> None:
     lost: list[str] = []
-    recorder = Recorder(Refusing(), FakeClock(MONDAY), _unheard, lambda: lost.append("lost"))
+    recorder = RunCompleter(Refusing(), FakeClock(MONDAY), _unheard, lambda: lost.append("lost"))
     recorder.add(FinishedRun(1, MONDAY, Outcome(status=RunStatus.SUCCEEDED)))
 
     writing = asyncio.create_task(recorder.run())
-    await recorder.drained()
+    await recorder.wait_drained()
     writing.cancel()
 
     assert lost == ["lost"]
     assert recorder.unwritten == 0
 
 
-def _unheard(finished: Finished) -> None:
+def _unheard(finished: CompletionResult) -> None:
     raise AssertionError(f"{finished} was refused")
 
 
@@ -61,27 +61,27 @@ async def test_what_was_claimed_before_the_lease_was_over_is_not_started_after(t
     async with open_herd(tmp_path) as herd:
         herd.schedule("worker", every="5m")
         herd.next_run("worker")  # writes it down
-        loop = Loop(herd.store, herd.clock, never, Settings(node_id=1), may_start=lambda: False)
+        loop = Loop(herd.store, herd.clock, never, NodeSettings(node_id=1), can_start=lambda: False)
 
         async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(loop.recorder.run())
-            claimed = await loop.turn(tasks)
+            writing = tasks.create_task(loop.completer.run())
+            claimed = await loop.run_cycle(tasks)
             await asyncio.sleep(0)
-            await loop.recorder.drained()
+            await loop.completer.wait_drained()
             writing.cancel()
 
         assert len(claimed.claims) == 1
-        assert herd.fates("worker") == [("ran", "", 1)]  # interrupted: nobody's failure
-        assert herd.standing("worker").failures == 0
+        assert herd.outcomes("worker") == [("ran", "", 1)]  # interrupted: nobody's failure
+        assert herd.snapshot("worker").failures == 0
 
 
 async def test_a_node_among_others_that_has_slept_makes_no_gap_of_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
-        settings = Settings(node_id=1, is_alone=False)
+        settings = NodeSettings(node_id=1, is_single_node=False)
         loop = Loop(herd.store, herd.clock, never, settings)
 
         herd.clock.suspend(timedelta(hours=1))
         async with asyncio.TaskGroup() as tasks:
-            await loop.turn(tasks)
+            await loop.run_cycle(tasks)
 
         assert herd.store.write_now(lambda tx: tx.gaps(MONDAY)) == []

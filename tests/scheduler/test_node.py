@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.scheduler.node_at_work import HeldRun, ledger_with_one_schedule, statuses
+from tests.scheduler.node_at_work import HeldRun, list_run_statuses, open_single_schedule_ledger
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, RunFinished
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.life import Identity
-from herdbeat.scheduler.loop import Settings
-from herdbeat.scheduler.node import NodeParts, ServingNode
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.life import NodeInfo
+from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.node import Node, NodeParts
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite import SqliteStore
@@ -50,13 +50,13 @@ class Serving(HeldRun):
         self.store = Fickle(store)
         self.events: list[Event] = []
         self.clock = FakeClock(MONDAY)
-        parts = NodeParts(self.store, self.clock, self.perform, self.events.append)
-        self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
+        parts = NodeParts(self.store, self.clock, self.execute_run, self.events.append)
+        self.node = Node(parts, NodeSettings(node_id=0), NodeInfo(host="here", pid=1, version="0"))
 
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[Serving]:
-    async with ledger_with_one_schedule(folder) as store:
+    async with open_single_schedule_ledger(folder) as store:
         yield Serving(store)
 
 
@@ -76,7 +76,7 @@ async def test_a_soft_stop_lets_runs_finish(tmp_path: Path) -> None:
         at_work.let_go.set()
         await task
 
-        assert statuses(tmp_path) == [RunStatus.SUCCEEDED]
+        assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED]
 
 
 async def test_what_is_cut_off_after_a_soft_stop_is_in_the_ledger_before_the_node_leaves(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ async def test_what_is_cut_off_after_a_soft_stop_is_in_the_ledger_before_the_nod
         await at_work.begun.wait()
 
         at_work.node.stop(PATIENT)
-        at_work.node.cut_off()
+        at_work.node.hard_stop()
         with pytest.raises(SchedulerShutdownError) as raised:
             await task
 
         assert raised.value.running_job_count == 1
-        assert statuses(tmp_path) == [RunStatus.INTERRUPTED]
+        assert list_run_statuses(tmp_path) == [RunStatus.INTERRUPTED]
         assert [each.status for each in at_work.events if isinstance(each, RunFinished)] == [RunStatus.INTERRUPTED]
 
 
@@ -108,12 +108,12 @@ async def test_a_stop_whose_time_is_over_says_how_many_were_still_running(tmp_pa
 async def test_cut_off_in_the_middle_of_a_turn_nothing_that_it_claims_is_left_open(tmp_path: Path) -> None:
     """Once, the cancelled turn forgot its claims, and the cancelled write ended the writer: the stop never ended."""
     async with serving(tmp_path) as at_work:
-        at_work.node.cut_off()
+        at_work.node.hard_stop()
 
         with suppress(SchedulerShutdownError):
             await at_work.node.serve()
 
-        assert statuses(tmp_path) == [RunStatus.INTERRUPTED]
+        assert list_run_statuses(tmp_path) == [RunStatus.INTERRUPTED]
 
 
 async def test_who_stops_waiting_for_a_write_leaves_the_writer_alive(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_a_stop_while_the_store_is_away_ends_with_its_timeout_and_says_wha
             "that run will be shown as interrupted at the next start."
         )
         assert (raised.value.running_job_count, raised.value.unwritten_result_count) == (0, 1)
-        assert statuses(tmp_path) == [RunStatus.RUNNING]
+        assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]
 
 
 async def test_runs_cut_off_while_the_store_is_away_are_counted_as_both(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_runs_cut_off_while_the_store_is_away_are_counted_as_both(tmp_path
         await at_work.begun.wait()
         at_work.store.is_away = True
 
-        at_work.node.cut_off()
+        at_work.node.hard_stop()
         with pytest.raises(SchedulerShutdownError, match="at once: 1 run cut off; 1 result could not be written"):
             await task
 
@@ -176,7 +176,7 @@ async def test_a_store_that_comes_back_before_the_timeout_gets_every_result(tmp_
         at_work.clock.advance(timedelta(seconds=1))
         await task
 
-        assert statuses(tmp_path) == [RunStatus.SUCCEEDED]
+        assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED]
 
 
 async def test_a_sign_of_life_that_cannot_be_written_is_tried_again(
@@ -209,11 +209,13 @@ async def test_a_node_that_is_woken_looks_at_once(tmp_path: Path) -> None:
         await at_work.begun.wait()
         at_work.begun.clear()
         number = next(iter(await at_work.store.write(lambda tx: tx.schedules([1]))))
-        await at_work.store.write(lambda tx: fire(tx, at_work.clock.now(), number, origin="human:you", event_id="1"))
+        await at_work.store.write(
+            lambda tx: enqueue_manual(tx, at_work.clock.now(), number, origin="human:you", event_id="1")
+        )
 
         at_work.node.wake()
         await at_work.begun.wait()
         at_work.node.stop(PATIENT)
         await task
 
-        assert statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2
+        assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.scheduler.node_at_work import HeldRun, ledger_with_one_schedule, runs_of, statuses
+from tests.scheduler.node_at_work import HeldRun, list_run_statuses, list_runs, open_single_schedule_ledger
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
-from herdbeat.events import Event, NodeReady, TimeLost
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.life import Identity
-from herdbeat.scheduler.loop import Settings
-from herdbeat.scheduler.node import NodeParts, ServingNode
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.shared_timer import SharedTimer
-from herdbeat.scheduler.turn import Node, claim
+from herdbeat.events import Event, GapDetected, NodeReady
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.life import NodeInfo
+from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.shared_timer import DatabaseTimer
+from herdbeat.scheduler.turn import ClaimContext, claim_due
 from herdbeat.store.base import StopRequest, Transaction
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
@@ -66,17 +66,17 @@ class Neighbours:
         self.listens.set()
         self._closed.wait()
 
-    def asked_to_stop(self, node_id: int) -> list[StopRequest]:
+    def list_stop_requests(self, node_id: int) -> list[StopRequest]:
         self.looks += 1
         return list(self.stops)
 
-    def tell_outputs(self, texts: Mapping[int, str]) -> None: ...
+    def publish_output(self, texts: Mapping[int, str]) -> None: ...
 
-    def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
+    def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
         self.forgotten.append(list(run_ids))
         self.stops = [each for each in self.stops if each.run_id not in run_ids]
 
-    def give_up(self) -> None:
+    def abandon_node(self) -> None:
         self.given_up += 1
         if isinstance(self._store.error, ClaimLost):
             self._store.error = None
@@ -94,9 +94,9 @@ class AmongOthers(HeldRun):
         self.store = Refusing(store)
         self.shared = Neighbours(self.store, self.clock)
         self.events: list[Event] = []
-        timer = SharedTimer(self.clock, self.shared.now)
-        parts = NodeParts(self.store, timer, self.perform, self.events.append, shared=self.shared)
-        self.node = ServingNode(parts, Settings(node_id=0), Identity(host="here", pid=1, version="0"))
+        timer = DatabaseTimer(self.clock, self.shared.now)
+        parts = NodeParts(self.store, timer, self.execute_run, self.events.append, shared=self.shared)
+        self.node = Node(parts, NodeSettings(node_id=0), NodeInfo(host="here", pid=1, version="0"))
 
     @property
     def numbers(self) -> list[int]:
@@ -106,12 +106,12 @@ class AmongOthers(HeldRun):
 
 @asynccontextmanager
 async def among_others(folder: Path) -> AsyncIterator[AmongOthers]:
-    async with ledger_with_one_schedule(folder, MONDAY - timedelta(hours=1)) as store:
+    async with open_single_schedule_ledger(folder, MONDAY - timedelta(hours=1)) as store:
         yield AmongOthers(store)
 
 
 def errors(folder: Path) -> list[str]:
-    return [run.error or "" for run in reversed(runs_of(folder))]
+    return [run.error or "" for run in reversed(list_runs(folder))]
 
 
 async def happens(is_so: Callable[[], bool]) -> None:
@@ -135,7 +135,7 @@ async def test_a_node_that_was_taken_for_dead_joins_again_and_its_runs_are_inter
 
         assert at_work.shared.given_up == 1
         assert at_work.numbers[1] > at_work.numbers[0]
-        assert statuses(tmp_path)[0] is RunStatus.INTERRUPTED
+        assert list_run_statuses(tmp_path)[0] is RunStatus.INTERRUPTED
 
 
 async def test_a_node_that_cannot_renew_stops_its_runs_before_the_lease_ends(
@@ -157,7 +157,7 @@ async def test_a_node_that_cannot_renew_stops_its_runs_before_the_lease_ends(
         assert (given_up_too_soon, at_work.shared.given_up) == (0, 1)
         assert "lease lost" in caplog.text
         assert len(at_work.numbers) == 1  # it never came back
-        assert statuses(tmp_path) == [RunStatus.RUNNING]  # whoever finds it closes it
+        assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]  # whoever finds it closes it
 
 
 async def test_a_store_that_comes_back_is_joined_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -175,14 +175,14 @@ async def test_a_store_that_comes_back_is_joined_again(tmp_path: Path, caplog: p
         at_work.node.stop(PATIENT)
         await task
 
-        assert statuses(tmp_path)[0] is RunStatus.INTERRUPTED
+        assert list_run_statuses(tmp_path)[0] is RunStatus.INTERRUPTED
 
 
 def start_and_die(tx: Transaction) -> int:
     """A neighbour joins, takes up a beat, and is never heard of again."""
     neighbour = tx.join_node("there", 2, "0", MONDAY)
-    fire(tx, MONDAY, 1, origin="human:you", event_id="1")
-    return len(claim(tx, MONDAY, Node(neighbour, 1, Pacer(1))).claims)
+    enqueue_manual(tx, MONDAY, 1, origin="human:you", event_id="1")
+    return len(claim_due(tx, MONDAY, ClaimContext(neighbour, 1, CatchupPacer(1))).claims)
 
 
 async def test_what_a_dead_neighbour_left_is_swept_with_the_next_sign_of_life(tmp_path: Path) -> None:
@@ -190,16 +190,16 @@ async def test_what_a_dead_neighbour_left_is_swept_with_the_next_sign_of_life(tm
         at_work.let_go.set()
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
-        await happens(lambda: statuses(tmp_path) == [RunStatus.SUCCEEDED])
+        await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED])
         left = await at_work.store.write(start_and_die)
 
         at_work.clock.advance(HEARTBEAT)
-        await happens(lambda: RunStatus.RUNNING not in statuses(tmp_path))
+        await happens(lambda: RunStatus.RUNNING not in list_run_statuses(tmp_path))
         at_work.node.stop(PATIENT)
         await task
 
         assert left == 1
-        assert statuses(tmp_path) == [RunStatus.SUCCEEDED, RunStatus.INTERRUPTED]
+        assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED, RunStatus.INTERRUPTED]
 
 
 async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
         at_work.begun.clear()
         await asyncio.to_thread(at_work.shared.listens.wait, 10)
         assert at_work.shared.heard is not None
-        await at_work.store.write(lambda tx: fire(tx, MONDAY, 1, origin="human:you", event_id="1"))
+        await at_work.store.write(lambda tx: enqueue_manual(tx, MONDAY, 1, origin="human:you", event_id="1"))
 
         at_work.shared.heard()  # the clock stands: nothing else would wake it
 
@@ -218,7 +218,7 @@ async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
             await at_work.begun.wait()
         at_work.node.stop(PATIENT)
         await task
-        assert statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2
+        assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2
 
 
 async def test_a_run_that_somebody_elsewhere_wants_to_end_is_cancelled_in_their_words(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ async def test_a_run_that_somebody_elsewhere_wants_to_end_is_cancelled_in_their_
 
         at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
         at_work.shared.heard()
-        await happens(lambda: statuses(tmp_path) == [RunStatus.CANCELLED])
+        await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.CANCELLED])
         at_work.node.stop(PATIENT)
         await task
 
@@ -246,7 +246,7 @@ async def test_word_that_was_lost_on_its_way_is_found_by_looking(tmp_path: Path)
 
         at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
         at_work.clock.advance(timedelta(seconds=1))
-        await happens(lambda: statuses(tmp_path) == [RunStatus.CANCELLED])
+        await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.CANCELLED])
         at_work.node.stop(PATIENT)
         await task
 
@@ -280,7 +280,7 @@ async def test_a_node_that_drains_still_ends_what_it_is_told_to(tmp_path: Path) 
         async with asyncio.timeout(10):
             await task
 
-        assert statuses(tmp_path) == [RunStatus.CANCELLED]
+        assert list_run_statuses(tmp_path) == [RunStatus.CANCELLED]
 
 
 async def test_the_time_that_nobody_was_there_is_told_at_the_start(tmp_path: Path) -> None:
@@ -291,6 +291,6 @@ async def test_the_time_that_nobody_was_there_is_told_at_the_start(tmp_path: Pat
         at_work.node.stop(PATIENT)
         await task
 
-        told = [each.gap for each in at_work.events if isinstance(each, TimeLost)]
+        told = [each.gap for each in at_work.events if isinstance(each, GapDetected)]
 
         assert [(gap.until - gap.from_at, gap.reason) for gap in told] == [(timedelta(hours=1), "scheduler_down")]

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.scheduler.room import Pacer
-from herdbeat.store.base import Pace
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.store.base import CatchupCursor
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -15,39 +15,39 @@ FOREVER = timedelta(days=365)
 
 
 def test_the_first_starts_at_once_and_the_others_follow_in_step() -> None:
-    pacer = Pacer(10)
+    pacer = CatchupPacer(10)
 
-    starts = pacer.starts(3, pacer.free_from(NOW, Pace()))
+    start_times = pacer.start_times(3, pacer.next_free_at(NOW, CatchupCursor()))
 
-    assert starts == [NOW, NOW + SECOND / 10, NOW + SECOND / 5]
+    assert start_times == [NOW, NOW + SECOND / 10, NOW + SECOND / 5]
 
 
 def test_places_that_were_given_away_are_passed_over() -> None:
-    given_away = Pace(last_start_at=NOW + 9 * SECOND / 10, free_at=NOW + SECOND)
+    given_away = CatchupCursor(last_start_at=NOW + 9 * SECOND / 10, free_at=NOW + SECOND)
 
-    assert Pacer(10).free_from(NOW, given_away) == NOW + SECOND
+    assert CatchupPacer(10).next_free_at(NOW, given_away) == NOW + SECOND
 
 
 def test_one_that_has_just_started_still_holds_its_place() -> None:
-    assert Pacer(10).free_from(NOW, Pace(free_at=NOW + SECOND / 20)) == NOW + SECOND / 20
+    assert CatchupPacer(10).next_free_at(NOW, CatchupCursor(free_at=NOW + SECOND / 20)) == NOW + SECOND / 20
 
 
 def test_a_mark_left_by_a_clock_that_was_wrong_holds_nobody_up() -> None:
-    assert Pacer(10).free_from(NOW, Pace(free_at=NOW + FOREVER)) == NOW + SECOND / 10
+    assert CatchupPacer(10).next_free_at(NOW, CatchupCursor(free_at=NOW + FOREVER)) == NOW + SECOND / 10
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 2_000)), min_size=1, max_size=20), st.integers(1, 50))
 def test_however_the_places_are_asked_for_no_two_are_nearer_than_the_pace(
     asked: list[tuple[int, int]], rate: int
 ) -> None:
-    pacer, now, pace, given_out = Pacer(rate), NOW, Pace(), list[datetime]()
+    pacer, now, pace, given_out = CatchupPacer(rate), NOW, CatchupCursor(), list[datetime]()
 
     for number, later in asked:
         now += timedelta(milliseconds=later)
-        *starts, free_at = pacer.starts(number + 1, pacer.free_from(now, pace))
-        given_out += starts
+        *start_times, free_at = pacer.start_times(number + 1, pacer.next_free_at(now, pace))
+        given_out += start_times
         waiting = [each for each in given_out if each > now]
-        pace = Pace(last_start_at=max(waiting, default=None), free_at=free_at)
+        pace = CatchupCursor(last_start_at=max(waiting, default=None), free_at=free_at)
 
     apart = [after - before for before, after in pairwise(given_out)]
-    assert all(each >= pacer.step for each in apart)
+    assert all(each >= pacer.spacing for each in apart)

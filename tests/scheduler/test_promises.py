@@ -4,19 +4,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.policies import Catchup, OnInterrupt, Overlap
-from herdbeat.scheduler.life import Identity, join
+from herdbeat.scheduler.life import NodeInfo, register_node
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
-def consult_the_oracle(herd: Herd, *promises: CronPromise) -> None:
+def consult_the_oracle(herd: SimulatedHerd, *promises: CronExpectation) -> None:
     reader = SqliteReader(herd.store.path)
     try:
         for promise in promises:
@@ -36,7 +36,7 @@ async def test_a_long_run_of_one_agent_leaves_the_lateness_of_another_unchanged(
         await herd.advance(11 * MINUTE)
 
         assert [claim.due_at for claim in quick.runs] == [TEN + minute * MINUTE for minute in range(11)]
-        consult_the_oracle(herd, CronPromise("quick", "* * * * *", TEN - MINUTE, herd.now))
+        consult_the_oracle(herd, CronExpectation("quick", "* * * * *", TEN - MINUTE, herd.now))
 
 
 async def test_max_concurrent_three_really_runs_three(tmp_path: Path) -> None:
@@ -96,12 +96,14 @@ async def test_a_run_whose_node_died_is_interrupted_and_neither_a_failure_nor_re
         herd.schedule("api", every="5m", runner=runner)
         await herd.tick()
 
-        herd.store.write_now(lambda tx: join(tx, herd.now + MINUTE, Identity(host="other", pid=2, version="test")))
+        herd.store.write_now(
+            lambda tx: register_node(tx, herd.now + MINUTE, NodeInfo(host="other", pid=2, version="test"))
+        )
 
-        standing = herd.standing("api")
+        standing = herd.snapshot("api")
         assert (standing.running, standing.failures) == (0, 0)
         assert standing.next_run_at == TEN + 6 * MINUTE  # an interrupted interval counts from the sweep
-        assert herd.fates("api") == [("ran", "", 1)]
+        assert herd.outcomes("api") == [("ran", "", 1)]
 
 
 async def test_an_interrupted_beat_is_tried_again_where_its_owner_wants_it(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ async def test_an_interrupted_beat_is_tried_again_where_its_owner_wants_it(tmp_p
         runner = ScriptedRunner(holds=True)
         herd.schedule("api", every="5m", runner=runner, on_interrupt=OnInterrupt.RETRY)
         await herd.tick()
-        herd.store.write_now(lambda tx: join(tx, herd.now, Identity(host="other", pid=2, version="test")))
+        herd.store.write_now(lambda tx: register_node(tx, herd.now, NodeInfo(host="other", pid=2, version="test")))
 
         await herd.tick()
 
@@ -173,8 +175,8 @@ async def test_cancel_stops_the_earlier_run_and_takes_its_place(tmp_path: Path) 
         await herd.advance(HOUR)
 
         assert [claim.due_at.hour for claim in runner.runs] == [10, 11]
-        assert herd.standing("report").running == 1
-        consult_the_oracle(herd, CronPromise("report", "0 * * * *", TEN - MINUTE, herd.now))
+        assert herd.snapshot("report").running == 1
+        consult_the_oracle(herd, CronExpectation("report", "0 * * * *", TEN - MINUTE, herd.now))
 
 
 async def test_all_of_a_hundred_thousand_missed_instants_are_capped(tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ async def test_all_of_a_hundred_thousand_missed_instants_are_capped(tmp_path: Pa
 
         caught_up = [claim for claim in runner.runs if claim.source == "catch-up"]
         assert len(caught_up) <= 3
-        consult_the_oracle(herd, CronPromise("report", "* * * * *", TEN, herd.now))
+        consult_the_oracle(herd, CronExpectation("report", "* * * * *", TEN, herd.now))
 
 
 async def test_a_listener_that_fails_does_not_stop_the_fleet(tmp_path: Path) -> None:

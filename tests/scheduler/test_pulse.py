@@ -3,15 +3,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from herdbeat.domain.beat import MissedReason
-from herdbeat.scheduler.pulse import Reading, lost_time, went_back
+from herdbeat.scheduler.pulse import ClockReading, detect_gap, has_clock_moved_back
 from herdbeat.scheduler.timer import SystemTimer
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SILENCE = timedelta(seconds=10)
 
 
-def reading(wall: float, monotonic: float, boottime: float) -> Reading:
-    return Reading(NINE + timedelta(seconds=wall), 100 + monotonic, 500 + boottime)
+def reading(wall: float, monotonic: float, boottime: float) -> ClockReading:
+    return ClockReading(NINE + timedelta(seconds=wall), 100 + monotonic, 500 + boottime)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def reading(wall: float, monotonic: float, boottime: float) -> Reading:
         ("put back by an hour", reading(-3_599, 1, 1), None),
     ],
 )
-def test_three_clocks_tell_what_happened(what: str, after: Reading, reason: MissedReason | None) -> None:
-    gap = lost_time(reading(0, 0, 0), after, SILENCE)
+def test_three_clocks_tell_what_happened(what: str, after: ClockReading, reason: MissedReason | None) -> None:
+    gap = detect_gap(reading(0, 0, 0), after, SILENCE)
 
     assert (gap.reason if gap else None) is reason, what
     assert gap is None or (gap.from_at, gap.until) == (NINE, after.wall)
@@ -37,11 +37,11 @@ def test_three_clocks_tell_what_happened(what: str, after: Reading, reason: Miss
 
 @pytest.mark.parametrize(("wall", "back"), [(1, False), (0, False), (-3_599, True), (3_601, False)])
 def test_a_clock_that_was_put_back_is_noticed(wall: float, back: bool) -> None:
-    assert went_back(reading(0, 0, 0), reading(wall, 1, 1)) is back
+    assert has_clock_moved_back(reading(0, 0, 0), reading(wall, 1, 1)) is back
 
 
 def test_the_clocks_of_this_machine_agree_that_nothing_is_lost() -> None:
     before, after = SystemTimer().pulse(), SystemTimer().pulse()
 
     assert after.monotonic >= before.monotonic
-    assert lost_time(before, after, SILENCE) is None
+    assert detect_gap(before, after, SILENCE) is None

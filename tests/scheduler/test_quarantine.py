@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision
@@ -19,14 +19,14 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreUnavailable
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.loop import Loop, Settings
-from herdbeat.scheduler.quarantine import put_away, set_aside
-from herdbeat.scheduler.turn import Claimed
-from herdbeat.scheduler.verdict import Verdict, changed
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.quarantine import quarantine_evaluation, quarantine_first_due
+from herdbeat.scheduler.turn import ClaimResult
+from herdbeat.scheduler.verdict import Evaluation, to_row
 from herdbeat.store.base import ChangedSchedule, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers.manual import Manual
 
 MINUTE = timedelta(minutes=1)
@@ -42,7 +42,7 @@ class Uncountable(Manual):
         raise ValueError("no such zone")
 
 
-def record(herd: Herd, label: str) -> ScheduleRecord:
+def record(herd: SimulatedHerd, label: str) -> ScheduleRecord:
     target, _, name = label.partition("/")
     reader = SqliteReader(herd.store.path)
     try:
@@ -52,9 +52,9 @@ def record(herd: Herd, label: str) -> ScheduleRecord:
         reader.close()
 
 
-def damage_plan(herd: Herd, label: str, text: str) -> None:
+def damage_plan(herd: SimulatedHerd, label: str, text: str) -> None:
     """Give a schedule a plan of its own that nobody can read."""
-    number = herd.standing(label).id
+    number = herd.snapshot(label).id
     with sqlite3.connect(herd.store.path) as connection:
         connection.execute("INSERT INTO plan (text) VALUES (?)", (text,))
         connection.execute("UPDATE schedule SET plan_id = (SELECT max(id) FROM plan) WHERE id = ?", (number,))
@@ -71,12 +71,12 @@ async def test_a_plan_that_cannot_be_read_any_more_stops_its_schedule_and_no_oth
 
         await herd.advance(HOUR)
 
-        assert herd.fates("sound") == [("ran", "", 1)] * 6
-        assert herd.fates("broken") == [("skipped", SkipReason.CONFIG_ERROR, 1)]
+        assert herd.outcomes("sound") == [("ran", "", 1)] * 6
+        assert herd.outcomes("broken") == [("skipped", SkipReason.CONFIG_ERROR, 1)]
         assert record(herd, "broken").next_run_at is None
         assert "cannot be read" in (record(herd, "broken").quarantine or "")
         reader = SqliteReader(herd.store.path)
-        check_cron(reader, CronPromise("sound", "*/10 * * * *", TEN, TEN + HOUR))
+        check_cron(reader, CronExpectation("sound", "*/10 * * * *", TEN, TEN + HOUR))
         check_reasons(reader, "broken")
         check_runs(reader)
         reader.close()
@@ -107,7 +107,7 @@ async def test_an_edit_lifts_the_quarantine(tmp_path: Path) -> None:
         await herd.advance(HOUR)
 
         assert record(herd, "broken").quarantine is None
-        assert [fate for fate in herd.fates("broken") if fate[0] == "ran"] == [("ran", "", 1)] * 5
+        assert [fate for fate in herd.outcomes("broken") if fate[0] == "ran"] == [("ran", "", 1)] * 5
 
 
 async def test_a_plan_that_is_lost_while_its_run_goes_still_closes_the_run(tmp_path: Path) -> None:
@@ -121,12 +121,12 @@ async def test_a_plan_that_is_lost_while_its_run_goes_still_closes_the_run(tmp_p
         runner.let_go()
         await herd.advance(HOUR)
 
-        assert herd.fates("broken") == [("ran", "", 1)]
+        assert herd.outcomes("broken") == [("ran", "", 1)]
         assert record(herd, "broken").running == 0
         assert record(herd, "broken").target_running == 0
         assert record(herd, "broken").last_status is RunStatus.SUCCEEDED
         assert record(herd, "broken").quarantine is not None
-        assert len(herd.fates("sound")) == 7
+        assert len(herd.outcomes("sound")) == 7
 
 
 async def test_a_second_run_that_ends_later_does_not_lift_the_quarantine(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_a_second_run_that_ends_later_does_not_lift_the_quarantine(tmp_pat
         assert record(herd, "wide").running == 0
         assert record(herd, "wide").next_run_at is None
         assert record(herd, "wide").quarantine is not None
-        assert herd.fates("wide") == [("ran", "", 1), ("ran", "", 1), ("skipped", "config_error", 1)]
+        assert herd.outcomes("wide") == [("ran", "", 1), ("ran", "", 1), ("skipped", "config_error", 1)]
 
 
 async def test_a_waiting_beat_of_a_plan_that_is_lost_is_skipped(tmp_path: Path) -> None:
@@ -159,18 +159,18 @@ async def test_a_waiting_beat_of_a_plan_that_is_lost_is_skipped(tmp_path: Path) 
         await herd.settle()
         await herd.tick()
 
-        assert herd.fates("busy/second") == [("ran", "", 1), ("skipped", "config_error", 1)]
+        assert herd.outcomes("busy/second") == [("ran", "", 1), ("skipped", "config_error", 1)]
         assert record(herd, "busy/second").waiting == 0
 
 
 async def test_a_beat_by_hand_of_a_plan_that_is_lost_is_refused(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("broken", every="10m")
-        number = herd.standing("broken").id
+        number = herd.snapshot("broken").id
         damage_plan(herd, "broken", "no json")
 
         fired = herd.store.write_now(
-            lambda tx: fire(tx, herd.now, number, origin="cli:ada", event_id="one", queue=True)
+            lambda tx: enqueue_manual(tx, herd.now, number, origin="cli:ada", event_id="one", queue=True)
         )
 
         assert fired.beat_id is None
@@ -196,7 +196,7 @@ async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
 
         await herd.advance(5 * HOUR)
 
-        assert herd.fates("shared/cron") == [("ran", "", 1)] * 5
+        assert herd.outcomes("shared/cron") == [("ran", "", 1)] * 5
         assert record(herd, "shared/broken").target_running == 0
         assert record(herd, "shared/broken").running == 0
         if (place, *trigger) != ("judge", "every"):  # an interval is decided by its finish alone
@@ -207,10 +207,10 @@ async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
 async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changed_but_one(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSchedule:
-        if verdict.standing.label == "t7/default" and verdict.quarantine is None:
+    def changed_but_one(verdict: Evaluation, started: int, tail_id: int | None) -> ChangedSchedule:
+        if verdict.snapshot.label == "t7/default" and verdict.quarantine is None:
             raise ZeroDivisionError("no shadow at noon")
-        return changed(verdict, started, tail_id)
+        return to_row(verdict, started, tail_id)
 
     monkeypatch.setattr("herdbeat.scheduler.turn.changed", changed_but_one)
     async with open_herd(tmp_path, TEN) as herd:
@@ -220,52 +220,52 @@ async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_other
         await herd.advance(HOUR)
 
         assert record(herd, "t7").quarantine == "ZeroDivisionError: no shadow at noon"
-        assert herd.fates("t7") == [("skipped", "config_error", 1)]
-        assert all(herd.fates(f"t{number}") == [("ran", "", 1)] * 6 for number in range(20) if number != 7)
+        assert herd.outcomes("t7") == [("skipped", "config_error", 1)]
+        assert all(herd.outcomes(f"t{number}") == [("ran", "", 1)] * 6 for number in range(20) if number != 7)
 
 
 async def test_a_bad_byte_in_one_row_does_not_hide_the_rows_beside_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("odd", cron="*/10 * * * *")
         herd.schedule("sound", cron="*/10 * * * *")
-        number = herd.standing("odd").id
+        number = herd.snapshot("odd").id
         with sqlite3.connect(herd.store.path) as connection:
             connection.execute("UPDATE schedule SET next_origin = CAST(x'ff41' AS TEXT) WHERE id = ?", (number,))
         connection.close()
 
         await herd.advance(HOUR)
 
-        assert herd.fates("sound") == herd.fates("odd") == [("ran", "", 1)] * 6
+        assert herd.outcomes("sound") == herd.outcomes("odd") == [("ran", "", 1)] * 6
 
 
 async def test_a_beat_that_cannot_be_written_is_set_aside_before_any_schedule(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 10 * * *")
-        number = herd.standing("report").id
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="one"))
+        number = herd.snapshot("report").id
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="one"))
 
-        told = herd.store.write_now(lambda tx: set_aside(tx, herd.now, ValueError("no such column")))
+        told = herd.store.write_now(lambda tx: quarantine_first_due(tx, herd.now, ValueError("no such column")))
 
         assert told == []
-        assert herd.fates("report") == [("skipped", SkipReason.CONFIG_ERROR, 1)]
+        assert herd.outcomes("report") == [("skipped", SkipReason.CONFIG_ERROR, 1)]
         assert record(herd, "report").quarantine is None
 
 
 async def test_where_nothing_is_due_nothing_is_set_aside(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 11 * * *")
-        herd.standing("report")
+        herd.snapshot("report")
 
-        assert herd.store.write_now(lambda tx: set_aside(tx, herd.now, ValueError("no such column"))) is None
+        assert herd.store.write_now(lambda tx: quarantine_first_due(tx, herd.now, ValueError("no such column"))) is None
 
 
 async def test_a_trigger_that_cannot_count_any_more_loses_the_instant_it_was_due(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="30 10 * * *")
-        standing = herd.standing("report")
+        standing = herd.snapshot("report")
         broken = standing._replace(plan=replace(standing.plan, trigger=Uncountable()))
 
-        verdict = put_away(TEN + HOUR, broken, ValueError("no such zone"))
+        verdict = quarantine_evaluation(TEN + HOUR, broken, ValueError("no such zone"))
 
         (beat,) = verdict.beats
         assert (beat.due_at, beat.number, beat.dedup_id) == (
@@ -279,7 +279,7 @@ async def test_what_was_not_due_yet_is_put_away_without_a_beat(tmp_path: Path) -
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="30 10 * * *")
 
-        verdict = put_away(TEN, herd.standing("report"), ValueError("no such zone"))
+        verdict = quarantine_evaluation(TEN, herd.snapshot("report"), ValueError("no such zone"))
 
         assert (verdict.beats, verdict.quarantine) == ([], "ValueError: no such zone")
 
@@ -287,15 +287,15 @@ async def test_what_was_not_due_yet_is_put_away_without_a_beat(tmp_path: Path) -
 async def test_a_node_that_fails_although_nothing_is_due_does_not_spin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> Claimed:
+    def broken(*_: object) -> ClaimResult:
         raise ZeroDivisionError("no shadow at noon")
 
     monkeypatch.setattr("herdbeat.scheduler.loop.claim", broken)
     async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
         herd.schedule("report", cron="0 11 * * *")
-        herd.standing("report")
+        herd.snapshot("report")
 
-        looks = [await herd._loop.turn(tasks) for _ in range(12)]  # 500, 250, … 1, and on
+        looks = [await herd._loop.run_cycle(tasks) for _ in range(12)]  # 500, 250, … 1, and on
 
         assert [each.wake_at for each in looks[:8]] == [TEN] * 8
         assert [each.wake_at for each in looks[9:]] == [None] * 3  # it looks again at its next poll
@@ -314,9 +314,9 @@ class Stumbling:
 
 async def test_a_store_that_goes_away_while_something_is_set_aside_does_not_end_the_loop(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
-        loop = Loop(Stumbling(), herd.clock, herd._perform, Settings(node_id=1))
-        loop._most = 1  # the turns before have narrowed it down to one
+        loop = Loop(Stumbling(), herd.clock, herd._perform, NodeSettings(node_id=1))
+        loop._batch_limit = 1  # the turns before have narrowed it down to one
 
-        claimed = await loop.turn(tasks)
+        claimed = await loop.run_cycle(tasks)
 
         assert (claimed.claims, claimed.wake_at) == ([], None)  # it looks again at its next poll

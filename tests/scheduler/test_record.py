@@ -9,37 +9,37 @@ import pytest
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.scheduler.finish import Finished
-from herdbeat.scheduler.record import Recorder
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import Node, claim
+from herdbeat.scheduler.finish import CompletionResult
+from herdbeat.scheduler.record import RunCompleter
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, claim_due
 from herdbeat.store.base import FinishedRun
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd, open_herd
+from herdbeat.testing.herd import SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 HERD = 20
 
 
-def claims_of(herd: Herd) -> list[Claim]:
+def claims_of(herd: SimulatedHerd) -> list[Claim]:
     for number in range(HERD):
         herd.schedule(f"t{number}", every="5m")
     herd.next_run("t0")  # writes them down
-    return herd.store.write_now(lambda tx: claim(tx, herd.now, Node(1, 100, Pacer(10)))).claims
+    return herd.store.write_now(lambda tx: claim_due(tx, herd.now, ClaimContext(1, 100, CatchupPacer(10)))).claims
 
 
-async def written(herd: Herd, ended: list[FinishedRun]) -> list[Finished]:
-    told: list[Finished] = []
-    recorder = Recorder(herd.store, herd.clock, told.append)
+async def written(herd: SimulatedHerd, ended: list[FinishedRun]) -> list[CompletionResult]:
+    told: list[CompletionResult] = []
+    recorder = RunCompleter(herd.store, herd.clock, told.append)
     for run in ended:
         recorder.add(run)
     running = asyncio.create_task(recorder.run())
-    await recorder.drained()
+    await recorder.wait_drained()
     running.cancel()
     return told
 
 
-def runs_of(herd: Herd) -> dict[int, RunRecord]:
+def runs_of(herd: SimulatedHerd) -> dict[int, RunRecord]:
     reader = SqliteReader(herd.store.path)
     try:
         return {run.id: run for run in reader.runs(Filter(limit=100))}

@@ -5,30 +5,30 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from herdbeat.domain.policies import Retry
-from herdbeat.scheduler.restore import close_runs, decide_anew, settle_pending
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.scheduler.restore import interrupt_open_runs, reschedule_all, settle_pending
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
 
-def restore(herd: Herd, now: datetime) -> None:
-    while herd.store.write_now(lambda tx: close_runs(tx, now)):
+def restore(herd: SimulatedHerd, now: datetime) -> None:
+    while herd.store.write_now(lambda tx: interrupt_open_runs(tx, now)):
         pass
     while herd.store.write_now(lambda tx: settle_pending(tx, now)):
         pass
-    assert herd.store.write_now(lambda tx: decide_anew(tx, now, 0)) is None
+    assert herd.store.write_now(lambda tx: reschedule_all(tx, now, 0)) is None
 
 
 async def test_what_was_due_is_missed_and_the_next_time_lies_ahead(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 * * * *")
-        herd.standing("report")
+        herd.snapshot("report")
 
         restore(herd, TEN + 3 * HOUR)
 
-        assert herd.fates("report") == [("missed", "restored", 3)]
+        assert herd.outcomes("report") == [("missed", "restored", 3)]
         assert herd.next_run("report") == TEN + 4 * HOUR
 
 
@@ -43,16 +43,16 @@ async def test_a_waiting_beat_is_missed_and_one_that_has_run_before_ran(tmp_path
 
         herd.store.write_now(lambda tx: settle_pending(tx, TEN + MINUTE))
 
-        assert herd.fates("scan/second") == [("missed", "restored", 1)]
-        assert herd.fates("flaky") == [("ran", "", 1)]
-        assert herd.standing("scan/second").waiting == 0
+        assert herd.outcomes("scan/second") == [("missed", "restored", 1)]
+        assert herd.outcomes("flaky") == [("ran", "", 1)]
+        assert herd.snapshot("scan/second").waiting == 0
 
 
 async def test_a_schedule_that_cannot_be_decided_is_quarantined_and_the_others_go_on(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("broken", cron="0 * * * *")
         herd.schedule("sound", cron="0 * * * *")
-        number = herd.standing("broken").id
+        number = herd.snapshot("broken").id
         with sqlite3.connect(herd.store.path) as connection:
             connection.execute("INSERT INTO plan (text) VALUES ('no json')")
             connection.execute("UPDATE schedule SET plan_id = (SELECT max(id) FROM plan) WHERE id = ?", (number,))
@@ -60,9 +60,9 @@ async def test_a_schedule_that_cannot_be_decided_is_quarantined_and_the_others_g
 
         restore(herd, TEN + HOUR)
 
-        assert herd.fates("broken") == [("skipped", "config_error", 1)]
-        assert herd.fates("sound") == [("missed", "restored", 1)]
-        assert "cannot be read" in (herd.standing("broken").quarantine or "")
+        assert herd.outcomes("broken") == [("skipped", "config_error", 1)]
+        assert herd.outcomes("sound") == [("missed", "restored", 1)]
+        assert "cannot be read" in (herd.snapshot("broken").quarantine or "")
 
 
 async def test_what_is_off_stays_as_it_is(tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ async def test_what_is_off_stays_as_it_is(tmp_path: Path) -> None:
         restore(herd, TEN + HOUR)
 
         assert herd.next_run("report") is None
-        assert herd.fates("report") == []
+        assert herd.outcomes("report") == []

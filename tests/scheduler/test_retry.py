@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.oracle import check_runs
-from tests.scheduler.asking import consult_the_oracle, run_again, runs_of
+from tests.scheduler.asking import check_against_oracle, list_runs, request_retry
 
 from herdbeat.domain.policies import Retry
-from herdbeat.scheduler.life import Identity, join
+from herdbeat.scheduler.life import NodeInfo, register_node
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
@@ -23,18 +23,18 @@ async def test_a_failed_run_is_tried_again_under_the_same_beat_and_mends(tmp_pat
         runner = ScriptedRunner(fails=1)
         herd.schedule("report", cron="0 * * * *", runner=runner)
         await herd.advance(10 * MINUTE)
-        assert herd.standing("report").failures == 1
+        assert herd.snapshot("report").failures == 1
 
-        retried = run_again(herd, 1)
+        retried = request_retry(herd, 1)
         await herd.tick()
 
         assert retried.attempt == 2
         assert [(claim.attempt, claim.due_at) for claim in runner.runs] == [(1, TEN), (2, TEN)]
         assert len({claim.beat_id for claim in runner.runs}) == 1
-        assert runs_of(herd, "report") == [(1, "failed", "baseline-cron"), (2, "succeeded", "retry")]
-        assert herd.fates("report") == [("ran", "", 1)]
-        assert (herd.standing("report").failures, herd.next_run("report")) == (0, TEN + HOUR)
-        consult_the_oracle(herd, "report", "0 * * * *", START)
+        assert list_runs(herd, "report") == [(1, "failed", "baseline-cron"), (2, "succeeded", "retry")]
+        assert herd.outcomes("report") == [("ran", "", 1)]
+        assert (herd.snapshot("report").failures, herd.next_run("report")) == (0, TEN + HOUR)
+        check_against_oracle(herd, "report", "0 * * * *", START)
 
 
 async def test_a_retry_by_hand_that_fails_adds_nothing_and_is_not_repeated(tmp_path: Path) -> None:
@@ -42,13 +42,13 @@ async def test_a_retry_by_hand_that_fails_adds_nothing_and_is_not_repeated(tmp_p
         runner = ScriptedRunner(fails=9)
         herd.schedule("api", every="1h", runner=runner, retry=Retry(attempts=2, wait=MINUTE))
         await herd.advance(2 * MINUTE)
-        before = herd.standing("api")
+        before = herd.snapshot("api")
 
-        run_again(herd, 2)
+        request_retry(herd, 2)
         await herd.advance(10 * MINUTE)
 
-        after = herd.standing("api")
-        assert [attempt for attempt, _, _ in runs_of(herd, "api")] == [1, 2, 3]
+        after = herd.snapshot("api")
+        assert [attempt for attempt, _, _ in list_runs(herd, "api")] == [1, 2, 3]
         assert (after.failures, after.anchor_at, after.next_run_at, after.runs) == (
             before.failures,
             before.anchor_at,
@@ -64,7 +64,7 @@ async def test_an_interval_keeps_its_time_however_long_the_retry_takes(tmp_path:
         planned = herd.next_run("api")
 
         herd.schedule("api", every="1h", runner=ScriptedRunner(fails=1, takes=20 * MINUTE))
-        run_again(herd, 1)
+        request_retry(herd, 1)
         await herd.tick()
 
         assert planned == TEN + 2 * HOUR
@@ -80,7 +80,7 @@ async def test_it_waits_for_the_run_of_its_own_schedule(tmp_path: Path, overlap:
         herd.schedule("report", cron="0 * * * *", runner=held, max_concurrent=2, overlap=overlap)
         await herd.advance(HOUR)
 
-        run_again(herd, 1)
+        request_retry(herd, 1)
         await herd.tick()
         waiting = len(held.runs)
         held.let_go()
@@ -89,7 +89,7 @@ async def test_it_waits_for_the_run_of_its_own_schedule(tmp_path: Path, overlap:
 
         assert waiting == 1
         assert [claim.attempt for claim in held.runs] == [1, 2]
-        assert herd.fates("report") == [("ran", "", 1), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1), ("ran", "", 1)]
 
 
 async def test_a_pause_does_not_call_off_what_a_person_has_run_again(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_pause_does_not_call_off_what_a_person_has_run_again(tmp_path: P
         herd.schedule("worker/report", cron="0 10 * * *", runner=ScriptedRunner(fails=1))
         herd.schedule("worker/busy", cron="5 10 * * *", runner=busy)
         await herd.advance(10 * MINUTE)
-        run_again(herd, 1)
+        request_retry(herd, 1)
         await herd.tick()
 
         herd.pause("worker/report")
@@ -106,7 +106,7 @@ async def test_a_pause_does_not_call_off_what_a_person_has_run_again(tmp_path: P
         await herd.settle()
         await herd.tick()
 
-        assert runs_of(herd, "worker/report") == [(1, "failed", "baseline-cron"), (2, "succeeded", "retry")]
+        assert list_runs(herd, "worker/report") == [(1, "failed", "baseline-cron"), (2, "succeeded", "retry")]
 
 
 async def test_one_that_is_cut_off_stays_a_retry_by_hand(tmp_path: Path) -> None:
@@ -115,14 +115,14 @@ async def test_one_that_is_cut_off_stays_a_retry_by_hand(tmp_path: Path) -> None
         herd.schedule("report", cron="0 * * * *", runner=ScriptedRunner(fails=1), on_interrupt="retry")
         await herd.advance(2 * MINUTE)
         herd.schedule("report", cron="0 * * * *", runner=held, on_interrupt="retry")
-        run_again(herd, 1)
+        request_retry(herd, 1)
         await herd.tick()
 
-        herd.store.write_now(lambda tx: join(tx, herd.now, Identity(host="other", pid=2, version="test")))
+        herd.store.write_now(lambda tx: register_node(tx, herd.now, NodeInfo(host="other", pid=2, version="test")))
         held.let_go()
         await herd.tick()
 
-        assert runs_of(herd, "report") == [
+        assert list_runs(herd, "report") == [
             (1, "failed", "baseline-cron"),
             (2, "interrupted", "retry"),
             (3, "succeeded", "retry"),
@@ -142,7 +142,7 @@ async def test_what_is_not_to_be_repeated_is_refused(tmp_path: Path, fails: int,
         herd.schedule("api", every="1h", runner=runner, retry=Retry(attempts=2, wait=MINUTE))
         await herd.tick()
 
-        refused = run_again(herd, 1)
+        refused = request_retry(herd, 1)
 
         assert (refused.attempt, refused.obstacle) == (None, obstacle)
         assert len(runner.runs) == 1
@@ -154,7 +154,7 @@ async def test_who_insists_may_repeat_a_success(tmp_path: Path) -> None:
         herd.schedule("api", every="1h", runner=runner)
         await herd.tick()
 
-        run_again(herd, 1, force=True)
+        request_retry(herd, 1, force=True)
         await herd.tick()
 
         assert [claim.attempt for claim in runner.runs] == [1, 2]
@@ -166,11 +166,11 @@ async def test_an_old_beat_is_never_too_late_to_be_run_again(tmp_path: Path) -> 
         herd.schedule("report", cron="0 10 * * *", runner=runner, max_late=MINUTE)
         await herd.advance(5 * HOUR)
 
-        run_again(herd, 1)
+        request_retry(herd, 1)
         await herd.tick()
 
-        assert [status for _, status, _ in runs_of(herd, "report")] == ["failed", "succeeded"]
-        assert herd.fates("report") == [("ran", "", 1)]
+        assert [status for _, status, _ in list_runs(herd, "report")] == ["failed", "succeeded"]
+        assert herd.outcomes("report") == [("ran", "", 1)]
 
 
 async def test_a_change_while_it_runs_by_hand_does_not_leave_an_interval_without_a_next_run(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_a_change_while_it_runs_by_hand_does_not_leave_an_interval_without
         await herd.tick()
         held = ScriptedRunner(holds=True)
         herd.schedule("api", every="1h", runner=held)
-        run_again(herd, 1, force=True)
+        request_retry(herd, 1, force=True)
         await herd.tick()
 
         herd.clear_hints("api")

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Budget, Overlap
-from herdbeat.domain.spend import THE_FLEET, Account, Holder, Scope, Spent
+from herdbeat.domain.spend import FLEET_OWNER, BudgetDay, BudgetOwner, BudgetScope, SpendTotals
 from herdbeat.domain.target import CallableSpec, Target
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.life import Identity, join
-from herdbeat.scheduler.shared_budgets import WHOLE_FLEET, BudgetEdit, budget_edits
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.life import NodeInfo, register_node
+from herdbeat.scheduler.shared_budgets import FLEET_SUBJECT, BudgetEdit, diff_budgets
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -27,13 +27,13 @@ TODAY = "2026-03-02"
 OVER = ("skipped", "budget_exceeded")
 
 
-def spent(herd: Herd, holder: Holder, day: str = TODAY) -> Spent:
-    account = Account(holder, day)
-    return herd.store.write_now(lambda tx: tx.spent([account]))[account]
+def spent(herd: SimulatedHerd, holder: BudgetOwner, day: str = TODAY) -> SpendTotals:
+    account = BudgetDay(holder, day)
+    return herd.store.write_now(lambda tx: tx.budget_get_usage([account]))[account]
 
 
-def target_of(herd: Herd, label: str) -> Holder:
-    return Holder(Scope.TARGET, herd.standing(label).target_id)
+def target_of(herd: SimulatedHerd, label: str) -> BudgetOwner:
+    return BudgetOwner(BudgetScope.TARGET, herd.snapshot(label).target_id)
 
 
 async def test_the_schedules_of_a_target_share_its_budget(tmp_path: Path) -> None:
@@ -45,10 +45,10 @@ async def test_the_schedules_of_a_target_share_its_budget(tmp_path: Path) -> Non
 
         await herd.advance(3 * HOUR)
 
-        assert [fate[:2] for fate in herd.fates("scribe/early")] == [("ran", ""), ("ran", ""), OVER]
-        assert herd.fates("scribe/late") == [("ran", "", 1), (*OVER, 2)]
-        assert herd.fates("poet") == [("ran", "", 1)] * 3
-        assert spent(herd, target_of(herd, "scribe/late")) == Spent(runs=3)
+        assert [fate[:2] for fate in herd.outcomes("scribe/early")] == [("ran", ""), ("ran", ""), OVER]
+        assert herd.outcomes("scribe/late") == [("ran", "", 1), (*OVER, 2)]
+        assert herd.outcomes("poet") == [("ran", "", 1)] * 3
+        assert spent(herd, target_of(herd, "scribe/late")) == SpendTotals(runs=3)
 
 
 async def test_all_schedules_share_the_budget_of_the_fleet(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ async def test_all_schedules_share_the_budget_of_the_fleet(tmp_path: Path) -> No
         await herd.advance(3 * HOUR)
 
         assert len(runner.runs) == 5
-        assert spent(herd, THE_FLEET) == Spent(5, 500, 0.0)
-        assert sum(fate[:2] == OVER for label in ("one", "two/a", "two/b") for fate in herd.fates(label)) == 3
+        assert spent(herd, FLEET_OWNER) == SpendTotals(5, 500, 0.0)
+        assert sum(fate[:2] == OVER for label in ("one", "two/a", "two/b") for fate in herd.outcomes(label)) == 3
 
 
 async def test_what_starts_in_the_same_moment_shares_what_is_left(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_what_starts_in_the_same_moment_shares_what_is_left(tmp_path: Path
 
         await herd.advance(2 * MINUTE)
 
-        fates = Counter(herd.fates(f"job-{number}")[0][:2] for number in range(20))
+        fates = Counter(herd.outcomes(f"job-{number}")[0][:2] for number in range(20))
         assert fates == {("ran", ""): 7, OVER: 13}
 
 
@@ -86,9 +86,9 @@ async def test_every_budget_must_have_something_left(tmp_path: Path) -> None:
 
         await herd.advance(HOUR)
 
-        assert herd.fates("scribe/own") == [("ran", "", 1), (*OVER, 6)]
-        assert herd.fates("scribe/free") == [("ran", "", 1)] * 3 + [(*OVER, 4)]
-        assert spent(herd, THE_FLEET) == Spent(runs=4)
+        assert herd.outcomes("scribe/own") == [("ran", "", 1), (*OVER, 6)]
+        assert herd.outcomes("scribe/free") == [("ran", "", 1)] * 3 + [(*OVER, 4)]
+        assert spent(herd, FLEET_OWNER) == SpendTotals(runs=4)
 
 
 async def test_a_shared_budget_is_corrected_when_a_run_ends(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_shared_budget_is_corrected_when_a_run_ends(tmp_path: Path) -> N
 
         await herd.advance(10 * MINUTE)
 
-        assert spent(herd, target_of(herd, "scribe")) == spent(herd, THE_FLEET) == Spent(3, 150, 1.25)
+        assert spent(herd, target_of(herd, "scribe")) == spent(herd, FLEET_OWNER) == SpendTotals(3, 150, 1.25)
         assert herd.store.write_now(lambda tx: tx.reservations([claim.run_id for claim in runner.runs])) == []
 
 
@@ -115,9 +115,9 @@ async def test_a_run_cut_off_by_a_crash_keeps_its_estimate_everywhere(tmp_path: 
         herd.share(Budget(runs_per_day=9))
         await herd.tick()
 
-        herd.store.write_now(lambda tx: join(tx, herd.now, Identity(host="other", pid=2, version="test")))
+        herd.store.write_now(lambda tx: register_node(tx, herd.now, NodeInfo(host="other", pid=2, version="test")))
 
-        assert spent(herd, target_of(herd, "scribe")) == spent(herd, THE_FLEET) == Spent(runs=1)
+        assert spent(herd, target_of(herd, "scribe")) == spent(herd, FLEET_OWNER) == SpendTotals(runs=1)
         assert herd.store.write_now(lambda tx: tx.reservations([claim.run_id for claim in held.runs])) == []
 
 
@@ -130,13 +130,13 @@ async def test_a_budget_that_is_taken_away_during_a_run_leaves_nothing_set_aside
         await herd.tick()
         herd.schedule("scribe", every="10m", runner=runner)
         herd.share(None)
-        herd.standing("scribe")  # which applies it
+        herd.snapshot("scribe")  # which applies it
 
         runner.let_go()
         await herd.settle()
 
         assert herd.store.write_now(lambda tx: tx.reservations([claim.run_id for claim in runner.runs])) == []
-        assert spent(herd, THE_FLEET) == Spent(1, 5, 0.0)
+        assert spent(herd, FLEET_OWNER) == SpendTotals(1, 5, 0.0)
 
 
 async def test_a_waiting_beat_asks_the_shared_budget_when_there_is_room(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ async def test_a_waiting_beat_asks_the_shared_budget_when_there_is_room(tmp_path
         herd.schedule("worker/last", cron="2 10 * * *")
         herd.share(Budget(runs_per_day=2), "worker")
         await herd.advance(4 * MINUTE)
-        assert herd.fates("worker/last") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("worker/last") == [("pending", "at_capacity", 1)]
 
         busy.let_go()
         await herd.tick()
 
-        assert herd.fates("worker/next") == [("ran", "", 1)]
-        assert herd.fates("worker/last") == [(*OVER, 1)]
+        assert herd.outcomes("worker/next") == [("ran", "", 1)]
+        assert herd.outcomes("worker/last") == [(*OVER, 1)]
 
 
 async def test_a_person_may_go_over_a_shared_budget_and_it_is_counted(tmp_path: Path) -> None:
@@ -162,13 +162,13 @@ async def test_a_person_may_go_over_a_shared_budget_and_it_is_counted(tmp_path: 
         herd.schedule("api", every="10m", runner=runner)
         herd.share(Budget(runs_per_day=1))
         await herd.tick()
-        number = herd.standing("api").id
+        number = herd.snapshot("api").id
 
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="1"))
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
         await herd.tick()
 
         assert len(runner.runs) == 2
-        assert spent(herd, THE_FLEET).runs == 2
+        assert spent(herd, FLEET_OWNER).runs == 2
 
 
 async def test_a_shared_day_is_that_of_the_schedule_that_runs(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ async def test_a_shared_day_is_that_of_the_schedule_that_runs(tmp_path: Path) ->
 
         await herd.advance(HOUR)
 
-        assert herd.fates("west") == herd.fates("east") == [("ran", "", 1)]
-        assert [spent(herd, THE_FLEET, day).runs for day in (TODAY, "2026-03-03")] == [1, 1]
+        assert herd.outcomes("west") == herd.outcomes("east") == [("ran", "", 1)]
+        assert [spent(herd, FLEET_OWNER, day).runs for day in (TODAY, "2026-03-03")] == [1, 1]
 
 
 async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> 
         herd.share(None, "api")
         await herd.advance(10 * MINUTE)
 
-        assert herd.fates("api") == [("ran", "", 1), (*OVER, 2), ("ran", "", 1), (*OVER, 1), ("ran", "", 1)]
+        assert herd.outcomes("api") == [("ran", "", 1), (*OVER, 2), ("ran", "", 1), (*OVER, 1), ("ran", "", 1)]
         reader = SqliteReader(herd.store.path)
         edits = [change for change in reader.changes(Filter(limit=9)) if change.what == "edit"][::-1]
         assert [(each.subject, each.before, each.after) for each in edits] == [
@@ -254,15 +254,15 @@ def runs_a_day(most: int | None) -> Budget | None:
 def a_fleet(budget: Budget | None = None, **targets: Budget | None) -> Fleet:
     made = tuple(Target(name=name, spec=CallableSpec(call="a:b"), budget=each) for name, each in targets.items())
     zone = ZoneInfo("UTC")
-    return Fleet(name="f", zone=zone, targets=made, schedules=(), store="", server=Server(), budget=budget)
+    return Fleet(name="f", zone=zone, targets=made, schedules=(), store="", server=ServerSettings(), budget=budget)
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_only_a_whole_fleet_takes_budgets_from_targets_that_are_gone(is_whole: bool) -> None:
-    stored = {Holder(Scope.TARGET, 1): Budget(runs_per_day=1), THE_FLEET: Budget(runs_per_day=2)}
+    stored = {BudgetOwner(BudgetScope.TARGET, 1): Budget(runs_per_day=1), FLEET_OWNER: Budget(runs_per_day=2)}
 
-    edits = list(budget_edits(a_fleet(kept=Budget(runs_per_day=5)), stored, {"gone": 1, "kept": 2}, is_whole=is_whole))
+    edits = list(diff_budgets(a_fleet(kept=Budget(runs_per_day=5)), stored, {"gone": 1, "kept": 2}, is_whole=is_whole))
 
     added = BudgetEdit("kept", None, {"runs_per_day": 5})
     gone = BudgetEdit("gone", {"runs_per_day": 1}, None)
-    assert edits == ([gone, added, BudgetEdit(WHOLE_FLEET, {"runs_per_day": 2}, None)] if is_whole else [added])
+    assert edits == ([gone, added, BudgetEdit(FLEET_SUBJECT, {"runs_per_day": 2}, None)] if is_whole else [added])

@@ -2,7 +2,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from herdbeat.scheduler.shared_timer import SharedTimer
+from herdbeat.scheduler.shared_timer import DatabaseTimer
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
 
@@ -28,7 +28,7 @@ class Store:
 async def test_the_time_of_the_store_is_the_time_of_the_node(caplog: pytest.LogCaptureFixture) -> None:
     own = FakeClock(MONDAY)
     store = Store(own, timedelta(minutes=10))
-    timer = SharedTimer(own, store.now)
+    timer = DatabaseTimer(own, store.now)
 
     await timer.measure()
     own.advance(timedelta(seconds=3))
@@ -40,7 +40,7 @@ async def test_the_time_of_the_store_is_the_time_of_the_node(caplog: pytest.LogC
 async def test_a_slow_answer_does_not_spoil_a_quick_one() -> None:
     own = FakeClock(MONDAY)
     store = Store(own, timedelta(seconds=1))
-    timer = SharedTimer(own, store.now)
+    timer = DatabaseTimer(own, store.now)
     await timer.measure()
 
     store.back = timedelta(seconds=1)
@@ -53,7 +53,7 @@ async def test_half_of_the_way_is_taken_for_the_way_back() -> None:
     own = FakeClock(MONDAY)
     store = Store(own, timedelta(0))
     store.there = store.back = timedelta(milliseconds=40)
-    timer = SharedTimer(own, store.now)
+    timer = DatabaseTimer(own, store.now)
 
     await timer.measure()
 
@@ -63,7 +63,7 @@ async def test_half_of_the_way_is_taken_for_the_way_back() -> None:
 async def test_a_store_whose_clock_was_moved_is_followed_however_slow_its_answer_is() -> None:
     own = FakeClock(MONDAY)
     store = Store(own, timedelta(0))
-    timer = SharedTimer(own, store.now)
+    timer = DatabaseTimer(own, store.now)
     await timer.measure()
     store.ahead, store.back = timedelta(hours=-1), timedelta(milliseconds=100)
 

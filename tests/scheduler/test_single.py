@@ -4,14 +4,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat.domain.decision import Source
-from herdbeat.scheduler.single import Single, start_one
-from herdbeat.testing import Herd, ScriptedRunner, open_herd
+from herdbeat.scheduler.single import SingleClaim, claim_single
+from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
 
 
-def start(herd: Herd, label: str) -> Single:
-    number = herd.standing(label).id
+def start(herd: SimulatedHerd, label: str) -> SingleClaim:
+    number = herd.snapshot(label).id
     return herd.store.write_now(
-        lambda tx: start_one(tx, herd.now, 1, number, origin="program", event_id=f"{herd.now:%H%M%S}")
+        lambda tx: claim_single(tx, herd.now, 1, number, origin="program", event_id=f"{herd.now:%H%M%S}")
     )
 
 
@@ -22,7 +22,7 @@ async def test_a_due_schedule_starts_the_beat_that_is_due(tmp_path: Path) -> Non
         single = start(herd, "scan")
 
         assert [(each.source, each.due_at) for each in single.claims] == [(Source.FIRST_RUN, herd.now)]
-        assert herd.standing("scan").running == 1
+        assert herd.snapshot("scan").running == 1
 
 
 async def test_before_its_time_a_beat_by_hand_is_started_beside_it(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_other_schedules_that_are_due_stay_due(tmp_path: Path) -> None:
 
         start(herd, "scan")
 
-        assert (herd.standing("other").running, herd.next_run("other")) == (0, herd.now)
+        assert (herd.snapshot("other").running, herd.next_run("other")) == (0, herd.now)
 
 
 async def test_a_schedule_that_is_held_says_why(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.scheduler.asking import consult_the_oracle, skip_next
+from tests.scheduler.asking import check_against_oracle, skip_next
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.scheduler.account import Fate
-from herdbeat.scheduler.instants import oldest, passed
-from herdbeat.scheduler.skip import let_pass
+from herdbeat.scheduler.account import InstantOutcome
+from herdbeat.scheduler.instants import due_since, take_oldest
+from herdbeat.scheduler.skip import apply_skip_next
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 from herdbeat.triggers.cron import Cron
 
@@ -34,9 +34,9 @@ async def test_the_next_so_many_instants_are_let_pass(tmp_path: Path, count: int
         await herd.advance(5 * HOUR)
 
         assert asked.instants == tuple(TEN + number * HOUR for number in range(count))
-        assert herd.fates("report") == [("skipped", "by_request", count)] + [("ran", "", 1)] * (5 - count)
+        assert herd.outcomes("report") == [("skipped", "by_request", count)] + [("ran", "", 1)] * (5 - count)
         assert [claim.due_at for claim in runner.runs] == [TEN + number * HOUR for number in range(count, 5)]
-        consult_the_oracle(herd, "report", "0 * * * *", START)
+        check_against_oracle(herd, "report", "0 * * * *", START)
 
 
 async def test_an_interval_is_anchored_at_the_beat_it_let_pass(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ async def test_an_interval_is_anchored_at_the_beat_it_let_pass(tmp_path: Path) -
         skip_next(herd, "triage")
         await herd.advance(12 * MINUTE)
 
-        assert herd.fates("triage") == [("ran", "", 1), ("skipped", "by_request", 1), ("ran", "", 1)]
+        assert herd.outcomes("triage") == [("ran", "", 1), ("skipped", "by_request", 1), ("ran", "", 1)]
         assert [claim.due_at for claim in runner.runs] == [TEN, TEN + 10 * MINUTE]
         assert herd.next_run("triage") == TEN + 15 * MINUTE
 
@@ -63,7 +63,7 @@ async def test_asked_while_it_runs_the_beat_after_the_run_is_let_pass(tmp_path: 
         runner.let_go()
         await herd.advance(11 * MINUTE)
 
-        assert herd.fates("triage") == [("ran", "", 1), ("skipped", "by_request", 1), ("ran", "", 1)]
+        assert herd.outcomes("triage") == [("ran", "", 1), ("skipped", "by_request", 1), ("ran", "", 1)]
 
 
 async def test_the_wish_survives_a_restart_and_outranks_what_a_gap_would_make_of_the_instant(tmp_path: Path) -> None:
@@ -76,12 +76,12 @@ async def test_the_wish_survives_a_restart_and_outranks_what_a_gap_would_make_of
         herd.schedule("report", cron="0 * * * *", runner=runner)
         await herd.advance(HOUR)
 
-        assert herd.fates("report") == [
+        assert herd.outcomes("report") == [
             ("skipped", "by_request", 1),
             ("missed", "scheduler_down", 2),
             ("ran", "", 1),
         ]
-        consult_the_oracle(herd, "report", "0 * * * *", START)
+        check_against_oracle(herd, "report", "0 * * * *", START)
 
 
 async def test_asking_twice_is_asking_once_and_a_wish_can_be_taken_back(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ async def test_an_instant_inside_a_pause_uses_the_wish_up(tmp_path: Path) -> Non
         herd.pause("report", until=TEN + 30 * MINUTE)
         await herd.advance(2 * HOUR)
 
-        assert herd.fates("report") == [("skipped", "paused", 1), ("ran", "", 1)]
-        assert herd.standing("report").skips == 0
+        assert herd.outcomes("report") == [("skipped", "paused", 1), ("ran", "", 1)]
+        assert herd.snapshot("report").skips == 0
 
 
 async def test_a_skipped_one_shot_hint_is_not_due_again(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_a_skipped_one_shot_hint_is_not_due_again(tmp_path: Path) -> None:
         herd.clear_hints("triage")
         herd.hint("triage", Hint(origin="human:you", at=TEN + 3 * HOUR, expires_at=TEN + 5 * HOUR))
 
-        assert herd.fates("triage") == [("ran", "", 1), ("skipped", "by_request", 1)]
+        assert herd.outcomes("triage") == [("ran", "", 1), ("skipped", "by_request", 1)]
         assert herd.next_run("triage") == TEN + HOUR + 5 * MINUTE
 
 
@@ -140,7 +140,7 @@ async def test_a_one_shot_that_meets_a_run_is_used_up_although_it_was_skipped(tm
         runner.let_go()
         await herd.advance(MINUTE)
 
-        assert herd.fates("report") == [("ran", "", 1), ("skipped", "already_running", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "already_running", 1)]
         assert herd.next_run("report") == TEN + 2 * HOUR
 
 
@@ -154,7 +154,7 @@ async def test_what_has_no_beat_to_come_cannot_let_one_pass(tmp_path: Path) -> N
         answers = [skip_next(herd, label).obstacle for label in ("off", "over")]
 
         assert answers == ["it is disabled, so no beat comes", "no further beat is planned"]
-        assert [herd.standing(label).skips for label in ("off", "over")] == [0, 0]
+        assert [herd.snapshot(label).skips for label in ("off", "over")] == [0, 0]
 
 
 @given(
@@ -165,9 +165,9 @@ async def test_what_has_no_beat_to_come_cannot_let_one_pass(tmp_path: Path) -> N
 def test_the_oldest_and_the_rest_are_all(expression: str, minutes: int, wanted: int) -> None:
     cron = Cron.parse(expression, ZoneInfo("Europe/Berlin"))
     first_due = next(cron.upcoming(TEN))
-    instants = passed(cron, first_due, first_due + minutes * MINUTE)
+    instants = due_since(cron, first_due, first_due + minutes * MINUTE)
 
-    first, rest = oldest(cron, instants, wanted)
+    first, rest = take_oldest(cron, instants, wanted)
 
     assert first.first == instants.first
     assert first.count == min(wanted, instants.count)
@@ -179,15 +179,15 @@ def test_the_oldest_and_the_rest_are_all(expression: str, minutes: int, wanted: 
 def test_what_lay_outside_the_active_hours_does_not_use_the_wish_up() -> None:
     cron = Cron.parse("0 * * * *", ZoneInfo("UTC"))
     evening, night, morning = (
-        passed(cron, TEN + at * HOUR, TEN + until * HOUR) for at, until in ((0, 1), (2, 5), (6, 8))
+        due_since(cron, TEN + at * HOUR, TEN + until * HOUR) for at, until in ((0, 1), (2, 5), (6, 8))
     )
     fates = [
-        Fate(evening, BeatOutcome.PENDING),
-        Fate(night, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS),
-        Fate(morning, BeatOutcome.MISSED, MissedReason.SLEPT),
+        InstantOutcome(evening, BeatOutcome.PENDING),
+        InstantOutcome(night, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS),
+        InstantOutcome(morning, BeatOutcome.MISSED, MissedReason.SLEPT),
     ]
 
-    found = let_pass(cron, fates, 3)
+    found = apply_skip_next(cron, fates, 3)
 
     assert [(fate.outcome, fate.reason, fate.instants.count) for fate in found] == [
         ("skipped", "by_request", 2),

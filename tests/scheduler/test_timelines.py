@@ -24,7 +24,7 @@ async def test_an_interval_counts_from_the_end_of_a_run(tmp_path: Path) -> None:
 
         assert herd.next_run("triage") == TEN + 8 * MINUTE
         assert herd.why("triage") is Source.BASELINE_INTERVAL
-        assert herd.fates("triage") == [("ran", "", 1)]
+        assert herd.outcomes("triage") == [("ran", "", 1)]
 
 
 async def test_a_failing_schedule_waits_twice_as_long(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ async def test_cron_goes_on_while_an_earlier_run_is_going(tmp_path: Path) -> Non
 
         await herd.advance(4 * HOUR)
 
-        assert herd.fates("report") == [("running", "", 1), ("skipped", "already_running", 3)]
+        assert herd.outcomes("report") == [("running", "", 1), ("skipped", "already_running", 3)]
         runner.let_go()
         await herd.advance(HOUR)
-        assert herd.fates("report") == [("ran", "", 1), ("skipped", "already_running", 3), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "already_running", 3), ("ran", "", 1)]
 
 
 async def test_a_target_without_room_lets_its_beats_wait_and_takes_them_up_in_turn(tmp_path: Path) -> None:
@@ -74,11 +74,11 @@ async def test_a_target_without_room_lets_its_beats_wait_and_takes_them_up_in_tu
         await herd.advance(6 * MINUTE)
 
         assert [len(each.runs) for each in (first, second, third)] == [1, 1, 0]
-        assert herd.fates("worker/c") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("worker/c") == [("pending", "at_capacity", 1)]
         first.let_go()
         await herd.tick()
         assert len(third.runs) == 1
-        assert herd.fates("worker/c") == [("running", "", 1)]
+        assert herd.outcomes("worker/c") == [("running", "", 1)]
 
 
 async def test_one_full_target_does_not_hold_up_another(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_queue_holds_one_beat_and_merges_the_rest(tmp_path: Path) -> Non
 
         await herd.advance(4 * HOUR)
 
-        assert herd.fates("report") == [
+        assert herd.outcomes("report") == [
             ("running", "", 1),
             ("pending", "already_running", 1),
             ("merged", "already_running", 2),
@@ -120,7 +120,7 @@ async def test_a_finish_right_after_the_hour_does_not_lose_that_hour(tmp_path: P
         await herd.tick()
 
         assert [beat.due_at.hour for beat in herd.beats("report")] == [9, 10]
-        assert herd.fates("report") == [("ran", "", 1), ("ran", "", 1)]
+        assert herd.outcomes("report") == [("ran", "", 1), ("ran", "", 1)]
 
 
 async def test_cron_is_not_caught_up_and_an_interval_runs_once(tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ async def test_cron_is_not_caught_up_and_an_interval_runs_once(tmp_path: Path) -
         herd.schedule("triage", every="5m")
         await herd.tick()
 
-        assert herd.fates("report") == [("missed", "scheduler_down", 5)]
+        assert herd.outcomes("report") == [("missed", "scheduler_down", 5)]
         assert herd.next_run("report") == TEN + 6 * HOUR
-        assert herd.fates("triage") == [("ran", "", 1), ("ran", "", 1)]
+        assert herd.outcomes("triage") == [("ran", "", 1), ("ran", "", 1)]
         assert herd.beats("triage")[-1].source is Source.CATCH_UP
 
 
@@ -167,7 +167,7 @@ async def test_a_delay_fires_once_and_is_done(tmp_path: Path) -> None:
 
         assert len(runner.runs) == 1
         assert herd.next_run("launch") is None
-        assert herd.fates("launch") == [("ran", "", 1)]
+        assert herd.outcomes("launch") == [("ran", "", 1)]
 
 
 async def test_a_retry_is_another_attempt_at_the_same_beat(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ async def test_a_retry_is_another_attempt_at_the_same_beat(tmp_path: Path) -> No
 
         assert [claim.attempt for claim in runner.runs] == [1, 2, 3]
         assert len({claim.beat_id for claim in runner.runs}) == 1
-        assert herd.fates("api") == [("ran", "", 1)]
-        assert herd.standing("api").failures == 0
+        assert herd.outcomes("api") == [("ran", "", 1)]
+        assert herd.snapshot("api").failures == 0
 
 
 async def test_a_lid_closed_over_nine_o_clock_is_a_missed_beat_that_says_so(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_a_lid_closed_over_nine_o_clock_is_a_missed_beat_that_says_so(tmp_
 
         await herd.tick()
 
-        assert herd.fates("report") == [("missed", "slept", 3)]
+        assert herd.outcomes("report") == [("missed", "slept", 3)]
         assert herd.next_run("report") == TEN + 4 * HOUR
 
 
@@ -203,7 +203,7 @@ async def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) ->
 
         await herd.tick()
 
-        assert herd.fates("report") == [("missed", "clock_jumped", 87_600)]
+        assert herd.outcomes("report") == [("missed", "clock_jumped", 87_600)]
 
 
 async def test_a_clock_put_back_runs_nothing_twice_and_goes_on(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ async def test_two_of_two_running_the_third_waits_for_the_first_to_end(tmp_path:
         herd.schedule("issue-processor/process-issues", cron="5 10 * * *", runner=third, max_concurrent=2)
 
         await herd.advance(8 * MINUTE)  # 10:07: job 1 and job 2 run, at capacity
-        assert herd.fates("issue-processor/process-issues") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("issue-processor/process-issues") == [("pending", "at_capacity", 1)]
         first.let_go()
         await herd.tick()
 

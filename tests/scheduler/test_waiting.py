@@ -33,7 +33,7 @@ async def test_a_beat_that_waited_exactly_max_late_still_runs(
         blocker.let_go()
         await herd.tick()
 
-        assert herd.fates("worker/second") == [fate]
+        assert herd.outcomes("worker/second") == [fate]
 
 
 async def test_with_a_max_late_of_zero_a_beat_waits_for_nothing(tmp_path: Path) -> None:
@@ -44,5 +44,5 @@ async def test_with_a_max_late_of_zero_a_beat_waits_for_nothing(tmp_path: Path) 
 
         await herd.advance(11 * MINUTE)
 
-        assert herd.fates("worker/first") == [("running", "", 1)]
-        assert herd.fates("worker/second") == [("missed", "too_late", 1)]
+        assert herd.outcomes("worker/first") == [("running", "", 1)]
+        assert herd.outcomes("worker/second") == [("missed", "too_late", 1)]

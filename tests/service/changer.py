@@ -4,30 +4,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from herdbeat.domain.change import Change, What
+from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.policies import Limits
-from herdbeat.service.acts import Act
-from herdbeat.service.changing import Changed, change
+from herdbeat.service.acts import ScheduleCommand
+from herdbeat.service.changing import ScheduleChange, execute
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd
+from herdbeat.testing.herd import SimulatedHerd
 
 YOU, AGENT, RULE = "human:you", "agent:triage", "rule:surge"
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
-def do(herd: Herd, act: Act, *labels: str) -> list[Changed]:
-    ids = [herd.standing(label).id for label in labels]
-    return herd.store.write_now(lambda tx: change(tx, herd.now, act, ids))
+def apply_command(herd: SimulatedHerd, command: ScheduleCommand, *labels: str) -> list[ScheduleChange]:
+    ids = [herd.snapshot(label).id for label in labels]
+    return herd.store.write_now(lambda tx: execute(tx, herd.now, command, ids))
 
 
-def do_one(herd: Herd, act: Act, label: str = "queue") -> Changed:
-    (done,) = do(herd, act, label)
+def apply_single_command(herd: SimulatedHerd, command: ScheduleCommand, label: str = "queue") -> ScheduleChange:
+    (done,) = apply_command(herd, command, label)
     return done
 
 
 @contextmanager
-def reading(herd: Herd) -> Iterator[SqliteReader]:
+def open_reader(herd: SimulatedHerd) -> Iterator[SqliteReader]:
     reader = SqliteReader(herd.store.path)
     try:
         yield reader
@@ -35,12 +35,12 @@ def reading(herd: Herd) -> Iterator[SqliteReader]:
         reader.close()
 
 
-def changes(herd: Herd, **wanted: object) -> list[Change]:
-    with reading(herd) as reader:
+def list_changes(herd: SimulatedHerd, **wanted: object) -> list[Change]:
+    with open_reader(herd) as reader:
         found = reader.changes(Filter(**wanted))  # type: ignore[arg-type]
-    return [each for each in found if each.what is not What.ADD]
+    return [each for each in found if each.what is not ChangeKind.ADD]
 
 
-def limits(at_least: int | None, at_most: int | None) -> Limits:
+def make_limits(at_least: int | None, at_most: int | None) -> Limits:
     low, high = (None if each is None else timedelta(seconds=each) for each in (at_least, at_most))
     return Limits(at_least=low, at_most=high)

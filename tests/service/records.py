@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
@@ -18,20 +18,20 @@ UTC_ZONE = ZoneInfo("UTC")
 MINUTE = timedelta(minutes=1)
 
 
-def plan(trigger: Trigger | None = None, **policies: Any) -> Plan:
+def make_schedule_spec(trigger: Trigger | None = None, **policies: Any) -> ScheduleSpec:
     usual = Policies(
         **{"zone": UTC_ZONE, "timeout": timedelta(hours=1), "catchup": Catchup.SKIP, **policies},
     )
-    return Plan(trigger=trigger or Interval(5 * MINUTE), policies=usual)
+    return ScheduleSpec(trigger=trigger or Interval(5 * MINUTE), policies=usual)
 
 
-def schedule(**changes: Any) -> ScheduleRecord:
+def make_schedule_record(**changes: Any) -> ScheduleRecord:
     """One that ran a minute ago and runs again in four."""
     fields: dict[str, Any] = {
         "id": 1,
         "target": "triage",
         "name": "standup",
-        "plan": plan(),
+        "plan": make_schedule_spec(),
         "origin": "herdbeat.yaml:7:5",
         "enabled": True,
         "disabled_by": None,
@@ -60,7 +60,7 @@ def schedule(**changes: Any) -> ScheduleRecord:
     return ScheduleRecord(**{**fields, **changes})
 
 
-def beat(**changes: Any) -> BeatRecord:
+def make_beat_record(**changes: Any) -> BeatRecord:
     fields: dict[str, Any] = {
         "id": 7,
         "schedule": "triage/standup",
@@ -78,7 +78,7 @@ def beat(**changes: Any) -> BeatRecord:
     return BeatRecord(**{**fields, **changes})
 
 
-def run(**changes: Any) -> RunRecord:
+def make_run_record(**changes: Any) -> RunRecord:
     fields: dict[str, Any] = {
         "id": 9,
         "schedule": "triage/standup",

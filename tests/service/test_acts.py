@@ -7,35 +7,35 @@ from tests.service.changer import RULE, TEN, YOU
 
 from herdbeat.errors import UsageError
 from herdbeat.service.acts import (
-    Act,
-    Clearing,
-    Disabling,
-    Enabling,
-    Hinting,
-    Pausing,
-    Resetting,
-    Resuming,
-    Skipping,
-    act_from_json,
-    act_to_json,
+    ClearHints,
+    DisableSchedules,
+    EnableSchedules,
+    HintSchedules,
+    PauseSchedules,
+    ResetSchedules,
+    ResumeSchedules,
+    ScheduleCommand,
+    SkipBeats,
+    command_from_json,
+    command_to_json,
 )
 
-ACTS: list[Act] = [
-    Pausing(who=YOU, reason="x", until=TEN),
-    Resuming(who=YOU),
-    Disabling(who=YOU),
-    Enabling(who=YOU),
-    Hinting(who=RULE, every=0.5, lasts=60, reason="y"),
-    Hinting(who=RULE, at=TEN),
-    Clearing(who="planner"),
-    Resetting(who=YOU),
-    Skipping(who=YOU, count=3),
+ACTS: list[ScheduleCommand] = [
+    PauseSchedules(who=YOU, reason="x", until=TEN),
+    ResumeSchedules(who=YOU),
+    DisableSchedules(who=YOU),
+    EnableSchedules(who=YOU),
+    HintSchedules(who=RULE, every=0.5, lasts=60, reason="y"),
+    HintSchedules(who=RULE, at=TEN),
+    ClearHints(who="planner"),
+    ResetSchedules(who=YOU),
+    SkipBeats(who=YOU, count=3),
 ]
 
 
-@pytest.mark.parametrize("act", ACTS, ids=lambda act: type(act).__name__)
-def test_an_act_goes_through_the_socket_unchanged(act: Act) -> None:
-    assert act_from_json(json.loads(json.dumps(act_to_json(act)))) == act
+@pytest.mark.parametrize("command", ACTS, ids=lambda command: type(command).__name__)
+def test_an_act_goes_through_the_socket_unchanged(command: ScheduleCommand) -> None:
+    assert command_from_json(json.loads(json.dumps(command_to_json(command)))) == command
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_an_act_goes_through_the_socket_unchanged(act: Act) -> None:
 )
 def test_what_is_no_act_is_refused_in_words(data: object) -> None:
     with pytest.raises(UsageError) as caught:
-        act_from_json(data)
+        command_from_json(data)
 
     assert caught.value.hint

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.app import read_configuration
+from herdbeat.app import load_config
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec
-from herdbeat.scheduler.foresee import Stored
-from herdbeat.service.applying import part_of, usable
+from herdbeat.scheduler.foresee import StoredFleet
+from herdbeat.service.applying import build_partial_fleet, require_valid_fleet
 
 AGENT = "name: {name}\nworking_directory: {folder}\nschedules: {{ s: {{ type: interval, interval: 5m }} }}\n"
 
@@ -36,11 +36,11 @@ def test_a_piece_of_a_fleet_works_in_the_folder_that_its_own_file_means(
     path.parent.mkdir(exist_ok=True)
     path.write_text(AGENT.format(name=path.stem, folder=written))
 
-    (target,) = part_of(fleet, read_configuration(str(path), {}, tmp_path), Stored()).targets
+    (target,) = build_partial_fleet(fleet, load_config(str(path), {}, tmp_path), StoredFleet()).targets
 
     assert isinstance(target.spec, AgentSpec)
     assert target.spec.working_directory == folder
 
 
 def read(path: Path) -> Fleet:
-    return usable(read_configuration(str(path), {}, path.parent))
+    return require_valid_fleet(load_config(str(path), {}, path.parent))

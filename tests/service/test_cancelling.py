@@ -3,25 +3,25 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.scheduler.asking import YOU, runs_of
+from tests.scheduler.asking import YOU, list_runs
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.policies import Overlap
 from herdbeat.events import BeatSettled, Event
-from herdbeat.service.cancelling import cancel_from_outside, cancel_here, cancel_run_here
+from herdbeat.service.cancelling import cancel_in_process, cancel_offline, cancel_run_in_process
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
-def recorded(herd: Herd) -> list[tuple[str, str, object]]:
+def recorded(herd: SimulatedHerd) -> list[tuple[str, str, object]]:
     reader = SqliteReader(herd.store.path)
     try:
         found = reader.changes(Filter(limit=100))
-        return [(each.who, each.subject, each.after) for each in found if each.what is What.CANCEL]
+        return [(each.who, each.subject, each.after) for each in found if each.what is ChangeKind.CANCEL]
     finally:
         reader.close()
 
@@ -31,16 +31,18 @@ async def test_what_waits_for_a_run_does_not_take_its_place_when_both_are_cancel
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE_ALL)
         await herd.advance(25 * MINUTE)
-        number = herd.standing("report").id
+        number = herd.snapshot("report").id
 
-        (item,) = await cancel_here(herd.store, herd._loop, herd.now, [number], who=YOU, reason="enough", force=False)
+        (item,) = await cancel_in_process(
+            herd.store, herd._loop, herd.now, [number], who=YOU, reason="enough", force=False
+        )
         runner.let_go()
         await herd.settle()
         await herd.tick()
 
         assert (item["schedule"], item["runs"], item["called_off"]) == ("report", ["0001"], 2)
-        assert herd.fates("report") == [("ran", "", 1), ("skipped", "by_request", 1), ("skipped", "by_request", 1)]
-        assert runs_of(herd, "report") == [(1, "cancelled", "baseline-cron")]
+        assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "by_request", 1), ("skipped", "by_request", 1)]
+        assert list_runs(herd, "report") == [(1, "cancelled", "baseline-cron")]
         assert recorded(herd) == [(YOU, "report", {"runs": ["0001"], "called_off": 2, "reason": "enough"})]
 
 
@@ -49,10 +51,12 @@ async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
         herd.schedule("report", cron="*/10 * * * *", runner=ScriptedRunner(holds=True), overlap=Overlap.QUEUE_ALL)
         herd.schedule("quiet", cron="0 9 * * *")
         await herd.advance(25 * MINUTE)
-        numbers = [herd.standing(label).id for label in ("report", "quiet")]
+        numbers = [herd.snapshot(label).id for label in ("report", "quiet")]
         told: list[Event] = []
 
-        await cancel_here(herd.store, herd._loop, herd.now, numbers, who=YOU, reason="", force=False, tell=told.append)
+        await cancel_in_process(
+            herd.store, herd._loop, herd.now, numbers, who=YOU, reason="", force=False, publish=told.append
+        )
 
         first, last = TEN + 10 * MINUTE, TEN + 20 * MINUTE
         assert told == [BeatSettled(herd.now, "report", BeatOutcome.SKIPPED, "by_request", first, last, 2)]
@@ -61,9 +65,9 @@ async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
 async def test_what_did_nothing_leaves_no_record(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 9 * * *")
-        number = herd.standing("report").id
+        number = herd.snapshot("report").id
 
-        (item,) = await cancel_here(herd.store, herd._loop, herd.now, [number], who=YOU, reason="", force=False)
+        (item,) = await cancel_in_process(herd.store, herd._loop, herd.now, [number], who=YOU, reason="", force=False)
 
         assert (item["runs"], item["called_off"]) == ([], 0)
         assert recorded(herd) == []
@@ -75,14 +79,18 @@ async def test_one_run_alone_leaves_what_waits(tmp_path: Path) -> None:
         herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE)
         await herd.advance(12 * MINUTE)
 
-        item = await cancel_run_here(herd.store, herd._loop, herd.now, 1, "report", who=YOU, reason="", force=False)
-        gone = await cancel_run_here(herd.store, herd._loop, herd.now, 99, "report", who=YOU, reason="", force=False)
+        item = await cancel_run_in_process(
+            herd.store, herd._loop, herd.now, 1, "report", who=YOU, reason="", force=False
+        )
+        gone = await cancel_run_in_process(
+            herd.store, herd._loop, herd.now, 99, "report", who=YOU, reason="", force=False
+        )
         runner.let_go()
         await herd.settle()
         await herd.tick()
 
         assert (item["runs"], gone["runs"]) == (["0001"], [])
-        assert [status for _, status, _ in runs_of(herd, "report")] == ["cancelled", "succeeded"]
+        assert [status for _, status, _ in list_runs(herd, "report")] == ["cancelled", "succeeded"]
 
 
 async def test_while_nothing_runs_only_what_waits_is_settled(tmp_path: Path) -> None:
@@ -90,8 +98,8 @@ async def test_while_nothing_runs_only_what_waits_is_settled(tmp_path: Path) -> 
         herd.schedule("worker/busy", cron="0 10 * * *", runner=ScriptedRunner(holds=True))
         herd.schedule("worker/waits", cron="5 10 * * *")
         await herd.advance(10 * MINUTE)
-        numbers = [herd.standing(label).id for label in ("worker/busy", "worker/waits")]
+        numbers = [herd.snapshot(label).id for label in ("worker/busy", "worker/waits")]
 
-    items = cancel_from_outside(tmp_path / "herdbeat.db", TEN + 20 * MINUTE, numbers, who=YOU, reason="", force=False)
+    items = cancel_offline(tmp_path / "herdbeat.db", TEN + 20 * MINUTE, numbers, who=YOU, reason="", force=False)
 
     assert [(each["schedule"], each["called_off"]) for each in items] == [("worker/busy", 0), ("worker/waits", 1)]

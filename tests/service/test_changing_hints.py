@@ -4,19 +4,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.service.changer import AGENT, HOUR, MINUTE, RULE, TEN, YOU, changes, do_one, limits
+from tests.service.changer import AGENT, HOUR, MINUTE, RULE, TEN, YOU, apply_single_command, list_changes, make_limits
 
-from herdbeat.service.acts import Act, Clearing, Disabling, Hinting, Pausing
-from herdbeat.service.changing import change
+from herdbeat.service.acts import ClearHints, DisableSchedules, HintSchedules, PauseSchedules, ScheduleCommand
+from herdbeat.service.changing import execute
 from herdbeat.testing.herd import open_herd
 
 
 async def test_a_hint_below_the_minimum_says_what_will_happen(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
-        herd.schedule("queue", every="1h", limits=limits(15, 900))
+        herd.schedule("queue", every="1h", limits=make_limits(15, 900))
         await herd.tick()
 
-        fast, slow, fine = (do_one(herd, Hinting(who=YOU, every=each)) for each in (5, 3_600, 20))
+        fast, slow, fine = (apply_single_command(herd, HintSchedules(who=YOU, every=each)) for each in (5, 3_600, 20))
 
         assert fast.notes == ("asked for 5s, will run every 15s: min_interval 15s (clamped-min)",)
         assert slow.notes == ("asked for 1h, will run every 15m: max_interval 15m (clamped-max)",)
@@ -29,9 +29,12 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()
-        do_one(herd, Hinting(who=RULE, every=30))
+        apply_single_command(herd, HintSchedules(who=RULE, every=30))
 
-        above, below = do_one(herd, Hinting(who=YOU, every=20)), do_one(herd, Hinting(who=AGENT, every=10))
+        above, below = (
+            apply_single_command(herd, HintSchedules(who=YOU, every=20)),
+            apply_single_command(herd, HintSchedules(who=AGENT, every=10)),
+        )
 
         assert above.notes == ("rule:surge (every 30s) is shadowed until then",)
         assert below.notes == ("shadowed by human:you (every 20s), which ranks higher",)
@@ -39,33 +42,33 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("act", "note"),
+    ("command", "note"),
     [
-        (Pausing(who=YOU), "it is paused: the hint counts once it goes on"),
-        (Disabling(who=YOU), "it is disabled: the hint counts once it is enabled"),
+        (PauseSchedules(who=YOU), "it is paused: the hint counts once it goes on"),
+        (DisableSchedules(who=YOU), "it is disabled: the hint counts once it is enabled"),
     ],
 )
-async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, act: Act, note: str) -> None:
+async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, command: ScheduleCommand, note: str) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
-        do_one(herd, act)
+        apply_single_command(herd, command)
 
-        assert do_one(herd, Hinting(who=YOU, every=20)).notes == (note,)
+        assert apply_single_command(herd, HintSchedules(who=YOU, every=20)).notes == (note,)
 
 
 async def test_ten_thousand_hints_harm_nothing(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()
-        number = herd.standing("queue").id
+        number = herd.snapshot("queue").id
 
-        wishes = [Hinting(who=AGENT, every=10 + place) for place in range(10_000)]
-        flood = herd.store.write_now(lambda tx: [change(tx, herd.now, wish, [number])[0] for wish in wishes])
+        wishes = [HintSchedules(who=AGENT, every=10 + place) for place in range(10_000)]
+        flood = herd.store.write_now(lambda tx: [execute(tx, herd.now, wish, [number])[0] for wish in wishes])
 
         assert sum(each.is_changed for each in flood) == 30
         assert "30 hints within a minute" in flood[-1].refused
-        assert len(herd.standing("queue").hints) == 1
-        assert len(changes(herd, limit=1_000)) == 30
+        assert len(herd.snapshot("queue").hints) == 1
+        assert len(list_changes(herd, limit=1_000)) == 30
 
 
 async def test_the_same_wish_again_only_moves_its_end_and_a_machine_leaves_one_row(tmp_path: Path) -> None:
@@ -73,13 +76,13 @@ async def test_the_same_wish_again_only_moves_its_end_and_a_machine_leaves_one_r
         herd.schedule("queue", every="1h")
         await herd.tick()
         for _ in range(100):
-            assert do_one(herd, Hinting(who=RULE, every=30, lasts=600, reason="surge")).is_changed
+            assert apply_single_command(herd, HintSchedules(who=RULE, every=30, lasts=600, reason="surge")).is_changed
             herd.clock.advance(timedelta(seconds=10))
 
-        (hint,) = herd.standing("queue").hints
+        (hint,) = herd.snapshot("queue").hints
 
         assert hint.expires_at == herd.now - timedelta(seconds=10) + 10 * MINUTE
-        assert len(changes(herd)) == 1
+        assert len(list_changes(herd)) == 1
 
 
 async def test_of_too_many_one_shots_the_earliest_are_kept(tmp_path: Path) -> None:
@@ -87,11 +90,11 @@ async def test_of_too_many_one_shots_the_earliest_are_kept(tmp_path: Path) -> No
         herd.schedule("queue", every="12h")
         await herd.tick()
         for minute in range(25, 0, -1):
-            do_one(herd, Hinting(who=AGENT, at=TEN + minute * MINUTE))
+            apply_single_command(herd, HintSchedules(who=AGENT, at=TEN + minute * MINUTE))
 
-        late = do_one(herd, Hinting(who=AGENT, at=TEN + HOUR))
+        late = apply_single_command(herd, HintSchedules(who=AGENT, at=TEN + HOUR))
 
-        kept = sorted(hint.at for hint in herd.standing("queue").hints if hint.at)
+        kept = sorted(hint.at for hint in herd.snapshot("queue").hints if hint.at)
         assert kept == [TEN + minute * MINUTE for minute in range(1, 21)]
         assert late.notes == ("it is not kept: there are earlier ones enough",)
 
@@ -100,14 +103,17 @@ async def test_a_machine_clears_only_its_own_rank_and_below(tmp_path: Path) -> N
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         for who in (YOU, AGENT, RULE, "planner"):
-            do_one(herd, Hinting(who=who, every=20))
+            apply_single_command(herd, HintSchedules(who=who, every=20))
 
-        by_rule = do_one(herd, Clearing(who=RULE))
-        left = [hint.origin for hint in herd.standing("queue").hints]
-        by_person, again = do_one(herd, Clearing(who=YOU)), do_one(herd, Clearing(who=YOU))
+        by_rule = apply_single_command(herd, ClearHints(who=RULE))
+        left = [hint.origin for hint in herd.snapshot("queue").hints]
+        by_person, again = (
+            apply_single_command(herd, ClearHints(who=YOU)),
+            apply_single_command(herd, ClearHints(who=YOU)),
+        )
 
         assert left == [YOU, AGENT]
         assert by_rule.notes[0] == "kept: the hint by human:you, which ranks higher"
         assert by_person.is_changed
-        assert herd.standing("queue").hints == ()
+        assert herd.snapshot("queue").hints == ()
         assert (again.is_changed, again.notes) == (False, ("there is no hint",))

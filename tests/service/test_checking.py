@@ -4,17 +4,17 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat.domain.beat import SkipReason
-from herdbeat.service.checking import held_back_by
+from herdbeat.service.checking import blocking_reason
 from herdbeat.service.questions import find_schedule
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing import Herd, ScriptedRunner, open_herd
+from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
 
 
-def asked(herd: Herd, label: str) -> SkipReason | None:
-    herd.standing(label)
+def asked(herd: SimulatedHerd, label: str) -> SkipReason | None:
+    herd.snapshot(label)
     reader = SqliteReader(herd.store.path)
     try:
-        return held_back_by(find_schedule(reader, label), herd.now)
+        return blocking_reason(find_schedule(reader, label), herd.now)
     finally:
         reader.close()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.service.checkup import check_up
+from herdbeat.service.checkup import inspect_ledger
 from herdbeat.testing.herd import open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -29,23 +29,23 @@ async def ledger(folder: Path, *damage: str) -> Path:
 async def test_a_sound_ledger_is_well(tmp_path: Path) -> None:
     path = await ledger(tmp_path)
 
-    assert check_up(path, TEN).is_well
+    assert inspect_ledger(path, TEN).is_healthy
 
 
 async def test_what_the_scan_would_mend_is_listed_and_left(tmp_path: Path) -> None:
     path = await ledger(tmp_path, "UPDATE target SET running = 3 WHERE name = 't7'")
 
-    first, second = check_up(path, TEN), check_up(path, TEN)
+    first, second = inspect_ledger(path, TEN), inspect_ledger(path, TEN)
 
     assert [each.subject for each in first.findings] == ["t7"]
     assert first == second
-    assert not first.is_well
+    assert not first.is_healthy
 
 
 async def test_a_row_that_points_at_nothing_is_damage(tmp_path: Path) -> None:
     path = await ledger(tmp_path, "DELETE FROM beat WHERE id = 5")
 
-    (line,) = check_up(path, TEN).damage
+    (line,) = inspect_ledger(path, TEN).damage
 
     assert "of run points at a missing row of beat" in line
 
@@ -53,7 +53,7 @@ async def test_a_row_that_points_at_nothing_is_damage(tmp_path: Path) -> None:
 async def test_a_quarantined_schedule_is_listed_with_its_reason(tmp_path: Path) -> None:
     path = await ledger(tmp_path, "UPDATE schedule SET quarantine = 'no shadow at noon' WHERE id = 3")
 
-    found = check_up(path, TEN)
+    found = inspect_ledger(path, TEN)
 
     assert [reason for _, reason in found.quarantined] == ["no shadow at noon"]
 
@@ -68,12 +68,14 @@ async def test_a_file_with_random_damage_never_crashes_it(tmp_path: Path, seed: 
         data[place] = dice.randrange(256)
     path.write_bytes(data[: dice.choice([len(data), len(data) // 2, 100])])
 
-    found = check_up(path, TEN)
+    found = inspect_ledger(path, TEN)
 
-    assert isinstance(found.is_well, bool)
+    assert isinstance(found.is_healthy, bool)
 
 
 async def test_no_database_at_all_is_damage(tmp_path: Path) -> None:
     (tmp_path / "herdbeat.db").write_bytes(b"garbage" * 1_000)
 
-    assert check_up(tmp_path / "herdbeat.db", TEN).damage == (f"{tmp_path / 'herdbeat.db'}: file is not a database",)
+    assert inspect_ledger(tmp_path / "herdbeat.db", TEN).damage == (
+        f"{tmp_path / 'herdbeat.db'}: file is not a database",
+    )

@@ -5,7 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.service.records import MINUTE, NOW, UTC_ZONE, beat, plan, run, schedule
+from tests.service.records import (
+    MINUTE,
+    NOW,
+    UTC_ZONE,
+    make_beat_record,
+    make_run_record,
+    make_schedule_record,
+    make_schedule_spec,
+)
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
@@ -14,12 +22,12 @@ from herdbeat.domain.policies import Catchup, Overlap
 from herdbeat.domain.records import RunDetails
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.explain import (
-    Past,
+    BeatHistory,
     explain_instant,
     explain_next,
-    explain_nothing,
+    explain_no_beat,
     explain_run,
-    explanation_object,
+    serialize_explanation,
 )
 from herdbeat.triggers.cron import Cron
 
@@ -38,7 +46,7 @@ _QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it 
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_served", "text"),
+    ("changes", "has_live_node", "text"),
     [
         ({}, True, "next run in 4m because of hint every 30s"),
         ({"next_trace": None}, True, "next run in 4m because of baseline-interval"),
@@ -66,10 +74,10 @@ _QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it 
         ({"next_run_at": None}, True, "no next run: hint every 30s"),
     ],
 )
-def test_why_the_next_run_is_then(changes: dict[str, Any], is_served: bool, text: str) -> None:
-    record = schedule(**{"next_trace": TRACE, **changes})
+def test_why_the_next_run_is_then(changes: dict[str, Any], has_live_node: bool, text: str) -> None:
+    record = make_schedule_record(**{"next_trace": TRACE, **changes})
 
-    assert explain_next(record, NOW, is_served=is_served).text == text
+    assert explain_next(record, NOW, has_live_node=has_live_node).text == text
 
 
 @pytest.mark.parametrize(
@@ -93,16 +101,18 @@ def test_why_the_next_run_is_then(changes: dict[str, Any], is_served: bool, text
 def test_a_running_cron_schedule_said_next_run_now_of_a_beat_that_was_to_be_skipped(
     overlap: Overlap, waiting: int, told: str
 ) -> None:
-    cron = plan(Cron.parse("* * * * *", UTC_ZONE), overlap=overlap)
-    record = schedule(plan=cron, running=1, waiting=waiting, next_run_at=NOW, next_source=Source.BASELINE_CRON)
+    cron = make_schedule_spec(Cron.parse("* * * * *", UTC_ZONE), overlap=overlap)
+    record = make_schedule_record(
+        plan=cron, running=1, waiting=waiting, next_run_at=NOW, next_source=Source.BASELINE_CRON
+    )
 
-    assert explain_next(record, NOW, is_served=True).text == f"it is running; {told}"
+    assert explain_next(record, NOW, has_live_node=True).text == f"it is running; {told}"
 
 
 def test_a_beat_that_waits_is_told_before_the_next_run() -> None:
-    waiting = beat(outcome=BeatOutcome.PENDING, reason=SkipReason.AT_CAPACITY, due_at=NOW - 19 * MINUTE)
+    waiting = make_beat_record(outcome=BeatOutcome.PENDING, reason=SkipReason.AT_CAPACITY, due_at=NOW - 19 * MINUTE)
 
-    answer = explain_next(schedule(waiting=1, target_running=1), NOW, is_served=True, waiting=waiting)
+    answer = explain_next(make_schedule_record(waiting=1, target_running=1), NOW, has_live_node=True, waiting=waiting)
 
     assert answer.text == (
         "a beat due 19m ago waits (at_capacity, 1 of 1 running); next run in 4m because of baseline-interval"
@@ -110,15 +120,15 @@ def test_a_beat_that_waits_is_told_before_the_next_run() -> None:
 
 
 def test_the_gates_say_which_one_is_shut() -> None:
-    record = schedule(paused=True, running=1, target_running=1)
+    record = make_schedule_record(paused=True, running=1, target_running=1)
 
-    answer = explain_next(record, NOW, is_served=True)
+    answer = explain_next(record, NOW, has_live_node=True)
 
     assert [gate.gate for gate in answer.gates if not gate.ok] == ["not_paused", "not_running", "capacity"]
 
 
 def test_the_json_has_what_the_contract_names() -> None:
-    answer = explanation_object(explain_next(schedule(next_trace=TRACE), NOW, is_served=True))
+    answer = serialize_explanation(explain_next(make_schedule_record(next_trace=TRACE), NOW, has_live_node=True))
 
     assert answer["next_run_at"] == "2026-03-26T13:08:00Z"
     assert answer["source"] == "baseline-interval"
@@ -128,10 +138,10 @@ def test_the_json_has_what_the_contract_names() -> None:
 
 
 def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
-    record = schedule(plan=plan(Cron.parse("0 9 * * *", UTC_ZONE)))
-    missed = beat(outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT)
+    record = make_schedule_record(plan=make_schedule_spec(Cron.parse("0 9 * * *", UTC_ZONE)))
+    missed = make_beat_record(outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT)
 
-    answer = explain_instant(record, Past(beat=missed, gap=NIGHT), NOW, UTC_ZONE)
+    answer = explain_instant(record, BeatHistory(beat=missed, gap=NIGHT), NOW, UTC_ZONE)
 
     assert answer.text == "triage/standup was due Thu 26 Mar 09:04:00 UTC and did not run."
     assert answer.facts[0] == (
@@ -204,9 +214,9 @@ def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
 def test_an_instant_that_did_not_run_says_why(
     changes: dict[str, Any], policies: dict[str, Any], facts: list[tuple[str, str]], fix: str
 ) -> None:
-    record = schedule(plan=plan(**policies))
+    record = make_schedule_record(plan=make_schedule_spec(**policies))
 
-    answer = explain_instant(record, Past(beat=beat(**changes)), NOW, UTC_ZONE)
+    answer = explain_instant(record, BeatHistory(beat=make_beat_record(**changes)), NOW, UTC_ZONE)
 
     assert [fact for fact in answer.facts if fact[0] != "recorded"] == facts
     assert answer.fix.startswith(fix)
@@ -215,33 +225,37 @@ def test_an_instant_that_did_not_run_says_why(
 
 @pytest.mark.parametrize("reason", [reason for reason in SkipReason if reason is not SkipReason.NOT_DUE])
 def test_every_skip_reason_that_is_ever_stored_has_words(reason: SkipReason) -> None:
-    skipped = beat(outcome=BeatOutcome.SKIPPED, reason=reason)
+    skipped = make_beat_record(outcome=BeatOutcome.SKIPPED, reason=reason)
 
-    answer = explain_instant(schedule(), Past(beat=skipped), NOW, UTC_ZONE)
+    answer = explain_instant(make_schedule_record(), BeatHistory(beat=skipped), NOW, UTC_ZONE)
 
     assert answer.facts[0][1].startswith(f"{reason}: ")
     assert answer.facts[0][1] != f"{reason}: {reason}"
 
 
 def test_a_range_of_instants_is_told_as_one() -> None:
-    missed = beat(outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT, count=3, last_due_at=NOW - 60 * MINUTE)
+    missed = make_beat_record(
+        outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT, count=3, last_due_at=NOW - 60 * MINUTE
+    )
 
-    answer = explain_instant(schedule(), Past(beat=missed), NOW, UTC_ZONE)
+    answer = explain_instant(make_schedule_record(), BeatHistory(beat=missed), NOW, UTC_ZONE)
 
     assert "was due 3 times from Thu 26 Mar 09:04:00 UTC to Thu 26 Mar 12:04:00 UTC" in answer.text
 
 
 def test_an_instant_that_ran_shows_its_run_and_the_frozen_trace() -> None:
-    past = Past(beat=beat(), runs=(run(status=RunStatus.FAILED, error="exit code 1"),), trace=TRACE)
+    past = BeatHistory(
+        beat=make_beat_record(), runs=(make_run_record(status=RunStatus.FAILED, error="exit code 1"),), trace=TRACE
+    )
 
-    answer = explain_instant(schedule(), past, NOW, UTC_ZONE)
+    answer = explain_instant(make_schedule_record(), past, NOW, UTC_ZONE)
 
     assert answer.facts[0] == ("ran", "0009 failed after 1m: exit code 1")
     assert len(answer.steps) == 2
 
 
 def test_a_moment_without_any_instant_names_its_neighbours() -> None:
-    answer = explain_nothing(schedule(), NOW - MINUTE, (beat(), None), NOW, UTC_ZONE)
+    answer = explain_no_beat(make_schedule_record(), NOW - MINUTE, (make_beat_record(), None), NOW, UTC_ZONE)
 
     assert "nothing due at Thu 26 Mar 13:03:00 UTC (not_due)" in answer.text
     assert answer.facts == (
@@ -251,7 +265,7 @@ def test_a_moment_without_any_instant_names_its_neighbours() -> None:
 
 
 def test_a_run_tells_its_cause_its_lateness_and_its_beat() -> None:
-    late = run(due_at=NOW - 5 * MINUTE, source=Source.CATCH_UP, attempt=2)
+    late = make_run_record(due_at=NOW - 5 * MINUTE, source=Source.CATCH_UP, attempt=2)
 
     answer = explain_run(late, TRACE, NOW, UTC_ZONE)
 
@@ -263,39 +277,41 @@ def test_a_run_tells_its_cause_its_lateness_and_its_beat() -> None:
 
 
 def test_a_run_by_hand_is_not_explained_by_the_schedule_s_own_trace() -> None:
-    answer = explain_run(run(source=Source.MANUAL, origin="human:you"), TRACE, NOW, UTC_ZONE)
+    answer = explain_run(make_run_record(source=Source.MANUAL, origin="human:you"), TRACE, NOW, UTC_ZONE)
 
     assert answer.text == "triage/standup run 0009 happened because of manual by human:you."
     assert answer.steps == ()
 
 
 def test_what_fails_says_how_its_last_run_ended() -> None:
-    record = schedule(failures=2, last_status=RunStatus.TIMED_OUT, last_error="it took longer than 2s")
+    record = make_schedule_record(failures=2, last_status=RunStatus.TIMED_OUT, last_error="it took longer than 2s")
 
-    answer = explain_next(record, NOW, is_served=True)
+    answer = explain_next(record, NOW, has_live_node=True)
 
     assert answer.last == "timed_out 1m ago: it took longer than 2s"
-    assert explanation_object(answer)["last"] == answer.last
+    assert serialize_explanation(answer)["last"] == answer.last
 
 
 def test_a_run_in_less_than_a_second_is_now() -> None:
-    soon = schedule(next_run_at=NOW + timedelta(milliseconds=400))
+    soon = make_schedule_record(next_run_at=NOW + timedelta(milliseconds=400))
 
-    assert explain_next(soon, NOW, is_served=True).text == "next run now because of baseline-interval"
+    assert explain_next(soon, NOW, has_live_node=True).text == "next run now because of baseline-interval"
 
 
 def test_nothing_is_promised_while_nobody_is_there_to_keep_it() -> None:
-    served, down = (explanation_object(explain_next(schedule(), NOW, is_served=each)) for each in (True, False))
+    served, down = (
+        serialize_explanation(explain_next(make_schedule_record(), NOW, has_live_node=each)) for each in (True, False)
+    )
 
     assert served["then"] == ["2026-03-26T13:13:00Z", "2026-03-26T13:18:00Z"]
     assert down["then"] == []
 
 
 def test_an_instant_whose_run_is_going_says_so() -> None:
-    going = run(status=RunStatus.RUNNING, finished_at=None)
-    past = Past(beat=beat(outcome=BeatOutcome.RUNNING, runs=(9,), settled_at=None), runs=(going,))
+    going = make_run_record(status=RunStatus.RUNNING, finished_at=None)
+    past = BeatHistory(beat=make_beat_record(outcome=BeatOutcome.RUNNING, runs=(9,), settled_at=None), runs=(going,))
 
-    answer = explain_instant(schedule(), past, NOW, UTC_ZONE)
+    answer = explain_instant(make_schedule_record(), past, NOW, UTC_ZONE)
 
     assert answer.facts == (("running", "0009 running"),)
 
@@ -303,6 +319,6 @@ def test_an_instant_whose_run_is_going_says_so() -> None:
 def test_a_run_says_on_which_node_it_was() -> None:
     details = RunDetails(response=None, usage={}, session="", note="", host="attic", pid=4121, version="0.1.0")
 
-    answer = explain_run(run(), TRACE, NOW, UTC_ZONE, details)
+    answer = explain_run(make_run_record(), TRACE, NOW, UTC_ZONE, details)
 
     assert ("node", "attic, pid 4121, herdbeat 0.1.0") in answer.facts

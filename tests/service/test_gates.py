@@ -5,44 +5,48 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.records import NOW, UTC_ZONE, plan, schedule
+from tests.service.records import NOW, UTC_ZONE, make_schedule_record, make_schedule_spec
 
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget
-from herdbeat.domain.spend import Account, Cost, Holder, Scope, Spent
-from herdbeat.scheduler.budget import Purse, Wallet
-from herdbeat.scheduler.gates import Gate as Name
-from herdbeat.service.budgets import look_around
+from herdbeat.domain.spend import BudgetDay, BudgetOwner, BudgetScope, Cost, SpendTotals
+from herdbeat.scheduler.budget import BudgetUsage, ScheduleBudgets
+from herdbeat.scheduler.gates import AdmissionGate as Name
+from herdbeat.service.budgets import load_gate_context
 from herdbeat.service.explain import explain_next
-from herdbeat.service.gates import Around, gate_object, gates_of
+from herdbeat.service.gates import GateContext, evaluate_gates, serialize_gate
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
-SERVED = Around(is_served=True)
+SERVED = GateContext(has_live_node=True)
 MIDNIGHT = datetime(2026, 3, 27, tzinfo=UTC)
 
 
-def wallet(budget: Budget, spent: Spent, cost: Cost | None = None, scope: Scope = Scope.SCHEDULE) -> Wallet:
-    return Wallet(cost or Cost(), (Purse(Account(Holder(scope, 1), "2026-03-26"), budget, spent),))
+def wallet(
+    budget: Budget, spent: SpendTotals, cost: Cost | None = None, scope: BudgetScope = BudgetScope.SCHEDULE
+) -> ScheduleBudgets:
+    return ScheduleBudgets(
+        cost or Cost(), (BudgetUsage(BudgetDay(BudgetOwner(scope, 1), "2026-03-26"), budget, spent),)
+    )
 
 
 def test_a_schedule_without_policies_has_the_gates_that_everybody_has() -> None:
-    found = gates_of(schedule(), SERVED, NOW)
+    found = evaluate_gates(make_schedule_record(), SERVED, NOW)
 
     assert [gate.gate for gate in found] == ["scheduler", "enabled", "not_paused", "not_running", "capacity"]
     assert all(gate.ok for gate in found)
 
 
 def test_the_gates_stand_in_the_order_in_which_the_engine_asks_them() -> None:
-    everything = plan(
+    everything = make_schedule_spec(
         active_hours=ActiveHours(opens=time(7), closes=time(22), zone=UTC_ZONE),
         bounds=Bounds(max_runs=3),
         budget=Budget(runs_per_day=3),
         runs_on="gpu",
         precheck=("./check.sh",),
     )
-    around = Around(is_served=True, wallet=wallet(Budget(runs_per_day=3), Spent()))
+    context = GateContext(has_live_node=True, budgets=wallet(Budget(runs_per_day=3), SpendTotals()))
 
-    names = [gate.gate for gate in gates_of(schedule(plan=everything), around, NOW)]
+    names = [gate.gate for gate in evaluate_gates(make_schedule_record(plan=everything), context, NOW)]
 
     assert names[1:] == [gate for gate in Name if gate is not Name.WORK]
 
@@ -50,44 +54,48 @@ def test_the_gates_stand_in_the_order_in_which_the_engine_asks_them() -> None:
 @pytest.mark.parametrize(
     ("budget", "spent", "cost", "ok", "text"),
     [
-        (Budget(usd_per_day=5), Spent(), Cost(), True, "$0/$5"),
-        (Budget(usd_per_day=5), Spent(usd=0.256), Cost(), True, "$0.26/$5"),
-        (Budget(tokens_per_day=100_000), Spent(tokens=41_000), Cost(), True, "41,000/100,000 tokens"),
-        (Budget(runs_per_day=3), Spent(runs=3), Cost(), False, "3/3 runs"),
-        (Budget(usd_per_day=5, runs_per_day=3), Spent(runs=2, usd=1), Cost(), True, "2/3 runs"),  # the closest
-        (Budget(usd_per_day=5, runs_per_day=3), Spent(runs=2, usd=4.9), Cost(usd=0.2), False, "$4.90/$5"),
-        (Budget(runs_per_day=0), Spent(), Cost(), False, "0/0 runs"),
+        (Budget(usd_per_day=5), SpendTotals(), Cost(), True, "$0/$5"),
+        (Budget(usd_per_day=5), SpendTotals(usd=0.256), Cost(), True, "$0.26/$5"),
+        (Budget(tokens_per_day=100_000), SpendTotals(tokens=41_000), Cost(), True, "41,000/100,000 tokens"),
+        (Budget(runs_per_day=3), SpendTotals(runs=3), Cost(), False, "3/3 runs"),
+        (Budget(usd_per_day=5, runs_per_day=3), SpendTotals(runs=2, usd=1), Cost(), True, "2/3 runs"),  # the closest
+        (Budget(usd_per_day=5, runs_per_day=3), SpendTotals(runs=2, usd=4.9), Cost(usd=0.2), False, "$4.90/$5"),
+        (Budget(runs_per_day=0), SpendTotals(), Cost(), False, "0/0 runs"),
     ],
 )
-def test_a_budget_shows_what_is_used(budget: Budget, spent: Spent, cost: Cost, ok: bool, text: str) -> None:
-    around = Around(is_served=True, wallet=wallet(budget, spent, cost))
+def test_a_budget_shows_what_is_used(budget: Budget, spent: SpendTotals, cost: Cost, ok: bool, text: str) -> None:
+    context = GateContext(has_live_node=True, budgets=wallet(budget, spent, cost))
 
-    (gate,) = [each for each in gates_of(schedule(), around, NOW) if each.gate == "budget"]
+    (gate,) = [each for each in evaluate_gates(make_schedule_record(), context, NOW) if each.gate == "budget"]
 
     assert (gate.ok, gate.text, gate.opens_at) == (ok, text, None if ok else MIDNIGHT)
 
 
 def test_of_several_budgets_the_one_that_is_used_up_is_shown_and_whose_it_is() -> None:
-    own = wallet(Budget(usd_per_day=5), Spent(usd=4.9))
-    target = wallet(Budget(runs_per_day=9), Spent(runs=3), scope=Scope.TARGET)
-    fleet = wallet(Budget(runs_per_day=30), Spent(runs=30), scope=Scope.FLEET)
-    shared = Wallet(Cost(), (*own.purses, *target.purses, *fleet.purses))
+    own = wallet(Budget(usd_per_day=5), SpendTotals(usd=4.9))
+    target = wallet(Budget(runs_per_day=9), SpendTotals(runs=3), scope=BudgetScope.TARGET)
+    fleet = wallet(Budget(runs_per_day=30), SpendTotals(runs=30), scope=BudgetScope.FLEET)
+    shared = ScheduleBudgets(Cost(), (*own.budget_usages, *target.budget_usages, *fleet.budget_usages))
 
-    (gate,) = [each for each in gates_of(schedule(), Around(is_served=True, wallet=shared), NOW) if not each.ok]
+    (gate,) = [
+        each
+        for each in evaluate_gates(make_schedule_record(), GateContext(has_live_node=True, budgets=shared), NOW)
+        if not each.ok
+    ]
 
     assert (gate.gate, gate.text) == ("budget", "30/30 runs, shared by the whole fleet")
 
 
 def test_a_used_up_budget_says_when_it_opens_again() -> None:
-    around = Around(is_served=True, wallet=wallet(Budget(runs_per_day=3), Spent(runs=3)))
+    context = GateContext(has_live_node=True, budgets=wallet(Budget(runs_per_day=3), SpendTotals(runs=3)))
 
-    answer = explain_next(schedule(), NOW, is_served=True, around=around)
+    answer = explain_next(make_schedule_record(), NOW, has_live_node=True, context=context)
 
     assert answer.text.endswith(
         "its budget is used up (3/3 runs); it opens again in 10h 56m, until then beats are skipped"
     )
     shut = next(gate for gate in answer.gates if not gate.ok)
-    assert gate_object(shut) == {
+    assert serialize_gate(shut) == {
         "gate": "budget",
         "ok": False,
         "used": 3,
@@ -98,7 +106,7 @@ def test_a_used_up_budget_says_when_it_opens_again() -> None:
 
 
 def test_a_label_that_no_node_has_says_how_to_give_it() -> None:
-    answer = explain_next(schedule(plan=plan(runs_on="gpu")), NOW, is_served=True)
+    answer = explain_next(make_schedule_record(plan=make_schedule_spec(runs_on="gpu")), NOW, has_live_node=True)
 
     assert answer.text.endswith("so its beats are skipped; give it to one: herdbeat up --label gpu")
 
@@ -115,7 +123,7 @@ def test_a_label_that_no_node_has_says_how_to_give_it() -> None:
     ],
 )
 def test_the_bounds(chosen: dict[str, Any], changes: dict[str, Any], ok: bool, opens_at: datetime | None) -> None:
-    found = gates_of(schedule(plan=plan(**chosen), **changes), SERVED, NOW)
+    found = evaluate_gates(make_schedule_record(plan=make_schedule_spec(**chosen), **changes), SERVED, NOW)
 
     (gate,) = [each for each in found if each.gate == "bounds"]
     assert (gate.ok, gate.opens_at) == (ok, opens_at)
@@ -126,7 +134,9 @@ def test_active_hours_are_asked_of_this_moment(closes: time, ok: bool) -> None:
     hours = ActiveHours(opens=time(7), closes=closes, zone=UTC_ZONE)
 
     (gate,) = [
-        each for each in gates_of(schedule(plan=plan(active_hours=hours)), SERVED, NOW) if each.gate == "active_hours"
+        each
+        for each in evaluate_gates(make_schedule_record(plan=make_schedule_spec(active_hours=hours)), SERVED, NOW)
+        if each.gate == "active_hours"
     ]
 
     assert gate.ok is ok
@@ -141,11 +151,13 @@ async def test_the_ledger_knows_what_is_left(tmp_path: Path) -> None:
         reader = SqliteReader(herd.store.path)
         (record,) = reader.schedules(Filter(target="scribe"))
 
-        around = look_around(reader, record, herd.now, is_served=True)
+        context = load_gate_context(reader, record, herd.now, has_live_node=True)
 
-        account = Account(Holder(Scope.SCHEDULE, record.id), "2026-03-26")
-        assert around.wallet == Wallet(Cost(tokens=70), (Purse(account, budget, Spent(3, 210, 0.0)),))
-        assert around.labels == {"gpu"}
+        account = BudgetDay(BudgetOwner(BudgetScope.SCHEDULE, record.id), "2026-03-26")
+        assert context.budgets == ScheduleBudgets(
+            Cost(tokens=70), (BudgetUsage(account, budget, SpendTotals(3, 210, 0.0)),)
+        )
+        assert context.labels == {"gpu"}
         reader.close()
 
 
@@ -160,9 +172,11 @@ async def test_the_ledger_knows_what_is_left_of_shared_budgets(tmp_path: Path) -
         reader = SqliteReader(herd.store.path)
         (one, two), (poet,) = reader.schedules(Filter(target="scribe")), reader.schedules(Filter(target="poet"))
 
-        wallets = [look_around(reader, each, herd.now, is_served=True).wallet for each in (one, two, poet)]
+        wallets = [load_gate_context(reader, each, herd.now, has_live_node=True).budgets for each in (one, two, poet)]
 
-        used = [[(purse.account.holder.scope, purse.spent.runs) for purse in each.purses] for each in wallets if each]
+        used = [
+            [(purse.account.holder.scope, purse.spent.runs) for purse in each.budget_usages] for each in wallets if each
+        ]
         assert used == [[("fleet", 3), ("target", 2)], [("fleet", 3), ("target", 2)], [("fleet", 3)]]
         reader.close()
 
@@ -174,5 +188,5 @@ async def test_a_schedule_without_a_budget_is_not_asked_about(tmp_path: Path) ->
         reader = SqliteReader(herd.store.path)
         (record,) = reader.schedules(Filter(target="scribe"))
 
-        assert look_around(reader, record, herd.now, is_served=True) == SERVED
+        assert load_gate_context(reader, record, herd.now, has_live_node=True) == SERVED
         reader.close()

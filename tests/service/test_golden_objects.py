@@ -6,37 +6,37 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.domain.filled import BRIEF, NOW, PLANS, SPECS
-from tests.golden_json import check_golden, unfilled
+from tests.domain.filled import NOW, RUN_SPEC, SCHEDULE_SPECS, TARGET_SPECS
+from tests.golden_json import check_golden, find_unfilled_fields
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
-from herdbeat.domain.change import Change, What
+from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.decision import Source
-from herdbeat.domain.origin import Way
+from herdbeat.domain.origin import CreatedVia
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.scheduler.arrange import Arranged
+from herdbeat.scheduler.arrange import ApplyResult
 from herdbeat.service.acts import (
-    Act,
-    Clearing,
-    Disabling,
-    Enabling,
-    Hinting,
-    Pausing,
-    Resetting,
-    Resuming,
-    Skipping,
-    act_from_json,
-    act_to_json,
+    ClearHints,
+    DisableSchedules,
+    EnableSchedules,
+    HintSchedules,
+    PauseSchedules,
+    ResetSchedules,
+    ResumeSchedules,
+    ScheduleCommand,
+    SkipBeats,
+    command_from_json,
+    command_to_json,
 )
-from herdbeat.service.applying import arranged_object
-from herdbeat.service.changing import Changed, changed_object
-from herdbeat.service.history import change_object
-from herdbeat.service.making import Making, NewSchedule, NewTarget, making_from_json, making_to_json
-from herdbeat.service.objects import beat_object, page_object, run_object, schedule_object
-from herdbeat.service.retention import Pruned
-from herdbeat.service.state_file import Remembered
+from herdbeat.service.applying import serialize_apply_result
+from herdbeat.service.changing import ScheduleChange, serialize_schedule_change
+from herdbeat.service.history import serialize_change
+from herdbeat.service.making import NewSchedule, NewTarget, UpsertSchedule, upsert_from_json, upsert_to_json
+from herdbeat.service.objects import serialize_beat, serialize_page, serialize_run, serialize_schedule
+from herdbeat.service.retention import PruneResult
+from herdbeat.service.state_file import ImportResult
 
 GOLDEN = Path(__file__).parent / "golden"
 MINUTE = timedelta(minutes=1)
@@ -79,7 +79,7 @@ SCHEDULE = ScheduleRecord(
     id=3,
     target="triage",
     name="hourly",
-    plan=PLANS["cron"],
+    plan=SCHEDULE_SPECS["cron"],
     origin="herdbeat.yaml:7:5",
     enabled=True,
     disabled_by="human:you",
@@ -109,28 +109,28 @@ SCHEDULE = ScheduleRecord(
     skips_reason="holiday",
     runs=12,
 )
-ACTS: list[Act] = [
-    Pausing(who="human:you", reason="release", until=NOW),
-    Resuming(who="human:you", reason="done"),
-    Disabling(who="human:you", reason="broken"),
-    Enabling(who="human:you", reason="whole"),
-    Hinting(who="rule:surge", reason="many", every=90.5, lasts=3600.0),
-    Hinting(who="rule:surge", reason="once", at=NOW),
-    Clearing(who="human:you", reason="calm"),
-    Resetting(who="human:you", reason="fixed"),
-    Skipping(who="human:you", reason="holiday", count=3),
+ACTS: list[ScheduleCommand] = [
+    PauseSchedules(who="human:you", reason="release", until=NOW),
+    ResumeSchedules(who="human:you", reason="done"),
+    DisableSchedules(who="human:you", reason="broken"),
+    EnableSchedules(who="human:you", reason="whole"),
+    HintSchedules(who="rule:surge", reason="many", every=90.5, lasts=3600.0),
+    HintSchedules(who="rule:surge", reason="once", at=NOW),
+    ClearHints(who="human:you", reason="calm"),
+    ResetSchedules(who="human:you", reason="fixed"),
+    SkipBeats(who="human:you", reason="holiday", count=3),
 ]
-MAKING = Making(
-    what=What.ADD,
+MAKING = UpsertSchedule(
+    what=ChangeKind.ADD,
     who="human:you",
     target="triage",
     name="hourly",
-    new_target=NewTarget(kind="command", spec=to_json(SPECS["command"]), max_concurrent=2),
-    new_schedule=NewSchedule(plan=PLANS["interval"], brief=BRIEF, enabled=False),
-    way=Way.API,
+    new_target=NewTarget(kind="command", spec=to_json(TARGET_SPECS["command"]), max_concurrent=2),
+    new_schedule=NewSchedule(plan=SCHEDULE_SPECS["interval"], brief=RUN_SPEC, enabled=False),
+    way=CreatedVia.API,
     reason="new",
 )
-CHANGED = Changed(
+CHANGED = ScheduleChange(
     schedule="triage/hourly",
     is_changed=True,
     before={"paused": False},
@@ -140,23 +140,23 @@ CHANGED = Changed(
     running=1,
     notes=("it is disabled",),
     refused="paused by human:you",
-    mend="Ask that person.",
+    fix="Ask that person.",
 )
 CHANGE = Change(
-    at=NOW, who="human:you", what=What.CLEAR_HINTS, subject="triage/hourly", before={"a": 1}, after={"a": 2}, id=9
+    at=NOW, who="human:you", what=ChangeKind.CLEAR_HINTS, subject="triage/hourly", before={"a": 1}, after={"a": 2}, id=9
 )
-ARRANGED = Arranged(added=["a/new"], changed=["a/b"], removed=["a/old"])
-PRUNED = Pruned(beats=1, runs=2, logs=3, plans=4, hints=5, changes=6)
-REMEMBERED = Remembered(taken=("a/b",), kept=("a/c",), empty=("a/d",), unknown=("x/y",))
+ARRANGED = ApplyResult(added=["a/new"], changed=["a/b"], removed=["a/old"])
+PRUNED = PruneResult(beats=1, runs=2, logs=3, plans=4, hints=5, changes=6)
+REMEMBERED = ImportResult(taken=("a/b",), kept=("a/c",), empty=("a/d",), unknown=("x/y",))
 
 
 def test_records_look_as_they_always_did() -> None:
     records = {
-        "beat": beat_object(BEAT),
-        "run": run_object(RUN),
-        "schedule": schedule_object(SCHEDULE, "paused"),
-        "page": page_object([], "cursor"),
-        "change": change_object(CHANGE),
+        "beat": serialize_beat(BEAT),
+        "run": serialize_run(RUN),
+        "schedule": serialize_schedule(SCHEDULE, "paused"),
+        "page": serialize_page([], "cursor"),
+        "change": serialize_change(CHANGE),
     }
 
     check_golden(GOLDEN / "records.json", records)
@@ -164,8 +164,8 @@ def test_records_look_as_they_always_did() -> None:
 
 def test_answers_of_commands_look_as_they_always_did() -> None:
     answers = {
-        "apply": arranged_object(ARRANGED),
-        "change": changed_object(CHANGED),
+        "apply": serialize_apply_result(ARRANGED),
+        "change": serialize_schedule_change(CHANGED),
         "prune": asdict(PRUNED),
         "state import": asdict(REMEMBERED),
     }
@@ -176,18 +176,18 @@ def test_answers_of_commands_look_as_they_always_did() -> None:
 def test_requests_through_the_socket_look_as_they_always_did() -> None:
     """A node of the last version may be asked by a command of this one, and the other way round."""
     check_golden(
-        GOLDEN / "requests.json", {"change": [act_to_json(act) for act in ACTS], "make": making_to_json(MAKING)}
+        GOLDEN / "requests.json", {"change": [command_to_json(act) for act in ACTS], "make": upsert_to_json(MAKING)}
     )
 
     read = _golden("requests")
-    assert [act_from_json(each) for each in read["change"]] == ACTS
-    assert making_from_json(read["make"]) == MAKING
+    assert [command_from_json(each) for each in read["change"]] == ACTS
+    assert upsert_from_json(read["make"]) == MAKING
 
 
 def test_no_field_is_overlooked() -> None:
     values = [BEAT, RUN, SCHEDULE, ACTS, MAKING, CHANGED, CHANGE, ARRANGED, PRUNED, REMEMBERED]
 
-    assert unfilled(values) == []
+    assert find_unfilled_fields(values) == []
 
 
 def _golden(name: str) -> Any:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from herdbeat.domain.hint import Hint
-from herdbeat.service.hints import HintState, stand_of
+from herdbeat.service.hints import HintState, classify_hints
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing.herd import Herd, open_herd
+from herdbeat.testing.herd import SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -20,11 +20,11 @@ def moment(origin: str, minute: int, lasts: int = 60) -> Hint:
     return Hint(origin=origin, at=TEN + minute * MINUTE, expires_at=TEN + lasts * MINUTE, created_at=TEN)
 
 
-def states(herd: Herd) -> list[str]:
+def states(herd: SimulatedHerd) -> list[str]:
     """Oldest first."""
     reader = SqliteReader(herd.store.path)
     try:
-        return [str(each.state) for each in stand_of(reader.hints(None), herd.now)][::-1]
+        return [str(each.state) for each in classify_hints(reader.hints(None), herd.now)][::-1]
     finally:
         reader.close()
 

@@ -6,40 +6,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.records import MINUTE, NOW, plan, schedule
+from tests.service.records import MINUTE, NOW, make_schedule_record, make_schedule_spec
 
 from herdbeat.errors import NotFound
-from herdbeat.service.listing import Listing, Next, list_schedules, next_of
-from herdbeat.service.states import State, state_of
-from herdbeat.store.looking import Look, SqliteLook
-from herdbeat.testing.herd import MONDAY, Herd, ScriptedRunner, open_herd
+from herdbeat.service.listing import NextRunKind, SchedulePage, list_schedules, resolve_next_run
+from herdbeat.service.states import DisplayState, resolve_display_state
+from herdbeat.store.looking import ScheduleQuery, SqliteQueryReader
+from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers import Manual
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, (Next.AT, NOW + 4 * MINUTE)),
-        ({"running": 1, "next_run_at": None}, (Next.AFTER_RUN, None)),
-        ({"running": 1}, (Next.AT, NOW + 4 * MINUTE)),
-        ({"next_run_at": NOW - 12 * MINUTE}, (Next.OVERDUE, NOW - 12 * MINUTE)),
-        ({"enabled": False}, (Next.NEVER, None)),
-        ({"disabled_by": "human:you"}, (Next.NEVER, None)),
-        ({"paused": True, "paused_until": NOW + MINUTE}, (Next.RESUMES, NOW + MINUTE)),
-        ({"paused": True}, (Next.NEVER, None)),
-        ({"quarantine": "its plan is odd"}, (Next.NEVER, None)),
-        ({"plan": plan(Manual()), "next_run_at": None}, (Next.ON_CALL, None)),
-        ({"next_run_at": None}, (Next.NEVER, None)),
+        ({}, (NextRunKind.AT, NOW + 4 * MINUTE)),
+        ({"running": 1, "next_run_at": None}, (NextRunKind.AFTER_RUN, None)),
+        ({"running": 1}, (NextRunKind.AT, NOW + 4 * MINUTE)),
+        ({"next_run_at": NOW - 12 * MINUTE}, (NextRunKind.OVERDUE, NOW - 12 * MINUTE)),
+        ({"enabled": False}, (NextRunKind.NEVER, None)),
+        ({"disabled_by": "human:you"}, (NextRunKind.NEVER, None)),
+        ({"paused": True, "paused_until": NOW + MINUTE}, (NextRunKind.RESUMES, NOW + MINUTE)),
+        ({"paused": True}, (NextRunKind.NEVER, None)),
+        ({"quarantine": "its plan is odd"}, (NextRunKind.NEVER, None)),
+        ({"plan": make_schedule_spec(Manual()), "next_run_at": None}, (NextRunKind.ON_CALL, None)),
+        ({"next_run_at": None}, (NextRunKind.NEVER, None)),
     ],
 )
-def test_no_time_is_shown_that_will_not_happen(changes: dict[str, Any], expected: tuple[Next, object]) -> None:
-    record = schedule(**changes)
+def test_no_time_is_shown_that_will_not_happen(changes: dict[str, Any], expected: tuple[NextRunKind, object]) -> None:
+    record = make_schedule_record(**changes)
 
-    assert next_of(record, state_of(record, NOW), None) == expected
+    assert resolve_next_run(record, resolve_display_state(record, NOW), None) == expected
 
 
 @pytest.fixture
-async def herd(tmp_path: Path) -> AsyncIterator[Herd]:
+async def herd(tmp_path: Path) -> AsyncIterator[SimulatedHerd]:
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("triage/standup", every="5m", tags=("daily",), group="issues")
         herd.schedule("triage/labels", every="5m", group="issues", runner=ScriptedRunner(fails=9))
@@ -48,15 +48,15 @@ async def herd(tmp_path: Path) -> AsyncIterator[Herd]:
         yield herd
 
 
-def listed(herd: Herd, **wanted: Any) -> Listing:
-    reader = SqliteLook(herd.store.path)
+def listed(herd: SimulatedHerd, **wanted: Any) -> SchedulePage:
+    reader = SqliteQueryReader(herd.store.path)
     try:
-        return list_schedules(reader, Look(now=herd.now, **wanted))
+        return list_schedules(reader, ScheduleQuery(now=herd.now, **wanted))
     finally:
         reader.close()
 
 
-def labels(listing: Listing) -> list[str]:
+def labels(listing: SchedulePage) -> list[str]:
     return [each.record.label for each in listing.rows]
 
 
@@ -70,13 +70,13 @@ def labels(listing: Listing) -> list[str]:
         ({"tags": ("daily",)}, ["triage/standup", "backup"]),
         ({"groups": ("issues",)}, ["triage/standup", "triage/labels"]),
         ({"tags": ("disk",), "names": ("triage/labels",)}, ["triage/labels", "backup"]),
-        ({"state": State.FAILING}, ["triage/labels"]),
-        ({"state": State.OK, "names": ("triage",)}, ["triage/standup"]),
-        ({"state": State.PAUSED}, []),
+        ({"state": DisplayState.FAILING}, ["triage/labels"]),
+        ({"state": DisplayState.OK, "names": ("triage",)}, ["triage/standup"]),
+        ({"state": DisplayState.PAUSED}, []),
     ],
 )
 async def test_names_tags_and_groups_add_up_and_a_state_narrows(
-    herd: Herd, wanted: dict[str, Any], found: list[str]
+    herd: SimulatedHerd, wanted: dict[str, Any], found: list[str]
 ) -> None:
     listing = listed(herd, **wanted)
 
@@ -84,20 +84,20 @@ async def test_names_tags_and_groups_add_up_and_a_state_narrows(
     assert listing.total == 3
 
 
-async def test_every_state_can_be_asked_for_and_gives_just_those(herd: Herd) -> None:
+async def test_every_state_can_be_asked_for_and_gives_just_those(herd: SimulatedHerd) -> None:
     herd.pause("backup")
     herd.disable("triage/standup")
 
-    found = {state: labels(listed(herd, state=state)) for state in State}
+    found = {state: labels(listed(herd, state=state)) for state in DisplayState}
 
     assert {state: names for state, names in found.items() if names} == {
-        State.DISABLED: ["triage/standup"],
-        State.FAILING: ["triage/labels"],
-        State.PAUSED: ["backup"],
+        DisplayState.DISABLED: ["triage/standup"],
+        DisplayState.FAILING: ["triage/labels"],
+        DisplayState.PAUSED: ["backup"],
     }
 
 
-async def test_pages_follow_each_other_without_loss(herd: Herd) -> None:
+async def test_pages_follow_each_other_without_loss(herd: SimulatedHerd) -> None:
     first = listed(herd, limit=2)
     second = listed(herd, limit=2, after=first.next_after)
 
@@ -115,14 +115,14 @@ async def test_pages_follow_each_other_without_loss(herd: Herd) -> None:
         ({"groups": ("isues",)}, 'has the group "isues"; did you mean "issues"?'),
     ],
 )
-async def test_what_nothing_has_is_guessed(herd: Herd, wanted: dict[str, Any], said: str) -> None:
+async def test_what_nothing_has_is_guessed(herd: SimulatedHerd, wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(NotFound) as caught:
         listed(herd, **wanted)
 
     assert said in caught.value.message
 
 
-async def test_the_strip_has_the_last_ten_beats_the_newest_last(herd: Herd) -> None:
+async def test_the_strip_has_the_last_ten_beats_the_newest_last(herd: SimulatedHerd) -> None:
     await herd.advance(timedelta(hours=1))
     herd.pause("triage/standup")
     herd.clock.advance(timedelta(hours=2))

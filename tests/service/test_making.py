@@ -6,23 +6,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.scheduler.fleets import POLICIES, a_fleet, a_schedule
+from tests.scheduler.fleets import POLICIES, make_fleet, make_schedule
 
-from herdbeat.domain.brief import Brief
-from herdbeat.domain.change import What
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.brief import RunSpec
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.errors import Conflict, NotFound, UsageError
-from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.arrange import apply_fleet
 from herdbeat.service.making import (
-    Making,
     NewSchedule,
     NewTarget,
-    make,
-    make_for_later,
-    making_from_json,
-    making_to_json,
+    UpsertSchedule,
+    execute_upsert,
+    upsert_from_json,
+    upsert_offline,
+    upsert_to_json,
 )
-from herdbeat.service.objects import Json
+from herdbeat.service.objects import JsonObject
 from herdbeat.store.lock import StateLock
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite import SqliteStore
@@ -33,12 +33,18 @@ SHELL = NewTarget(kind="command", spec={"command": ["ls"], "working_directory": 
 
 
 def hourly(every: str = "1h") -> NewSchedule:
-    return NewSchedule(plan=Plan(trigger=Interval.parse(every), policies=POLICIES), brief=Brief(prompt="Do it."))
+    return NewSchedule(
+        plan=ScheduleSpec(trigger=Interval.parse(every), policies=POLICIES), brief=RunSpec(prompt="Do it.")
+    )
 
 
-def adding(target: str, name: str | None = "default", *, new: NewTarget | None = None, every: str = "1h") -> Making:
+def adding(
+    target: str, name: str | None = "default", *, new: NewTarget | None = None, every: str = "1h"
+) -> UpsertSchedule:
     schedule = hourly(every) if name is not None else None
-    return Making(what=What.ADD, who="human:you", target=target, name=name, new_target=new, new_schedule=schedule)
+    return UpsertSchedule(
+        what=ChangeKind.ADD, who="human:you", target=target, name=name, new_target=new, new_schedule=schedule
+    )
 
 
 @pytest.fixture
@@ -46,13 +52,13 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     """With one schedule that stands in a file."""
     store = SqliteStore(tmp_path / "ledger.db")
     store.open()
-    store.write_now(lambda tx: arrange(tx, a_fleet(a_schedule("filed")), NOW))
+    store.write_now(lambda tx: apply_fleet(tx, make_fleet(make_schedule("filed")), NOW))
     yield store
     store.close()
 
 
-def do(store: SqliteStore, making: Making) -> Json:
-    return store.write_now(lambda tx: make(tx, NOW, making))
+def do(store: SqliteStore, command: UpsertSchedule) -> JsonObject:
+    return store.write_now(lambda tx: execute_upsert(tx, NOW, command))
 
 
 def labels(store: SqliteStore) -> list[str]:
@@ -77,8 +83,13 @@ def test_a_target_of_a_file_gets_one_more_schedule(store: SqliteStore) -> None:
 
 
 def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -> None:
-    changed = Making(
-        what=What.EDIT, who="human:you", target="tidy", name="default", new_schedule=hourly("2h"), reason="too often"
+    changed = UpsertSchedule(
+        what=ChangeKind.EDIT,
+        who="human:you",
+        target="tidy",
+        name="default",
+        new_schedule=hourly("2h"),
+        reason="too often",
     )
 
     do(store, replace(adding("tidy", new=SHELL), reason="the disk fills up"))
@@ -88,30 +99,38 @@ def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -
     newest = reader.changes(Filter(limit=3))
     reader.close()
     assert [(each.what, each.subject, each.after) for each in newest] == [
-        (What.EDIT, "tidy/default", {"when": "every 2h", "reason": "too often"}),
-        (What.ADD, "tidy/default", {"when": "every 1h", "reason": "the disk fills up"}),
-        (What.ADD, "tidy", {"kind": "command", "reason": "the disk fills up"}),
+        (ChangeKind.EDIT, "tidy/default", {"when": "every 2h", "reason": "too often"}),
+        (ChangeKind.ADD, "tidy/default", {"when": "every 1h", "reason": "the disk fills up"}),
+        (ChangeKind.ADD, "tidy", {"kind": "command", "reason": "the disk fills up"}),
     ]
 
 
 @pytest.mark.parametrize(
-    ("making", "error", "words"),
+    ("command", "error", "words"),
     [
         (adding("filed"), Conflict, "already a schedule .*herdbeat.yaml:1:3"),
         (adding("filed", "x", new=SHELL), Conflict, "already a target .*herdbeat.yaml:1:3"),
         (adding("nobody"), NotFound, "no target"),
-        (Making(what=What.EDIT, who="x", target="filed", name="default", new_schedule=hourly()), Conflict, "stands in"),
-        (Making(what=What.EDIT, who="x", target="filed", name="no", new_schedule=hourly()), NotFound, "no schedule"),
-        (Making(what=What.REMOVE, who="x", target="filed"), Conflict, "stands in herdbeat.yaml:1:3"),
-        (Making(what=What.REMOVE, who="x", target="filed", name="default"), Conflict, "stands in"),
-        (Making(what=What.REMOVE, who="x", target="no"), NotFound, "no schedule or target"),
+        (
+            UpsertSchedule(what=ChangeKind.EDIT, who="x", target="filed", name="default", new_schedule=hourly()),
+            Conflict,
+            "stands in",
+        ),
+        (
+            UpsertSchedule(what=ChangeKind.EDIT, who="x", target="filed", name="no", new_schedule=hourly()),
+            NotFound,
+            "no schedule",
+        ),
+        (UpsertSchedule(what=ChangeKind.REMOVE, who="x", target="filed"), Conflict, "stands in herdbeat.yaml:1:3"),
+        (UpsertSchedule(what=ChangeKind.REMOVE, who="x", target="filed", name="default"), Conflict, "stands in"),
+        (UpsertSchedule(what=ChangeKind.REMOVE, who="x", target="no"), NotFound, "no schedule or target"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_says_why(
-    store: SqliteStore, making: Making, error: type[Exception], words: str
+    store: SqliteStore, command: UpsertSchedule, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        do(store, making)
+        do(store, command)
 
     assert labels(store) == ["filed"]
 
@@ -119,12 +138,18 @@ def test_what_cannot_be_done_is_refused_and_says_why(
 def test_a_change_decides_again_and_leaves_a_row_with_its_author(store: SqliteStore) -> None:
     do(store, adding("tidy", new=SHELL))
 
-    do(store, Making(what=What.EDIT, who="human:you", target="tidy", name="default", new_schedule=hourly("2h")))
+    do(
+        store,
+        UpsertSchedule(what=ChangeKind.EDIT, who="human:you", target="tidy", name="default", new_schedule=hourly("2h")),
+    )
 
     reader = SqliteReader(store.path)
     changes = reader.changes(Filter(target="tidy", name="default"))
     reader.close()
-    assert [(each.who, each.what) for each in changes] == [("human:you", What.EDIT), ("human:you", What.ADD)]
+    assert [(each.who, each.what) for each in changes] == [
+        ("human:you", ChangeKind.EDIT),
+        ("human:you", ChangeKind.ADD),
+    ]
     assert changes[0].after == {"when": "every 2h"}
 
 
@@ -132,7 +157,7 @@ def test_a_target_goes_with_its_schedules_and_comes_back_with_its_history(store:
     do(store, adding("tidy", new=SHELL))
     do(store, adding("tidy", "late"))
 
-    gone = do(store, Making(what=What.REMOVE, who="human:you", target="tidy"))
+    gone = do(store, UpsertSchedule(what=ChangeKind.REMOVE, who="human:you", target="tidy"))
     do(store, adding("tidy", new=SHELL))
 
     assert gone["removed"] == ["tidy/default", "tidy/late", "tidy"]
@@ -140,17 +165,17 @@ def test_a_target_goes_with_its_schedules_and_comes_back_with_its_history(store:
 
 
 def test_a_request_survives_the_way_through_the_socket() -> None:
-    making = adding("tidy", "late", new=SHELL, every="90s")
+    command = adding("tidy", "late", new=SHELL, every="90s")
 
-    assert making_from_json(making_to_json(making)) == making
+    assert upsert_from_json(upsert_to_json(command)) == command
 
 
 @pytest.mark.parametrize("data", [None, {}, {"what": "dance"}, {"what": "add", "who": "x"}, [1], "add"])
 def test_nonsense_through_the_socket_is_refused(data: object) -> None:
     with pytest.raises(UsageError):
-        making_from_json(data)
+        upsert_from_json(data)
 
 
 def test_while_something_runs_the_ledger_is_not_touched(store: SqliteStore, tmp_path: Path) -> None:
     with StateLock(tmp_path), pytest.raises(Conflict, match="already running"):
-        make_for_later(store.path, NOW + timedelta(hours=1), adding("tidy", new=SHELL))
+        upsert_offline(store.path, NOW + timedelta(hours=1), adding("tidy", new=SHELL))

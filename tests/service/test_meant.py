@@ -4,29 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.errors import NotFound
-from herdbeat.service.meant import meant, newest_run
+from herdbeat.service.meant import find_latest_run, resolve_selector
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
 
 async def test_a_name_is_a_name_also_if_it_could_be_a_run(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
-        herd.schedule(short_id(1), every="5m")
+        herd.schedule(format_short_id(1), every="5m")
         herd.schedule("triage/one", every="5m")
         herd.schedule("triage/two", every="5m")
         await herd.tick()
         reader = SqliteReader(herd.store.path)
 
-        by_name, by_id, by_target = (meant(reader, word) for word in (short_id(1), short_id(2), "triage"))
+        by_name, by_id, by_target = (
+            resolve_selector(reader, word) for word in (format_short_id(1), format_short_id(2), "triage")
+        )
 
-        assert ([each.label for each in by_name.schedules], by_name.run) == ([short_id(1)], None)
+        assert ([each.label for each in by_name.schedules], by_name.run) == ([format_short_id(1)], None)
         assert by_id.run is not None
         assert by_id.run.id == 2
         assert [each.label for each in by_target.schedules] == ["triage/one", "triage/two"]
         with pytest.raises(NotFound, match='no target, schedule or run "triag"; did you mean "triage"'):
-            meant(reader, "triag")
+            resolve_selector(reader, "triag")
         reader.close()
 
 
@@ -36,11 +38,11 @@ async def test_the_newest_run_is_one_that_really_was_one(tmp_path: Path) -> None
         herd.schedule("api", every="5m", runner=ScriptedRunner(fails=1))
         await herd.tick()
         reader = SqliteReader(herd.store.path)
-        (never,), (api,) = meant(reader, "never").schedules, meant(reader, "api").schedules
+        (never,), (api,) = resolve_selector(reader, "never").schedules, resolve_selector(reader, "api").schedules
 
-        found = newest_run(reader, api)
+        found = find_latest_run(reader, api)
 
         assert (found.schedule, found.status) == ("api", "failed")
         with pytest.raises(NotFound, match='"never" has never run'):
-            newest_run(reader, never)
+            find_latest_run(reader, never)
         reader.close()

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from herdbeat.domain.records import NodeRecord
-from herdbeat.service.members import Standing, nodes_object, standing_of
+from herdbeat.service.members import NodeState, resolve_node_state, serialize_nodes
 from herdbeat.testing.herd import MONDAY
 
 HERE = NodeRecord(
@@ -24,25 +24,25 @@ SOON, LATER = MONDAY + timedelta(seconds=10), MONDAY + timedelta(seconds=31)
 @pytest.mark.parametrize(
     ("node", "now", "standing"),
     [
-        (HERE, SOON, Standing.ALIVE),
-        (HERE, LATER, Standing.DEAD),
-        (replace(HERE, stopped_at=SOON), LATER, Standing.LEFT),
-        (replace(HERE, stopped_at=HERE.lease_until), LATER, Standing.DEAD),
-        (replace(HERE, lease_until=None), LATER, Standing.DEAD),
-        (replace(HERE, lease_until=None, stopped_at=SOON), LATER, Standing.LEFT),
+        (HERE, SOON, NodeState.ALIVE),
+        (HERE, LATER, NodeState.DEAD),
+        (replace(HERE, stopped_at=SOON), LATER, NodeState.LEFT),
+        (replace(HERE, stopped_at=HERE.lease_until), LATER, NodeState.DEAD),
+        (replace(HERE, lease_until=None), LATER, NodeState.DEAD),
+        (replace(HERE, lease_until=None, stopped_at=SOON), LATER, NodeState.LEFT),
     ],
     ids=["renews", "silent", "left", "found dead", "killed with its file", "left its file"],
 )
-def test_what_is_known_of_a_node(node: NodeRecord, now: datetime, standing: Standing) -> None:
-    assert standing_of(node, now, is_served=False) is standing
+def test_what_is_known_of_a_node(node: NodeRecord, now: datetime, standing: NodeState) -> None:
+    assert resolve_node_state(node, now, has_live_node=False) is standing
 
 
 def test_a_file_whose_lock_is_held_has_a_node_that_lives() -> None:
-    assert standing_of(replace(HERE, lease_until=None), LATER, is_served=True) is Standing.ALIVE
+    assert resolve_node_state(replace(HERE, lease_until=None), LATER, has_live_node=True) is NodeState.ALIVE
 
 
 def test_a_node_for_programs_has_a_short_id_and_its_state() -> None:
-    (told,) = json.loads(json.dumps(nodes_object([HERE], SOON, is_served=False)))["items"]
+    (told,) = json.loads(json.dumps(serialize_nodes([HERE], SOON, has_live_node=False)))["items"]
 
     assert told["id"] == "0007"
     assert told["state"] == "alive"

@@ -1,13 +1,13 @@
 """The policies in the words of the file, shared budgets included."""
 
 import pytest
-from tests.service.records import plan
+from tests.service.records import make_schedule_spec
 
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.spend import Scope
+from herdbeat.domain.spend import BudgetScope
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.service.policy_words import budget_words, policy_words
+from herdbeat.service.policy_words import describe_policies, format_budget
 
 
 @pytest.mark.parametrize(
@@ -21,14 +21,14 @@ from herdbeat.service.policy_words import budget_words, policy_words
 )
 def test_a_budget_is_told_in_whole_numbers(budget: Budget, words: str) -> None:
     """Two million tokens were told as 2e+06."""
-    assert budget_words(budget) == words
+    assert format_budget(budget) == words
 
 
 def test_shared_budgets_are_told_with_who_shares_them() -> None:
-    shared = {Scope.FLEET: Budget(usd_per_day=20), Scope.TARGET: Budget(usd_per_day=5)}
-    policies = plan(budget=Budget(runs_per_day=8)).policies
+    shared = {BudgetScope.FLEET: Budget(usd_per_day=20), BudgetScope.TARGET: Budget(usd_per_day=5)}
+    policies = make_schedule_spec(budget=Budget(runs_per_day=8)).policies
 
-    told = {each.key: each for each in policy_words(policies, TriggerKind.INTERVAL, TargetKind.AGENT, shared)}
+    told = {each.key: each for each in describe_policies(policies, TriggerKind.INTERVAL, TargetKind.AGENT, shared)}
 
     own = "8 runs a day"
     target, fleet = "$5 a day, shared by the schedules of its target", "$20 a day, shared by the whole fleet"

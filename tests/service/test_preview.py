@@ -11,9 +11,15 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Jitter, Limits, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import Trigger
-from herdbeat.service.instants import Standing, of_trigger, read_expression
-from herdbeat.service.outlook import Outlook, of_file
-from herdbeat.service.preview import firsts, idle, of_fleet, of_schedule, with_wishes
+from herdbeat.service.instants import NoNextRunReason, iter_trigger_runs, parse_expression
+from herdbeat.service.outlook import ForecastInput, build_file_forecast
+from herdbeat.service.preview import (
+    annotate_skips,
+    find_next_runs,
+    find_unscheduled,
+    iter_fleet_runs,
+    iter_schedule_runs,
+)
 from herdbeat.triggers import Cron, Interval, Webhook
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -26,12 +32,12 @@ def schedule(name: str, trigger: Trigger, policies: Policies = POLICIES, *, enab
     return Schedule(target="triage", name=name, trigger=trigger, policies=policies, enabled=enabled)
 
 
-def outlooks(schedules: list[Schedule]) -> list[Outlook]:
-    return [of_file(each, NOW) for each in schedules]
+def outlooks(schedules: list[Schedule]) -> list[ForecastInput]:
+    return [build_file_forecast(each, NOW) for each in schedules]
 
 
 def test_a_new_interval_runs_at_once_and_then_at_its_pace() -> None:
-    found = list(islice(of_schedule(schedule("poll", Interval.parse("5m")), NOW), 3))
+    found = list(islice(iter_schedule_runs(schedule("poll", Interval.parse("5m")), NOW), 3))
 
     assert [each.next_run_at for each in found] == [NOW, NOW + timedelta(minutes=5), NOW + timedelta(minutes=10)]
     assert [each.source for each in found] == [Source.FIRST_RUN, *[Source.BASELINE_INTERVAL] * 2]
@@ -41,7 +47,7 @@ def test_limits_jitter_and_hours_are_in_the_preview_and_say_so() -> None:
     hours = ActiveHours(opens=time(10), closes=time(12), zone=BERLIN)
     policies = replace(POLICIES, active_hours=hours, jitter=Jitter(span=timedelta(minutes=5)))
 
-    found = list(islice(of_schedule(schedule("s", Cron.parse("0 * * * *", BERLIN), policies), NOW), 4))
+    found = list(islice(iter_schedule_runs(schedule("s", Cron.parse("0 * * * *", BERLIN), policies), NOW), 4))
 
     assert {each.due_at.astimezone(BERLIN).hour for each in found} == {10, 11}
     assert all(timedelta(0) <= each.next_run_at - each.due_at < timedelta(minutes=5) for each in found)
@@ -52,7 +58,7 @@ def test_limits_jitter_and_hours_are_in_the_preview_and_say_so() -> None:
 def test_a_limit_that_moves_a_run_is_its_source() -> None:
     policies = replace(POLICIES, limits=Limits(at_least=timedelta(minutes=7)))
 
-    second = list(islice(of_schedule(schedule("s", Interval.parse("5m"), policies), NOW), 2))[1]
+    second = list(islice(iter_schedule_runs(schedule("s", Interval.parse("5m"), policies), NOW), 2))[1]
 
     assert (second.next_run_at, second.source) == (NOW + timedelta(minutes=7), Source.CLAMPED_MIN)
 
@@ -60,7 +66,7 @@ def test_a_limit_that_moves_a_run_is_its_source() -> None:
 def test_a_fleet_is_one_row_by_time() -> None:
     fleet = [schedule("daily", DAILY), schedule("poll", Interval.parse("8h"))]
 
-    found = [(each.schedule, each.next_run_at - NOW) for each in islice(of_fleet(outlooks(fleet), NOW), 4)]
+    found = [(each.schedule, each.next_run_at - NOW) for each in islice(iter_fleet_runs(outlooks(fleet), NOW), 4)]
 
     assert found == [
         ("triage/poll", timedelta(0)),
@@ -73,30 +79,30 @@ def test_a_fleet_is_one_row_by_time() -> None:
 def test_each_schedule_has_one_first_time() -> None:
     fleet = [schedule("daily", DAILY), schedule("poll", Interval.parse("8h")), schedule("hook", Webhook())]
 
-    assert [each.schedule for each in firsts(outlooks(fleet), NOW)] == ["triage/poll", "triage/daily"]
+    assert [each.schedule for each in find_next_runs(outlooks(fleet), NOW)] == ["triage/poll", "triage/daily"]
 
 
 @pytest.mark.parametrize(
-    ("without", "standing"),
+    ("without", "cause"),
     [
-        (schedule("off", DAILY, enabled=False), Standing.DISABLED),
-        (schedule("off", Webhook(), enabled=False), Standing.DISABLED),
-        (schedule("hook", Webhook()), Standing.WAITING),
-        (schedule("over", DAILY, replace(POLICIES, bounds=Bounds(ends_at=NOW))), Standing.ENDED),
+        (schedule("off", DAILY, enabled=False), NoNextRunReason.DISABLED),
+        (schedule("off", Webhook(), enabled=False), NoNextRunReason.DISABLED),
+        (schedule("hook", Webhook()), NoNextRunReason.WAITING),
+        (schedule("over", DAILY, replace(POLICIES, bounds=Bounds(ends_at=NOW))), NoNextRunReason.ENDED),
     ],
 )
-def test_a_schedule_without_a_time_is_never_shown_with_one(without: Schedule, standing: Standing) -> None:
-    found = idle(outlooks([without, schedule("daily", DAILY)]), NOW)
+def test_a_schedule_without_a_time_is_never_shown_with_one(without: Schedule, cause: NoNextRunReason) -> None:
+    found = find_unscheduled(outlooks([without, schedule("daily", DAILY)]), NOW)
 
-    assert [(each.schedule, each.standing) for each in found] == [(without.id, standing)]
+    assert [(each.schedule, each.cause) for each in found] == [(without.id, cause)]
     assert found[0].reason
-    assert list(of_schedule(without, NOW)) == []
+    assert list(iter_schedule_runs(without, NOW)) == []
 
 
 def test_what_is_to_be_let_pass_is_noted_at_the_first_of_its_schedule_only() -> None:
     fleet = [schedule("daily", DAILY), schedule("other", DAILY)]
 
-    found = list(islice(with_wishes(of_fleet(outlooks(fleet), NOW), {"triage/daily": 2}), 6))
+    found = list(islice(annotate_skips(iter_fleet_runs(outlooks(fleet), NOW), {"triage/daily": 2}), 6))
 
     noted = [(each.schedule, "let pass: by_request" in each.notes) for each in found]
     assert noted[::2] == [("triage/daily", True), ("triage/daily", True), ("triage/daily", False)]
@@ -105,11 +111,13 @@ def test_what_is_to_be_let_pass_is_noted_at_the_first_of_its_schedule_only() -> 
 
 @pytest.mark.parametrize("text", ["*/15 * * * *", "30 2 * * *", "@monthly", "90s", "2027-01-01T00:00:00Z"])
 def test_an_expression_is_what_the_governor_says_of_a_schedule_without_policies(text: str) -> None:
-    trigger = read_expression(text, BERLIN)
+    trigger = parse_expression(text, BERLIN)
     assert trigger is not None
-    bare = [(each.due_at, each.next_run_at, each.source, each.notes) for each in islice(of_trigger(trigger, NOW), 9)]
+    bare = [
+        (each.due_at, each.next_run_at, each.source, each.notes) for each in islice(iter_trigger_runs(trigger, NOW), 9)
+    ]
 
-    governed = of_schedule(schedule("s", trigger), NOW)
+    governed = iter_schedule_runs(schedule("s", trigger), NOW)
     judged = [(each.due_at, each.next_run_at, each.source, each.notes) for each in islice(governed, 10)]
 
     assert bare == [each for each in judged if each[2] is not Source.FIRST_RUN][:9]

@@ -4,14 +4,14 @@ from datetime import time, timedelta
 from typing import Any
 
 import pytest
-from tests.service.records import NOW, UTC_ZONE, beat, plan, schedule
+from tests.service.records import NOW, UTC_ZONE, make_beat_record, make_schedule_record, make_schedule_spec
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.policies import ActiveHours, Bounds, Budget
-from herdbeat.domain.spend import Account, Cost, Holder, Scope, Spent
-from herdbeat.scheduler.budget import Purse, Wallet
-from herdbeat.service.explain import Past, explain_instant, explain_nothing
-from herdbeat.service.reasons import is_passed_over, rule_of, skip_words
+from herdbeat.domain.spend import BudgetDay, BudgetOwner, BudgetScope, Cost, SpendTotals
+from herdbeat.scheduler.budget import BudgetUsage, ScheduleBudgets
+from herdbeat.service.explain import BeatHistory, explain_instant, explain_no_beat
+from herdbeat.service.reasons import describe_skip, find_deciding_policy, is_skipped_by_active_hours
 from herdbeat.triggers.cron import Cron
 
 OFFICE = ActiveHours(opens=time(7), closes=time(11), zone=UTC_ZONE)
@@ -43,30 +43,35 @@ HOUR = timedelta(hours=1)
 def test_a_skipped_beat_names_the_policy_that_skipped_it(
     reason: str, chosen: dict[str, Any], key: str, text: str
 ) -> None:
-    record, skipped = schedule(plan=plan(**chosen)), beat(outcome=BeatOutcome.SKIPPED, reason=reason)
+    record, skipped = (
+        make_schedule_record(plan=make_schedule_spec(**chosen)),
+        make_beat_record(outcome=BeatOutcome.SKIPPED, reason=reason),
+    )
 
-    rule = rule_of(record, skipped)
-    answer = explain_instant(record, Past(beat=skipped), NOW, UTC_ZONE)
+    rule = find_deciding_policy(record, skipped)
+    answer = explain_instant(record, BeatHistory(beat=skipped), NOW, UTC_ZONE)
 
     assert rule is not None
     assert (rule.key, rule.text) == (key, text)
-    assert answer.facts[:2] == (("skipped", f"{reason}: {skip_words(reason)}"), (key, text))
+    assert answer.facts[:2] == (("skipped", f"{reason}: {describe_skip(reason)}"), (key, text))
 
 
 @pytest.mark.parametrize(
     ("scope", "text", "fix"),
     [
-        (Scope.SCHEDULE, "", "more in herdbeat.yaml:3"),
-        (Scope.TARGET, ", shared by the schedules of its target", "more beside its target"),
-        (Scope.FLEET, ", shared by the whole fleet", "more at the top of the fleet file"),
+        (BudgetScope.SCHEDULE, "", "more in herdbeat.yaml:3"),
+        (BudgetScope.TARGET, ", shared by the schedules of its target", "more beside its target"),
+        (BudgetScope.FLEET, ", shared by the whole fleet", "more at the top of the fleet file"),
     ],
 )
-def test_a_beat_over_its_budget_says_whose_it_was_and_what_was_used(scope: Scope, text: str, fix: str) -> None:
-    purse = Purse(Account(Holder(scope, 1), "2026-03-26"), Budget(usd_per_day=2.5, runs_per_day=9), Spent(runs=9))
-    skipped = beat(outcome=BeatOutcome.SKIPPED, reason="budget_exceeded")
+def test_a_beat_over_its_budget_says_whose_it_was_and_what_was_used(scope: BudgetScope, text: str, fix: str) -> None:
+    purse = BudgetUsage(
+        BudgetDay(BudgetOwner(scope, 1), "2026-03-26"), Budget(usd_per_day=2.5, runs_per_day=9), SpendTotals(runs=9)
+    )
+    skipped = make_beat_record(outcome=BeatOutcome.SKIPPED, reason="budget_exceeded")
 
-    past = Past(beat=skipped, wallet=Wallet(Cost(), (purse,)))
-    answer = explain_instant(schedule(origin="herdbeat.yaml:3"), past, NOW, UTC_ZONE)
+    past = BeatHistory(beat=skipped, budgets=ScheduleBudgets(Cost(), (purse,)))
+    answer = explain_instant(make_schedule_record(origin="herdbeat.yaml:3"), past, NOW, UTC_ZONE)
 
     assert answer.facts[:2] == (
         ("skipped", "budget_exceeded: its budget was used up"),
@@ -77,8 +82,8 @@ def test_a_beat_over_its_budget_says_whose_it_was_and_what_was_used(scope: Scope
 
 def test_a_policy_that_is_gone_since_is_not_named() -> None:
     for reason in SkipReason:
-        skipped = beat(outcome=BeatOutcome.SKIPPED, reason=reason)
-        rule = rule_of(schedule(plan=plan()), skipped)
+        skipped = make_beat_record(outcome=BeatOutcome.SKIPPED, reason=reason)
+        rule = find_deciding_policy(make_schedule_record(plan=make_schedule_spec()), skipped)
         assert rule is None or rule.key == "overlap", reason
 
 
@@ -92,23 +97,29 @@ def test_a_policy_that_is_gone_since_is_not_named() -> None:
     ],
 )
 def test_an_instant_outside_the_hours_without_a_row_is_passed_over(hour: int, expected: bool) -> None:
-    record = schedule(plan=plan(HOURLY, active_hours=OFFICE), anchor_at=NOW.replace(hour=9, minute=0))
+    record = make_schedule_record(
+        plan=make_schedule_spec(HOURLY, active_hours=OFFICE), anchor_at=NOW.replace(hour=9, minute=0)
+    )
 
-    assert is_passed_over(record, NOW.replace(hour=hour, minute=0), NOW) is expected
+    assert is_skipped_by_active_hours(record, NOW.replace(hour=hour, minute=0), NOW) is expected
 
 
 def test_between_two_instants_nothing_is_passed_over() -> None:
-    record = schedule(plan=plan(HOURLY, active_hours=OFFICE), anchor_at=NOW.replace(hour=9, minute=0))
+    record = make_schedule_record(
+        plan=make_schedule_spec(HOURLY, active_hours=OFFICE), anchor_at=NOW.replace(hour=9, minute=0)
+    )
 
-    assert not is_passed_over(record, NOW.replace(hour=12, minute=30), NOW)
+    assert not is_skipped_by_active_hours(record, NOW.replace(hour=12, minute=30), NOW)
 
 
 def test_who_asks_at_night_hears_that_it_was_due_and_is_skipped() -> None:
     at = NOW.replace(hour=12, minute=0)
     morning = NOW.replace(hour=7, minute=0) + timedelta(days=1)
-    record = schedule(plan=plan(HOURLY, active_hours=OFFICE), anchor_at=at - 2 * HOUR, next_run_at=morning)
+    record = make_schedule_record(
+        plan=make_schedule_spec(HOURLY, active_hours=OFFICE), anchor_at=at - 2 * HOUR, next_run_at=morning
+    )
 
-    answer = explain_nothing(record, at, (None, None), NOW, UTC_ZONE)
+    answer = explain_no_beat(record, at, (None, None), NOW, UTC_ZONE)
 
     assert answer.text == "triage/standup was due Thu 26 Mar 12:00:00 UTC and did not run."
     assert answer.facts[0] == ("skipped", "inactive_hours: it fell outside its active hours")

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.oracle import CronPromise, check_cron, check_reasons, check_runs
+from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.policies import OnInterrupt, Overlap
 from herdbeat.errors import Conflict, StoreUnavailable, UsageError
-from herdbeat.scheduler.fire import fire
-from herdbeat.service.checkup import check_up
-from herdbeat.service.restoring import restore
-from herdbeat.store.backup import back_up
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.service.checkup import inspect_ledger
+from herdbeat.service.restoring import restore_backup
+from herdbeat.store.backup import backup_ledger
 from herdbeat.store.lock import StateLock
 from herdbeat.store.reader import SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -24,7 +24,7 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def write_fleet(herd: Herd, runner: ScriptedRunner | None = None) -> None:
+def write_fleet(herd: SimulatedHerd, runner: ScriptedRunner | None = None) -> None:
     herd.schedule("busy/held", every="1h", runner=runner, on_interrupt=OnInterrupt.RETRY)
     herd.schedule("busy/waits", cron="*/10 * * * *")
     herd.schedule("hourly", cron="0 * * * *")
@@ -38,9 +38,11 @@ async def backup_of_a_busy_fleet(folder: Path) -> Path:
     async with open_herd(folder, TEN) as herd:
         write_fleet(herd, ScriptedRunner(holds=True))
         await herd.advance(45 * MINUTE)
-        number = herd.standing("busy/waits").id
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="cli:ada", event_id="one", queue=True))
-        back_up(herd.store.path, folder / "safe.db")
+        number = herd.snapshot("busy/waits").id
+        herd.store.write_now(
+            lambda tx: enqueue_manual(tx, herd.now, number, origin="cli:ada", event_id="one", queue=True)
+        )
+        backup_ledger(herd.store.path, folder / "safe.db")
     return folder / "safe.db"
 
 
@@ -48,7 +50,7 @@ async def test_nothing_that_was_open_or_due_in_the_backup_starts(tmp_path: Path)
     file = await backup_of_a_busy_fleet(tmp_path)
     now = TEN + DAY
 
-    restored = restore(tmp_path / "herdbeat.db", file, now)
+    restored = restore_backup(tmp_path / "herdbeat.db", file, now)
 
     async with open_herd(tmp_path, now) as herd:
         runner = ScriptedRunner()
@@ -57,10 +59,10 @@ async def test_nothing_that_was_open_or_due_in_the_backup_starts(tmp_path: Path)
         assert runner.runs == []
         assert restored.interrupted == 2
         assert restored.missed > 2
-        assert ("missed", "restored", 24) in herd.fates("hourly")
-        assert herd.fates("busy/held") == [("ran", "", 1)]
-        assert herd.fates("soon") == [("missed", "restored", 1)]
-        assert herd.fates("later") == []
+        assert ("missed", "restored", 24) in herd.outcomes("hourly")
+        assert herd.outcomes("busy/held") == [("ran", "", 1)]
+        assert herd.outcomes("soon") == [("missed", "restored", 1)]
+        assert herd.outcomes("later") == []
         assert herd.next_run("busy/held") == now + HOUR
         assert herd.next_run("hourly") == now + HOUR
         assert herd.next_run("later") == datetime(2026, 3, 20, 11, 30, tzinfo=UTC)
@@ -70,9 +72,9 @@ async def test_a_restored_ledger_is_well_and_accounts_for_every_instant(tmp_path
     file = await backup_of_a_busy_fleet(tmp_path)
     now = TEN + DAY + 7 * MINUTE
 
-    restore(tmp_path / "herdbeat.db", file, now)
+    restore_backup(tmp_path / "herdbeat.db", file, now)
 
-    assert check_up(tmp_path / "herdbeat.db", now).is_well
+    assert inspect_ledger(tmp_path / "herdbeat.db", now).is_healthy
     async with open_herd(tmp_path, now) as herd:
         write_fleet(herd)
         await herd.advance(3 * HOUR)
@@ -82,7 +84,7 @@ async def test_a_restored_ledger_is_well_and_accounts_for_every_instant(tmp_path
             with sqlite3.connect(herd.store.path) as connection:
                 connection.execute(by_hand)  # the oracle counts the clock's instants alone
             connection.close()
-            check_cron(reader, CronPromise(label, expression, TEN, herd.now))
+            check_cron(reader, CronExpectation(label, expression, TEN, herd.now))
             check_reasons(reader, label)
         check_runs(reader)
         reader.close()
@@ -95,8 +97,8 @@ async def test_the_ledger_from_before_is_kept_beside(tmp_path: Path) -> None:
         herd.schedule("newcomer", every="5m")
         await herd.tick()
 
-    first = restore(tmp_path / "herdbeat.db", file, TEN + DAY)
-    second = restore(tmp_path / "herdbeat.db", file, TEN + DAY)
+    first = restore_backup(tmp_path / "herdbeat.db", file, TEN + DAY)
+    second = restore_backup(tmp_path / "herdbeat.db", file, TEN + DAY)
 
     assert first.kept == tmp_path / "herdbeat.db.20260303T100000Z"
     assert second.kept == tmp_path / "herdbeat.db.20260303T100000Z-1"
@@ -108,10 +110,10 @@ async def test_the_ledger_from_before_is_kept_beside(tmp_path: Path) -> None:
 async def test_a_backup_can_be_restored_where_there_is_no_ledger(tmp_path: Path) -> None:
     file = await backup_of_a_busy_fleet(tmp_path)
 
-    restored = restore(tmp_path / "elsewhere" / "herdbeat.db", file, TEN + DAY)
+    restored = restore_backup(tmp_path / "elsewhere" / "herdbeat.db", file, TEN + DAY)
 
     assert restored.kept is None
-    assert check_up(tmp_path / "elsewhere" / "herdbeat.db", TEN + DAY).is_well
+    assert inspect_ledger(tmp_path / "elsewhere" / "herdbeat.db", TEN + DAY).is_healthy
 
 
 async def test_while_a_fleet_runs_nothing_is_restored(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ async def test_while_a_fleet_runs_nothing_is_restored(tmp_path: Path) -> None:
     before = (tmp_path / "herdbeat.db").read_bytes()
 
     with StateLock(tmp_path), pytest.raises(Conflict, match="already running"):
-        restore(tmp_path / "herdbeat.db", file, TEN + DAY)
+        restore_backup(tmp_path / "herdbeat.db", file, TEN + DAY)
 
     assert (tmp_path / "herdbeat.db").read_bytes() == before
 
@@ -130,9 +132,9 @@ async def test_a_file_of_no_use_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "garbage").write_bytes(b"no ledger" * 1_000)
 
     with pytest.raises(StoreUnavailable, match="cannot be restored"):
-        restore(tmp_path / "herdbeat.db", tmp_path / "garbage", TEN + DAY)
+        restore_backup(tmp_path / "herdbeat.db", tmp_path / "garbage", TEN + DAY)
     with pytest.raises(UsageError, match="the ledger itself"):
-        restore(tmp_path / "herdbeat.db", tmp_path / "herdbeat.db", TEN + DAY)
+        restore_backup(tmp_path / "herdbeat.db", tmp_path / "herdbeat.db", TEN + DAY)
 
     assert (tmp_path / "herdbeat.db").read_bytes() == before
 
@@ -141,8 +143,8 @@ async def test_a_damaged_ledger_can_be_replaced_and_is_kept_too(tmp_path: Path) 
     file = await backup_of_a_busy_fleet(tmp_path)
     (tmp_path / "herdbeat.db").write_bytes(b"ruined" * 10_000)
 
-    restored = restore(tmp_path / "herdbeat.db", file, TEN + DAY)
+    restored = restore_backup(tmp_path / "herdbeat.db", file, TEN + DAY)
 
     assert restored.kept is not None
     assert restored.kept.read_bytes().startswith(b"ruined")
-    assert check_up(tmp_path / "herdbeat.db", TEN + DAY).is_well
+    assert inspect_ledger(tmp_path / "herdbeat.db", TEN + DAY).is_healthy

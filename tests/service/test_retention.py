@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from herdbeat.domain.change import Change, What
+from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Retention
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.spend import Account, Holder, Scope
-from herdbeat.scheduler.fire import fire
-from herdbeat.service.retention import Pruned, prune, would_prune
+from herdbeat.domain.spend import BudgetDay, BudgetOwner, BudgetScope
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.service.retention import PruneResult, count_prunable, prune_history
 from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -27,14 +27,14 @@ MONTH = Retention(age=30 * DAY, beats=10_000)
 
 def spent(number: int, day: str, tx: Transaction) -> int:
     """Runs of a schedule that the ledger has counted on a day."""
-    account = Account(Holder(Scope.SCHEDULE, number), day)
-    return tx.spent([account])[account].runs
+    account = BudgetDay(BudgetOwner(BudgetScope.SCHEDULE, number), day)
+    return tx.budget_get_usage([account])[account].runs
 
 
-async def pruned(herd: Herd, retention: Retention) -> Pruned:
+async def pruned(herd: SimulatedHerd, retention: Retention) -> PruneResult:
     audit = SqliteAudit(herd.store.path)
-    foreseen = would_prune(audit, retention, herd.now)
-    done = await prune(herd.store, audit, retention, herd.now)
+    foreseen = count_prunable(audit, retention, herd.now)
+    done = await prune_history(herd.store, audit, retention, herd.now)
     assert replace(done, logs=0) == foreseen  # the dry run says what really happens
     return done
 
@@ -88,18 +88,20 @@ async def test_what_is_pending_or_running_stays_however_old(tmp_path: Path) -> N
         done = await pruned(herd, Retention(age=DAY, beats=1))
 
         assert done.beats == 0
-        assert herd.fates("busy/first") == [("running", "", 1)]
-        assert herd.fates("busy/second") == [("pending", "at_capacity", 1)]
+        assert herd.outcomes("busy/first") == [("running", "", 1)]
+        assert herd.outcomes("busy/second") == [("pending", "at_capacity", 1)]
 
 
 async def test_events_and_delays_stay_a_week_whatever_the_count(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("agent", every="1d")
         herd.schedule("once", at="2026-03-02T10:00:00Z")
-        number = herd.standing("agent").id
+        number = herd.snapshot("agent").id
         for event in "abc":
             herd.store.write_now(
-                lambda tx, event=event: fire(tx, herd.now, number, origin="cli:ada", event_id=event, queue=True)  # type: ignore[misc]
+                lambda tx, event=event: enqueue_manual(
+                    tx, herd.now, number, origin="cli:ada", event_id=event, queue=True
+                )  # type: ignore[misc]
             )
         await herd.advance(6 * DAY)
 
@@ -123,11 +125,11 @@ async def test_a_row_that_could_still_grow_begins_anew_when_it_is_gone(tmp_path:
         herd.schedule("other", every="1d")
         herd.clock.advance(60 * DAY)
         await herd.tick()
-        assert herd.standing("report").tail_id is not None
+        assert herd.snapshot("report").tail_id is not None
 
         await pruned(herd, MONTH)
 
-        assert herd.standing("report").tail_id is None
+        assert herd.snapshot("report").tail_id is None
 
 
 async def test_ids_go_on_counting_after_everything_is_gone(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ async def test_logs_go_with_their_runs(tmp_path: Path) -> None:
         folder = tmp_path / "logs" / "2026-03-02"
         folder.mkdir(parents=True)
         for run_id in (1, 2, 3, 4_711):
-            (folder / f"{short_id(run_id)}.jsonl").write_text("{}")
+            (folder / f"{format_short_id(run_id)}.jsonl").write_text("{}")
 
         surplus = await pruned(herd, Retention(age=30 * DAY, beats=2))
         left = len(list(folder.iterdir()))
@@ -189,7 +191,7 @@ async def test_the_record_of_changes_goes_when_it_is_too_old(tmp_path: Path) -> 
         herd.schedule("queue", every="1h")
         await herd.tick()
         herd.clock.advance(40 * DAY)
-        fresh = Change(at=herd.now, who="human:you", what=What.PAUSE, subject="queue/default")
+        fresh = Change(at=herd.now, who="human:you", what=ChangeKind.PAUSE, subject="queue/default")
         herd.store.write_now(lambda tx: tx.add_changes([fresh] * 3))
 
         done = await pruned(herd, MONTH)
@@ -205,7 +207,7 @@ async def test_what_was_spent_on_days_long_past_is_forgotten(tmp_path: Path) -> 
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("scribe", every="6h", budget=Budget(runs_per_day=9))
         await herd.advance(40 * DAY)
-        number = herd.standing("scribe").id
+        number = herd.snapshot("scribe").id
         days = [(herd.now - age).date().isoformat() for age in (31 * DAY, 29 * DAY)]
 
         await pruned(herd, MONTH)

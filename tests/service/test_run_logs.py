@@ -4,30 +4,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from herdbeat.runners.log import RunLog, Stream
-from herdbeat.service.run_logs import LogFeed, Voice, Wanted
-from herdbeat.store.looking import SqliteLook
-from herdbeat.testing.herd import MONDAY, Herd, ScriptedRunner, open_herd
+from herdbeat.runners.log import LogStream, RunLog
+from herdbeat.service.run_logs import LogEntryKind, LogFeed, LogSelection
+from herdbeat.store.looking import SqliteQueryReader
+from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 
 
 @contextmanager
-def feed_of(herd: Herd, wanted: Wanted | None = None) -> Iterator[LogFeed]:
-    reader = SqliteLook(herd.store.path)
+def feed_of(herd: SimulatedHerd, selection: LogSelection | None = None) -> Iterator[LogFeed]:
+    reader = SqliteQueryReader(herd.store.path)
     try:
-        yield LogFeed(reader, herd.store.path.parent, wanted or Wanted())
+        yield LogFeed(reader, herd.store.path.parent, selection or LogSelection())
     finally:
         reader.close()
 
 
-def say(herd: Herd, run_id: int, *words: str) -> None:
+def say(herd: SimulatedHerd, run_id: int, *words: str) -> None:
     log = RunLog(herd.store.path.parent, run_id, herd.clock, 10_000)
     for word in words:
-        log.write(Stream.OUT, word)
+        log.write(LogStream.OUT, word)
     log.close()
 
 
-def told(feed: LogFeed, herd: Herd) -> list[tuple[str, str]]:
-    return [(each.voice, each.text) for each in feed.more(herd.now)]
+def told(feed: LogFeed, herd: SimulatedHerd) -> list[tuple[str, str]]:
+    return [(each.kind, each.text) for each in feed.poll(herd.now)]
 
 
 async def test_the_past_is_told_run_by_run_with_beginning_and_end(tmp_path: Path) -> None:
@@ -39,12 +39,12 @@ async def test_the_past_is_told_run_by_run_with_beginning_and_end(tmp_path: Path
         with feed_of(herd) as feed:
             past = feed.past(herd.now, since=None, lines=None)
 
-        assert [(each.voice, each.text) for each in past] == [
-            (Voice.STARTED, "first-run"),
-            (Voice.OUT, "one"),
-            (Voice.OUT, "two"),
-            (Voice.OUT, "no end of line"),
-            (Voice.ENDED, ""),
+        assert [(each.kind, each.text) for each in past] == [
+            (LogEntryKind.STARTED, "first-run"),
+            (LogEntryKind.OUT, "one"),
+            (LogEntryKind.OUT, "two"),
+            (LogEntryKind.OUT, "no end of line"),
+            (LogEntryKind.ENDED, ""),
         ]
 
 
@@ -66,15 +66,15 @@ async def test_a_follower_hears_a_run_that_is_going_and_those_that_come(tmp_path
             ended = told(feed, herd)
             after = told(feed, herd)
 
-        assert [each.voice for each in begun] == [Voice.STARTED]
+        assert [each.kind for each in begun] == [LogEntryKind.STARTED]
         assert (silent, after) == ([], [])
-        assert spoken == [(Voice.OUT, "half a line")]
+        assert spoken == [(LogEntryKind.OUT, "half a line")]
         assert sorted(ended) == sorted(
             [
-                (Voice.OUT, "last words"),
-                (Voice.ENDED, ""),
-                (Voice.STARTED, "first-run"),
-                (Voice.ENDED, ""),
+                (LogEntryKind.OUT, "last words"),
+                (LogEntryKind.ENDED, ""),
+                (LogEntryKind.STARTED, "first-run"),
+                (LogEntryKind.ENDED, ""),
             ]
         )
 
@@ -88,7 +88,7 @@ async def test_only_those_that_are_wanted_are_heard(tmp_path: Path) -> None:
 
         heard = {}
         for words in (("triage",), ("triage/b",), ("tri*/a", "other")):
-            with feed_of(herd, Wanted(names=words)) as feed:
+            with feed_of(herd, LogSelection(names=words)) as feed:
                 heard[words] = {each.run.schedule for each in feed.past(herd.now, since=None, lines=None)}
 
         assert heard == {
@@ -103,13 +103,13 @@ async def test_a_follower_of_one_run_is_done_when_that_has_ended(tmp_path: Path)
         busy = ScriptedRunner(holds=True)
         herd.schedule("busy", every="1h", runner=busy)
         await herd.tick()
-        with feed_of(herd, Wanted(runs=(1,))) as feed:
+        with feed_of(herd, LogSelection(runs=(1,))) as feed:
             feed.past(herd.now, since=None, lines=None)
 
             before = feed.is_over
             busy.let_go()
             await herd.settle()
-            feed.more(herd.now)
+            feed.poll(herd.now)
 
             assert (before, feed.is_over) == (False, True)
 

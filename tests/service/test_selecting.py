@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from herdbeat.errors import NotFound, UsageError
-from herdbeat.service.selecting import Selection, select
+from herdbeat.service.selecting import Selection, select_schedules
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import open_herd
 
@@ -28,7 +28,7 @@ async def reader(tmp_path: Path) -> AsyncIterator[SqliteReader]:
 
 
 def labels(reader: SqliteReader, selection: Selection) -> list[str]:
-    return [each.label for each in select(reader, selection)]
+    return [each.label for each in select_schedules(reader, selection)]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_is_meant(reader: SqliteReader, selection: Selection, meant: list[s
 )
 def test_what_is_not_there_is_guessed_at(reader: SqliteReader, selection: Selection, message: str) -> None:
     with pytest.raises(NotFound, match=message.replace("?", r"\?")) as caught:
-        select(reader, selection)
+        select_schedules(reader, selection)
 
     assert "herdbeat list" in caught.value.hint
 
@@ -73,4 +73,4 @@ def test_what_is_not_there_is_guessed_at(reader: SqliteReader, selection: Select
 @pytest.mark.parametrize("selection", [Selection(), Selection(names=("queue",), everything=True)])
 def test_nothing_and_too_much_are_mistakes(reader: SqliteReader, selection: Selection) -> None:
     with pytest.raises(UsageError):
-        select(reader, selection)
+        select_schedules(reader, selection)

@@ -4,11 +4,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.scheduler.fleets import a_fleet, a_schedule
+from tests.scheduler.fleets import make_fleet, make_schedule
 
 from herdbeat.errors import ConfigError
-from herdbeat.scheduler.remember import Memory
-from herdbeat.service.state_file import memory_rows, read_rows, read_state, remember_for_later, state_object
+from herdbeat.scheduler.remember import ImportedState
+from herdbeat.service.state_file import (
+    import_states_offline,
+    imported_states_from_rows,
+    imported_states_to_rows,
+    parse_state_file,
+    serialize_state,
+)
 from herdbeat.store.reader import SqliteReader
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -36,13 +42,13 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_state_of_herdctl_is_read_with_what_matters_of_it(tmp_path: Path) -> None:
-    found = read_state(written(tmp_path, HERDCTL))
+    found = parse_state_file(written(tmp_path, HERDCTL))
 
     assert found == {
-        ("triage", "check"): Memory(last_run_at=AN_HOUR_AGO, last_error="it broke"),
-        ("triage", "off"): Memory(disabled=True),
-        ("triage", "new"): Memory(),
-        ("gone", "x"): Memory(last_run_at=AN_HOUR_AGO),
+        ("triage", "check"): ImportedState(last_run_at=AN_HOUR_AGO, last_error="it broke"),
+        ("triage", "off"): ImportedState(disabled=True),
+        ("triage", "new"): ImportedState(),
+        ("gone", "x"): ImportedState(last_run_at=AN_HOUR_AGO),
     }
 
 
@@ -56,27 +62,27 @@ def test_a_state_of_herdctl_is_read_with_what_matters_of_it(tmp_path: Path) -> N
 )
 def test_a_file_that_is_none_is_refused_and_says_where(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        read_state(written(tmp_path, text))
+        parse_state_file(written(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        read_state(tmp_path / "nowhere.yaml")
+        parse_state_file(tmp_path / "nowhere.yaml")
 
 
 @pytest.mark.parametrize("text", ["agents: 3", "agents: { a: 3 }", "agents: { a: { schedules: [x] } }", "x: 1"])
 def test_a_file_of_another_shape_says_nothing_of_any_schedule(tmp_path: Path, text: str) -> None:
-    assert read_state(written(tmp_path, text)) == {}
+    assert parse_state_file(written(tmp_path, text)) == {}
 
 
 def test_a_fleet_that_never_ran_here_goes_on_where_it_stopped_elsewhere(tmp_path: Path) -> None:
-    fleet = a_fleet(a_schedule("triage/check", "2h"), a_schedule("triage/off"), a_schedule("triage/new"))
+    fleet = make_fleet(make_schedule("triage/check", "2h"), make_schedule("triage/off"), make_schedule("triage/new"))
     ledger = tmp_path / "state" / "ledger.db"
 
-    done = remember_for_later(ledger, fleet, NOW, read_state(written(tmp_path, HERDCTL)), "human:you")
+    done = import_states_offline(ledger, fleet, NOW, parse_state_file(written(tmp_path, HERDCTL)), "human:you")
 
     reader = SqliteReader(ledger)
-    state = state_object(reader, "my-fleet")
+    state = serialize_state(reader, "my-fleet")
     reader.close()
     assert (done.taken, done.empty, done.unknown) == (("triage/check", "triage/off"), ("triage/new",), ("gone/x",))
     agents = state["agents"]
@@ -105,12 +111,12 @@ def test_a_fleet_that_never_ran_here_goes_on_where_it_stopped_elsewhere(tmp_path
 
 
 def test_memories_survive_the_way_through_the_socket() -> None:
-    memories = {("a", "b"): Memory(last_run_at=NOW, last_error="x", disabled=True), ("c", "d"): Memory()}
+    memories = {("a", "b"): ImportedState(last_run_at=NOW, last_error="x", disabled=True), ("c", "d"): ImportedState()}
 
-    assert read_rows(list(memory_rows(memories))) == memories
+    assert imported_states_from_rows(list(imported_states_to_rows(memories))) == memories
 
 
 @pytest.mark.parametrize("rows", [None, "x", [1], [["a"]]])
 def test_rows_that_are_none_are_refused(rows: object) -> None:
     with pytest.raises((TypeError, ValueError)):
-        read_rows(rows)
+        imported_states_from_rows(rows)

@@ -2,9 +2,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.service.records import MINUTE, NOW, plan, schedule
+from tests.service.records import MINUTE, NOW, make_schedule_record, make_schedule_spec
 
-from herdbeat.service.states import State, state_of
+from herdbeat.service.states import DisplayState, resolve_display_state
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.manual import Manual
 
@@ -12,24 +12,24 @@ from herdbeat.triggers.manual import Manual
 @pytest.mark.parametrize(
     ("changes", "state"),
     [
-        ({}, State.OK),
-        ({"is_new": True, "last_run_at": None}, State.NEW),
-        ({"running": 1, "next_run_at": None}, State.RUNNING),
-        ({"running": 1, "enabled": False}, State.RUNNING),
-        ({"enabled": False, "next_run_at": None}, State.DISABLED),
-        ({"disabled_by": "human:you"}, State.DISABLED),
-        ({"paused": True, "failures": 3}, State.PAUSED),
-        ({"paused": True, "paused_until": NOW + MINUTE}, State.PAUSED),
-        ({"paused": True, "paused_until": NOW}, State.OK),
-        ({"next_run_at": NOW - timedelta(seconds=30)}, State.OK),
-        ({"next_run_at": NOW - timedelta(seconds=31)}, State.LATE),
-        ({"waiting": 1, "next_run_at": None}, State.LATE),
-        ({"failures": 1}, State.FAILING),
-        ({"quarantine": "its trigger is broken", "next_run_at": None}, State.FAILING),
-        ({"plan": plan(Manual()), "next_run_at": None}, State.WAITING),
-        ({"plan": plan(Delay(NOW)), "next_run_at": None}, State.DONE),
-        ({"plan": plan(Delay(NOW + MINUTE)), "last_run_at": None}, State.NEW),
+        ({}, DisplayState.OK),
+        ({"is_new": True, "last_run_at": None}, DisplayState.NEW),
+        ({"running": 1, "next_run_at": None}, DisplayState.RUNNING),
+        ({"running": 1, "enabled": False}, DisplayState.RUNNING),
+        ({"enabled": False, "next_run_at": None}, DisplayState.DISABLED),
+        ({"disabled_by": "human:you"}, DisplayState.DISABLED),
+        ({"paused": True, "failures": 3}, DisplayState.PAUSED),
+        ({"paused": True, "paused_until": NOW + MINUTE}, DisplayState.PAUSED),
+        ({"paused": True, "paused_until": NOW}, DisplayState.OK),
+        ({"next_run_at": NOW - timedelta(seconds=30)}, DisplayState.OK),
+        ({"next_run_at": NOW - timedelta(seconds=31)}, DisplayState.LATE),
+        ({"waiting": 1, "next_run_at": None}, DisplayState.LATE),
+        ({"failures": 1}, DisplayState.FAILING),
+        ({"quarantine": "its trigger is broken", "next_run_at": None}, DisplayState.FAILING),
+        ({"plan": make_schedule_spec(Manual()), "next_run_at": None}, DisplayState.WAITING),
+        ({"plan": make_schedule_spec(Delay(NOW)), "next_run_at": None}, DisplayState.DONE),
+        ({"plan": make_schedule_spec(Delay(NOW + MINUTE)), "last_run_at": None}, DisplayState.NEW),
     ],
 )
-def test_a_schedule_has_one_state(changes: dict[str, Any], state: State) -> None:
-    assert state_of(schedule(**changes), NOW) is state
+def test_a_schedule_has_one_state(changes: dict[str, Any], state: DisplayState) -> None:
+    assert resolve_display_state(make_schedule_record(**changes), NOW) is state

@@ -5,20 +5,20 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.service.records import MINUTE, NOW, run
+from tests.service.records import MINUTE, NOW, make_run_record
 
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import RunStatus
-from herdbeat.scheduler.fire import fire
-from herdbeat.service.status import Status, read_status, status_object, usual_time
-from herdbeat.store.looking import SqliteLook
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.service.status import FleetStatus, estimate_duration, read_status, serialize_status
+from herdbeat.store.looking import SqliteQueryReader
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
-def status_of(herd: Herd, pid: int | None = 1) -> Status:
-    reader = SqliteLook(herd.store.path)
+def status_of(herd: SimulatedHerd, pid: int | None = 1) -> FleetStatus:
+    reader = SqliteQueryReader(herd.store.path)
     try:
         return read_status(reader, herd.now, pid, zone=ZoneInfo("UTC"))
     finally:
@@ -33,8 +33,8 @@ async def test_a_quiet_fleet_shows_only_what_comes_next(tmp_path: Path) -> None:
 
         status = status_of(herd)
 
-        assert [each.label for each in status.soon] == ["soon", "late"]
-        assert not status.needs_a_look
+        assert [each.label for each in status.upcoming] == ["soon", "late"]
+        assert not status.needs_attention
         assert (status.schedules, status.running) == (2, ())
 
 
@@ -47,9 +47,9 @@ async def test_the_dollars_of_the_day_are_told_where_the_fleet_has_a_budget(tmp_
         herd.share(Budget(usd_per_day=20))
         await herd.advance(timedelta(hours=2))
 
-        assert without.today is None
-        assert status_of(herd).today == (2.5, 20)
-        assert status_object(status_of(herd), "f")["today"] == {"usd": 2.5, "usd_per_day": 20}
+        assert without.spend_today is None
+        assert status_of(herd).spend_today == (2.5, 20)
+        assert serialize_status(status_of(herd), "f")["today"] == {"usd": 2.5, "usd_per_day": 20}
 
 
 async def test_a_beat_that_waits_for_room_is_late_after_its_time_and_says_why(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="5m", runner=ScriptedRunner(fails=1))
         await herd.tick()
-        failing = status_object(status_of(herd), "herd")
+        failing = serialize_status(status_of(herd), "herd")
         await herd.advance(timedelta(minutes=10))
 
         recovered = status_of(herd)
@@ -104,9 +104,9 @@ async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -
     ],
 )
 def test_the_usual_time_needs_a_few_runs(minutes: list[int], usual: tuple[int, int] | None) -> None:
-    runs = [run(started_at=NOW - each * MINUTE) for each in minutes]
+    runs = [make_run_record(started_at=NOW - each * MINUTE) for each in minutes]
 
-    found = usual_time([*runs, run(status=RunStatus.FAILED, started_at=NOW - 99 * MINUTE)])
+    found = estimate_duration([*runs, make_run_record(status=RunStatus.FAILED, started_at=NOW - 99 * MINUTE)])
 
     assert found == (None if usual is None else (usual[0] * MINUTE, usual[1] * MINUTE))
 
@@ -122,14 +122,14 @@ async def test_a_schedule_that_paused_itself_is_held_but_not_by_hand(tmp_path: P
         status = status_of(herd)
 
         assert [(each.label, each.paused_by) for each in status.held] == [("api", "policy"), ("report", "human:you")]
-        assert (by_hand.is_held_by_hand, status.is_held_by_hand) == (True, False)
+        assert (by_hand.is_held_by_user, status.is_held_by_user) == (True, False)
 
 
 async def test_what_waits_for_a_label_is_late_and_says_which(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("train", cron="0 9 * * *", runs_on="gpu")
-        number = herd.standing("train").id
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="1"))
+        number = herd.snapshot("train").id
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
 
         await herd.advance(2 * MINUTE)
 

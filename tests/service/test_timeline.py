@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.domain.gap import Gap
-from herdbeat.domain.records import Span
+from herdbeat.domain.records import TimelineSpan
 from herdbeat.domain.run import RunStatus
-from herdbeat.service.timeline import Cell, Scale, draw, tick_step
+from herdbeat.service.timeline import Cell, Scale, choose_tick_step, draw_row
 
 START = datetime(2026, 3, 26, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -32,7 +32,7 @@ GLYPHS = {
 }
 
 
-def span(minute: float, **changes: Any) -> Span:
+def span(minute: float, **changes: Any) -> TimelineSpan:
     """A beat that was due so many minutes after the start."""
     due = START + minute * MINUTE
     fields: dict[str, Any] = {
@@ -45,17 +45,17 @@ def span(minute: float, **changes: Any) -> Span:
         "started_at": None,
         "finished_at": None,
     }
-    return Span(**{**fields, **changes})
+    return TimelineSpan(**{**fields, **changes})
 
 
-def ran(minute: float, takes: float, status: RunStatus = RunStatus.SUCCEEDED) -> Span:
+def ran(minute: float, takes: float, status: RunStatus = RunStatus.SUCCEEDED) -> TimelineSpan:
     start = START + minute * MINUTE
     end = None if status is RunStatus.RUNNING else start + takes * MINUTE
     return span(minute, status=status, started_at=start, finished_at=end)
 
 
-def drawn(*spans: Span, gaps: tuple[Gap, ...] = ()) -> str:
-    return "".join(GLYPHS[cell] for cell in draw(spans, SCALE, gaps))
+def drawn(*spans: TimelineSpan, gaps: tuple[Gap, ...] = ()) -> str:
+    return "".join(GLYPHS[cell] for cell in draw_row(spans, SCALE, gaps))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def drawn(*spans: Span, gaps: tuple[Gap, ...] = ()) -> str:
         ([span(2, outcome=BeatOutcome.SKIPPED), ran(2.5, 0, RunStatus.FAILED)], "  ✗       "),
     ],
 )
-def test_a_row_shows_what_took_place(spans: list[Span], row: str) -> None:
+def test_a_row_shows_what_took_place(spans: list[TimelineSpan], row: str) -> None:
     assert drawn(*spans) == row
 
 
@@ -100,10 +100,10 @@ def test_a_row_is_as_long_as_its_scale_and_failures_in_it_are_never_painted_over
     spans = [ran(*each) for each in runs]
     scale = Scale(since=START, until=START + 10 * MINUTE, cells=cells)
 
-    row = draw(spans, scale)
+    row = draw_row(spans, scale)
 
     failed = {
-        scale.cell_of(each.finished_at)
+        scale.cell_index(each.finished_at)
         for each in spans
         if each.status is RunStatus.FAILED and each.finished_at and scale.covers(each.finished_at, each.finished_at)
     }
@@ -115,4 +115,4 @@ def test_a_row_is_as_long_as_its_scale_and_failures_in_it_are_never_painted_over
     ("hours", "most", "minutes"), [(2, 6, 30), (2, 13, 10), (17, 8, 180), (24 * 30, 5, 10_080), (0.1, 6, 1)]
 )
 def test_marks_on_the_axis_are_round_and_not_too_many(hours: float, most: int, minutes: int) -> None:
-    assert tick_step(timedelta(hours=hours), most) == timedelta(minutes=minutes)
+    assert choose_tick_step(timedelta(hours=hours), most) == timedelta(minutes=minutes)

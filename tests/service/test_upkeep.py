@@ -12,12 +12,12 @@ import pytest
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.errors import StoreUnavailable
-from herdbeat.events import Event, LedgerMended
-from herdbeat.scheduler.pulse import Reading
-from herdbeat.service.upkeep import PRUNE_EVERY, SCAN_EVERY, Upkeep, scan
-from herdbeat.store.audit import PAGE, SqliteAudit
+from herdbeat.events import Event, InconsistencyRepaired
+from herdbeat.scheduler.pulse import ClockReading
+from herdbeat.service.upkeep import PRUNE_INTERVAL, SCAN_INTERVAL, MaintenanceWorker, repair_inconsistencies
+from herdbeat.store.audit import AUDIT_PAGE_ROWS, SqliteAudit
 from herdbeat.store.base import Transaction
-from herdbeat.testing.herd import Herd, open_herd
+from herdbeat.testing.herd import SimulatedHerd, open_herd
 
 T = TypeVar("T")
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -34,8 +34,8 @@ class Rounds:
     def now(self) -> datetime:
         return self._now
 
-    def pulse(self) -> Reading:
-        return Reading(self._now, 0, 0)
+    def pulse(self) -> ClockReading:
+        return ClockReading(self._now, 0, 0)
 
     async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
         self._left -= 1
@@ -44,13 +44,13 @@ class Rounds:
         self._now = moment
 
 
-def forget_times(herd: Herd) -> None:
+def forget_times(herd: SimulatedHerd) -> None:
     connection = sqlite3.connect(herd.store.path, isolation_level=None)
     connection.execute("UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL")
     connection.close()
 
 
-async def serve(upkeep: Upkeep) -> None:
+async def serve(upkeep: MaintenanceWorker) -> None:
     with pytest.raises(asyncio.CancelledError):
         await upkeep.run()
 
@@ -64,9 +64,9 @@ async def test_what_is_found_at_the_start_is_mended_and_told(tmp_path: Path, cap
         audit = SqliteAudit(herd.store.path)
 
         with caplog.at_level(logging.WARNING, logger="herdbeat.service"):
-            await serve(Upkeep(herd.store, audit, Rounds(TEN, 3), Retention(), listener=told.append))
+            await serve(MaintenanceWorker(herd.store, audit, Rounds(TEN, 3), Retention(), listener=told.append))
 
-        assert told == [LedgerMended(TEN, "report/default", "it had no next run, although it is to run again")]
+        assert told == [InconsistencyRepaired(TEN, "report/default", "it had no next run, although it is to run again")]
         assert [line.getMessage().split(" what=")[0] for line in caplog.records] == [
             "ledger mended subject=report/default"
         ]
@@ -78,11 +78,13 @@ async def test_history_is_pruned_every_hour(tmp_path: Path) -> None:
         herd.schedule("report", cron="*/10 * * * *")
         await herd.advance(timedelta(hours=2))
         audit = SqliteAudit(herd.store.path)
-        rounds = PRUNE_EVERY // SCAN_EVERY + 2
+        rounds = PRUNE_INTERVAL // SCAN_INTERVAL + 2
 
-        await serve(Upkeep(herd.store, audit, Rounds(TEN, 1), Retention(age=DAY)))
+        await serve(MaintenanceWorker(herd.store, audit, Rounds(TEN, 1), Retention(age=DAY)))
         young = len(herd.beats("report"))
-        await serve(Upkeep(herd.store, audit, Rounds(TEN + DAY - timedelta(minutes=5), rounds), Retention(age=DAY)))
+        await serve(
+            MaintenanceWorker(herd.store, audit, Rounds(TEN + DAY - timedelta(minutes=5), rounds), Retention(age=DAY))
+        )
         old = len(herd.beats("report"))
 
         assert young == 12
@@ -91,33 +93,33 @@ async def test_history_is_pruned_every_hour(tmp_path: Path) -> None:
 
 async def test_more_suspects_than_a_page_are_all_mended(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
-        for number in range(PAGE + 10):
+        for number in range(AUDIT_PAGE_ROWS + 10):
             herd.schedule(f"t{number}", cron="0 * * * *")
         await herd.tick()
         forget_times(herd)
 
-        found, go_on_after = await scan(herd.store, SqliteAudit(herd.store.path), TEN)
+        found, go_on_after = await repair_inconsistencies(herd.store, SqliteAudit(herd.store.path), TEN)
 
-        assert len(found) == PAGE + 10
+        assert len(found) == AUDIT_PAGE_ROWS + 10
         assert go_on_after == 0
-        assert await scan(herd.store, SqliteAudit(herd.store.path), TEN) == ([], 0)
+        assert await repair_inconsistencies(herd.store, SqliteAudit(herd.store.path), TEN) == ([], 0)
 
 
 async def test_a_pass_is_bounded_and_the_next_one_goes_on_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("herdbeat.service.upkeep.PAGES", 1)
+    monkeypatch.setattr("herdbeat.service.upkeep.MAX_PAGES_PER_SCAN", 1)
     async with open_herd(tmp_path, TEN) as herd:
-        for number in range(PAGE + 10):
+        for number in range(AUDIT_PAGE_ROWS + 10):
             herd.schedule(f"t{number}", cron="0 * * * *")
         await herd.tick()
         forget_times(herd)
         audit = SqliteAudit(herd.store.path)
 
-        first, middle = await scan(herd.store, audit, TEN)
-        second, end = await scan(herd.store, audit, TEN, middle)
+        first, middle = await repair_inconsistencies(herd.store, audit, TEN)
+        second, end = await repair_inconsistencies(herd.store, audit, TEN, middle)
 
-        assert (len(first), len(second)) == (PAGE, 10)
+        assert (len(first), len(second)) == (AUDIT_PAGE_ROWS, 10)
         assert middle > 0
         assert end == 0
 
@@ -141,6 +143,6 @@ async def test_whatever_goes_wrong_is_tried_again_the_next_time(
         await herd.tick()
         forget_times(herd)
 
-        await serve(Upkeep(Away(error), SqliteAudit(herd.store.path), Rounds(TEN, 3), Retention()))
+        await serve(MaintenanceWorker(Away(error), SqliteAudit(herd.store.path), Rounds(TEN, 3), Retention()))
 
         assert len([line for line in caplog.records if "what=scan" in line.getMessage()]) == 3

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.scheduler.test_ledger_machine import Ledger
-from tests.store.postgres.machine import Nodes
-from tests.store.postgres.storm import weather
+from tests.scheduler.test_ledger_machine import LedgerMachine
+from tests.store.postgres.machine import MultiNodeMachine
+from tests.store.postgres.storm import run_concurrent_load
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 DEEP = settings(max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 AMONG_NODES = settings(DEEP, max_examples=40, stateful_step_count=40)
@@ -18,20 +18,20 @@ AMONG_NODES = settings(DEEP, max_examples=40, stateful_step_count=40)
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("part", range(2))
 def test_no_order_of_events_loses_or_doubles_a_beat(part: int) -> None:
-    run_state_machine_as_test(Ledger, settings=DEEP)
+    run_state_machine_as_test(LedgerMachine, settings=DEEP)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("part", range(2))
 def test_no_order_of_events_among_three_nodes_loses_or_doubles_a_beat(part: int) -> None:
-    run_state_machine_as_test(Nodes, settings=AMONG_NODES)
+    run_state_machine_as_test(MultiNodeMachine, settings=AMONG_NODES)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_long_storm_of_nodes_and_people_leaves_a_ledger_that_agrees_with_the_oracle(
-    database: PostgresPlace, seed: int
+    database: PostgresLocation, seed: int
 ) -> None:
-    assert weather(database, rounds=150, seed=seed) > 500
+    assert run_concurrent_load(database, rounds=150, seed=seed) > 500

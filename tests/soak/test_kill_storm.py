@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import FaultyFleet
+from tests.faults.fleet import FaultFleet
 
 
 @pytest.mark.soak
@@ -14,7 +14,7 @@ from tests.faults.fleet import FaultyFleet
 def test_a_minute_of_kills(tmp_path: Path, seed: int) -> None:
     """Each life is between 0.1 and 3 seconds long, so that every step of it is hit some time."""
     chance = random.Random(seed)
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     end = time.monotonic() + 60
     while time.monotonic() < end:
         fleet.start()
@@ -25,4 +25,4 @@ def test_a_minute_of_kills(tmp_path: Path, seed: int) -> None:
     fleet.wait_for_starts(4)
     fleet.stop()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.faults.fleet import LEASE
-from tests.faults.shared_fleet import SharedFleet, herd_of
+from tests.faults.shared_fleet import PostgresFleet, make_herd_yaml
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 SECONDS = 60
 SCHEDULES = 500
@@ -20,12 +20,12 @@ SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresPlace, seed: str) -> None:
+def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresLocation, seed: str) -> None:
     """A life is between 0.1 and 9 seconds long, and some end before they have begun."""
     number = random.randrange(10**6) if seed == "any" else int(seed)
     print(f"HERDBEAT_SEEDS={number}")
     chance = random.Random(number)
-    fleet = SharedFleet.create(tmp_path, database, herd_of(SCHEDULES, range(2, 7)))
+    fleet = PostgresFleet.create(tmp_path, database, make_herd_yaml(SCHEDULES, range(2, 7)))
     kills = 0
     try:
         fleet.start_all(1, 2, 3)
@@ -41,7 +41,7 @@ def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresP
     finally:
         fleet.end()
 
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
     recovery, wait = fleet.longest_recovery(), fleet.longest_wait()
     print(f"{kills} kills, {len(fleet.starts())} starts, longest recovery {recovery}, longest wait {wait}")
     assert recovery < 2 * LEASE

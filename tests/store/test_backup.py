@@ -11,9 +11,9 @@ import pytest
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.gap import Gap
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, StoreUnavailable
-from herdbeat.store.backup import back_up, damage_of, refuse_unusable
+from herdbeat.store.backup import backup_ledger, find_damage, require_restorable
 from herdbeat.store.base import Transaction
-from herdbeat.store.queries import migrations
+from herdbeat.store.queries import load_migrations
 from herdbeat.store.sqlite import SqliteStore
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -55,7 +55,7 @@ def test_a_backup_holds_what_was_durable_when_it_began_although_the_node_goes_on
             grow(store, 10)  # commits while the copy is under way
         seen.append((copied, total))
 
-    back_up(store.path, tmp_path / "copy.db", progress=progress)
+    backup_ledger(store.path, tmp_path / "copy.db", progress=progress)
 
     assert gaps_in(tmp_path / "copy.db") == 200_000
     assert len(seen) > 1
@@ -66,12 +66,12 @@ def test_a_backup_holds_what_was_durable_when_it_began_although_the_node_goes_on
 def test_a_backup_is_one_sound_file_for_our_eyes_only(store: SqliteStore, tmp_path: Path) -> None:
     grow(store, 10)
 
-    size = back_up(store.path, tmp_path / "copy.db")
+    size = backup_ledger(store.path, tmp_path / "copy.db")
 
     assert size == (tmp_path / "copy.db").stat().st_size
     assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
-    assert damage_of(tmp_path / "copy.db") == []
-    refuse_unusable(tmp_path / "copy.db")
+    assert find_damage(tmp_path / "copy.db") == []
+    require_restorable(tmp_path / "copy.db")
     assert {path.name for path in tmp_path.iterdir()} - {"herdbeat.db", "herdbeat.db-wal", "herdbeat.db-shm"} == {
         "copy.db"
     }
@@ -81,19 +81,19 @@ def test_a_file_that_is_there_is_written_over_only_when_told(store: SqliteStore,
     (tmp_path / "mine").write_text("precious")
 
     with pytest.raises(Conflict, match="exists already"):
-        back_up(store.path, tmp_path / "mine")
+        backup_ledger(store.path, tmp_path / "mine")
     kept = (tmp_path / "mine").read_text()
-    back_up(store.path, tmp_path / "mine", replace=True)
+    backup_ledger(store.path, tmp_path / "mine", replace=True)
 
     assert kept == "precious"
-    refuse_unusable(tmp_path / "mine")
+    require_restorable(tmp_path / "mine")
 
 
 def test_a_backup_that_cannot_be_written_says_so_and_leaves_nothing(store: SqliteStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(StoreUnavailable, match="could not be written"):
-        back_up(store.path, tmp_path / "file" / "copy.db")
+        backup_ledger(store.path, tmp_path / "file" / "copy.db")
 
     assert not list(tmp_path.glob("*.part"))
 
@@ -102,7 +102,7 @@ def test_a_damaged_ledger_gives_no_backup(tmp_path: Path) -> None:
     ledger = damaged(tmp_path)
 
     with pytest.raises(StoreUnavailable, match="damaged"):
-        back_up(ledger, tmp_path / "copy.db")
+        backup_ledger(ledger, tmp_path / "copy.db")
 
     assert not (tmp_path / "copy.db").exists()
 
@@ -134,7 +134,7 @@ def newer(folder: Path) -> Path:
     store.open()
     store.close()
     connection = sqlite3.connect(folder / "newer.db")
-    connection.execute(f"PRAGMA user_version = {migrations()[-1][0] + 1}")
+    connection.execute(f"PRAGMA user_version = {load_migrations()[-1][0] + 1}")
     connection.close()
     return folder / "newer.db"
 
@@ -167,7 +167,7 @@ def test_what_is_no_whole_ledger_of_ours_is_refused(tmp_path: Path, make: object
     file = make(tmp_path)  # type: ignore[operator]
 
     with pytest.raises(HerdbeatError) as caught:
-        refuse_unusable(file)
+        require_restorable(file)
 
     assert isinstance(caught.value, StoreUnavailable | NotFound)
     assert said in caught.value.message or said == "cut_short"

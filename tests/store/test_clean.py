@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.store.clean import clean, decode, is_suspect
-from herdbeat.store.statements import dump_clean
+from herdbeat.store.clean import decode_lossy, has_suspect_escapes, sanitize
+from herdbeat.store.statements import dump_sanitized
 
 letters = st.text(st.characters(exclude_categories=()))  # surrogates and NUL too
 values = st.recursive(
@@ -19,7 +19,7 @@ values = st.recursive(
 
 @given(values)
 def test_what_is_dumped_can_be_encoded_and_has_no_nul(value: object) -> None:
-    written = json.loads(dump_clean(value))
+    written = json.loads(dump_sanitized(value))
 
     text = json.dumps(written, ensure_ascii=False)
     text.encode("utf-8")
@@ -28,7 +28,7 @@ def test_what_is_dumped_can_be_encoded_and_has_no_nul(value: object) -> None:
 
 @given(st.text())
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert clean(text) == text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    assert sanitize(text) == text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     [("a\0b", "a\ufffdb"), ("\ud83d", "\ufffd"), ("🐄 moo", "🐄 moo"), ("\\u0000", "\\u0000"), ("", "")],
 )
 def test_only_the_bad_letter_is_replaced(text: str, cleaned: str) -> None:
-    assert json.loads(dump_clean([text])) == [cleaned]
+    assert json.loads(dump_sanitized([text])) == [cleaned]
 
 
 def test_plain_text_is_not_even_looked_at() -> None:
-    assert not is_suspect(json.dumps(["nothing odd", 1, None]))
+    assert not has_suspect_escapes(json.dumps(["nothing odd", 1, None]))
 
 
 def test_a_bad_byte_in_the_file_does_not_hide_the_rest() -> None:
-    assert decode(b"good \xff good") == "good \N{REPLACEMENT CHARACTER} good"
+    assert decode_lossy(b"good \xff good") == "good \N{REPLACEMENT CHARACTER} good"

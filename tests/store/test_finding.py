@@ -15,9 +15,9 @@ from herdbeat.bench.stock import Lot, put
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import RunStatus
 from herdbeat.store import finding
-from herdbeat.store.finding import Filter, find_beats, find_runs
+from herdbeat.store.finding import Filter, find_beat_ids, find_run_ids
 from herdbeat.store.micros import to_micros
-from herdbeat.store.queries import queries
+from herdbeat.store.queries import load_statements
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite import SqliteStore
 
@@ -75,13 +75,13 @@ def is_of(label: str, target: str | None, name: str | None) -> bool:
     return target is None or (own_target == target and name in (None, own_name))
 
 
-@pytest.mark.parametrize("few", [finding.FEW, 1], ids=["few", "many"])
-@pytest.mark.parametrize("short", [finding.SHORT, 1], ids=["short", "long"])
+@pytest.mark.parametrize("few", [finding.MAX_GATHERED_SCHEDULES, 1], ids=["few", "many"])
+@pytest.mark.parametrize("short", [finding.MAX_GATHERED_BEATS, 1], ids=["short", "long"])
 def test_every_filter_finds_the_beats_that_looking_at_each_one_finds(
     reader: SqliteReader, monkeypatch: pytest.MonkeyPatch, few: int, short: int
 ) -> None:
-    monkeypatch.setattr(finding, "FEW", few)
-    monkeypatch.setattr(finding, "SHORT", short)
+    monkeypatch.setattr(finding, "MAX_GATHERED_SCHEDULES", few)
+    monkeypatch.setattr(finding, "MAX_GATHERED_BEATS", short)
     everything = reader.beats(Filter(limit=1_000))
 
     for (target, name), outcome, since, before in product(NAMES, [None, *OUTCOMES], MOMENTS, [None, 60]):
@@ -98,11 +98,11 @@ def test_every_filter_finds_the_beats_that_looking_at_each_one_finds(
         assert [beat.id for beat in reader.beats(wanted)] == expected[:7], wanted
 
 
-@pytest.mark.parametrize("few", [finding.FEW, 1], ids=["few", "many"])
+@pytest.mark.parametrize("few", [finding.MAX_GATHERED_SCHEDULES, 1], ids=["few", "many"])
 def test_every_filter_finds_the_runs_that_looking_at_each_one_finds(
     reader: SqliteReader, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(finding, "FEW", few)
+    monkeypatch.setattr(finding, "MAX_GATHERED_SCHEDULES", few)
     everything = reader.runs(Filter(limit=1_000))
 
     for (target, name), status, since, beat in product(NAMES, [None, *STATUSES], MOMENTS, [None, 60]):
@@ -124,7 +124,7 @@ class Watched:
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path)
-        self._sql = queries("finding")
+        self._sql = load_statements("finding")
         self.plans: list[str] = []
 
     def __call__(self, question: str, /, **values: Any) -> list[int]:
@@ -151,7 +151,7 @@ class Watched:
 def test_a_rare_beat_is_found_without_reading_them_all(ledger: Path, wanted: Filter) -> None:
     """Once `beats NAME` read a million rows back from the newest, and took three seconds."""
     with closing(Watched(ledger)) as ask:
-        find_beats(ask, wanted)
+        find_beat_ids(ask, wanted)
 
         assert "SCAN beat" not in ask.plans
 
@@ -167,7 +167,7 @@ def test_a_rare_beat_is_found_without_reading_them_all(ledger: Path, wanted: Fil
 )
 def test_a_rare_run_is_found_without_reading_them_all(ledger: Path, wanted: Filter) -> None:
     with closing(Watched(ledger)) as ask:
-        find_runs(ask, wanted)
+        find_run_ids(ask, wanted)
 
         assert "SCAN run" not in ask.plans
 
@@ -176,7 +176,9 @@ def test_a_rare_run_is_found_without_reading_them_all(ledger: Path, wanted: Filt
 def test_what_status_asks_for_does_not_cost_the_whole_history(ledger: Path, question: str) -> None:
     with closing(sqlite3.connect(ledger)) as connection:
         values = {"limit": 10, "now": to_micros(NOW)}
-        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {queries('questions')[question]}", values)]
+        plan = [
+            row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {load_statements('questions')[question]}", values)
+        ]
 
     assert "USING" in plan[0]
     assert "beat_time" not in plan[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from herdbeat.errors import Conflict, StoreUnavailable
-from herdbeat.store.lock import StateLock, holder_of
+from herdbeat.store.lock import StateLock, find_lock_holder
 
 
 def test_a_second_process_is_told_who_holds_the_state(tmp_path: Path) -> None:
@@ -16,22 +16,22 @@ def test_a_second_process_is_told_who_holds_the_state(tmp_path: Path) -> None:
 
 def test_a_lock_that_was_released_can_be_taken_again(tmp_path: Path) -> None:
     with StateLock(tmp_path):
-        assert holder_of(tmp_path) == os.getpid()
+        assert find_lock_holder(tmp_path) == os.getpid()
 
     with StateLock(tmp_path):
         pass
-    assert holder_of(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
 
 
 def test_nobody_holds_a_folder_that_never_was_one(tmp_path: Path) -> None:
-    assert holder_of(tmp_path / "nothing") is None
+    assert find_lock_holder(tmp_path / "nothing") is None
 
 
 def test_a_file_where_the_state_directory_should_be_was_called_a_failure_of_ours(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("somebody's notes")
 
     with pytest.raises(StoreUnavailable, match="cannot be the state directory: Not a directory"):
-        holder_of(tmp_path / "state")
+        find_lock_holder(tmp_path / "state")
 
 
 def test_a_process_that_was_killed_holds_nothing_any_more(tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ sys.stdin.read()
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        assert holder_of(tmp_path) == other.pid
+        assert find_lock_holder(tmp_path) == other.pid
 
         other.kill()
         other.wait()
 
     with StateLock(tmp_path):
-        assert holder_of(tmp_path) == os.getpid()
+        assert find_lock_holder(tmp_path) == os.getpid()

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
-from herdbeat.store.looking import SqliteLook
-from herdbeat.store.names import names_beginning
+from herdbeat.store.looking import SqliteQueryReader
+from herdbeat.store.names import names_with_prefix
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, open_herd
 
 
@@ -12,7 +12,7 @@ async def test_the_first_run_since_a_moment_is_found_by_halving(tmp_path: Path) 
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("a", every="10m")
         await herd.advance(timedelta(hours=3))
-        reader = SqliteLook(herd.store.path)
+        reader = SqliteQueryReader(herd.store.path)
 
         found = [reader.first_run_since(MONDAY + timedelta(minutes=each)) for each in (-60, 0, 1, 10, 175, 999)]
         newest = reader.newest_run()
@@ -25,7 +25,7 @@ async def test_the_version_changes_when_anything_was_written_and_not_else(tmp_pa
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("a", every="10m")
         await herd.tick()
-        reader = SqliteLook(herd.store.path)
+        reader = SqliteQueryReader(herd.store.path)
 
         first, same = reader.version(), reader.version()
         await herd.advance(timedelta(minutes=10))
@@ -43,7 +43,9 @@ async def test_names_are_found_by_their_beginning_without_reading_a_plan(tmp_pat
         await herd.tick()
         ledger = herd.store.path
 
-        found = {prefix: names_beginning(ledger, prefix, 10) for prefix in ("tri", "triage/", "triage/l", "x", "back/")}
+        found = {
+            prefix: names_with_prefix(ledger, prefix, 10) for prefix in ("tri", "triage/", "triage/l", "x", "back/")
+        }
 
         assert {prefix: [f"{each.target}/{each.name}" for each in rows] for prefix, rows in found.items()} == {
             "tri": ["triage/standup", "triage/labels", "triangle/default"],
@@ -61,7 +63,7 @@ async def test_a_span_that_began_before_the_window_and_still_goes_on_belongs_to_
         herd.schedule("short", every="10h")
         await herd.tick()
         herd.clock.advance(timedelta(hours=5))
-        reader = SqliteLook(herd.store.path)
+        reader = SqliteQueryReader(herd.store.path)
 
         spans = reader.spans([1, 2], herd.now - timedelta(hours=1), herd.now, 100)
         reader.close()

@@ -2,31 +2,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.store.contract import a_fleet
+from tests.store.contract import build_fleet
 
 from herdbeat.errors import ConfigError
-from herdbeat.store.places import PostgresPlace, ledger_of, ledger_path, state_dir_of
+from herdbeat.store.places import PostgresLocation, require_sqlite_path, resolve_state_dir, store_location
 
 URL = "postgresql://who:secret@db.example:5433/fleet"
 
 
 def test_a_file_is_relative_to_the_fleet_and_its_folder_is_the_state_directory() -> None:
-    fleet = replace(a_fleet(), store="sqlite:state/herdbeat.db", home="/fleets/one")
+    fleet = replace(build_fleet(), store="sqlite:state/herdbeat.db", home="/fleets/one")
 
-    assert ledger_of(fleet) == Path("/fleets/one/state/herdbeat.db")
-    assert state_dir_of(ledger_of(fleet)) == Path("/fleets/one/state")
+    assert store_location(fleet) == Path("/fleets/one/state/herdbeat.db")
+    assert resolve_state_dir(store_location(fleet)) == Path("/fleets/one/state")
 
 
 def test_a_database_leaves_a_state_directory_to_each_node() -> None:
-    fleet = replace(a_fleet(), store=URL, home="/fleets/one")
+    fleet = replace(build_fleet(), store=URL, home="/fleets/one")
 
-    assert state_dir_of(ledger_of(fleet)) == Path("/fleets/one/.herdbeat")
+    assert resolve_state_dir(store_location(fleet)) == Path("/fleets/one/.herdbeat")
 
 
 def test_the_place_of_a_ledger_never_shows_its_password() -> None:
-    place = PostgresPlace(url=URL, state_dir=Path())
+    place = PostgresLocation(url=URL, state_dir=Path())
 
-    assert place.shown == "postgresql://who@db.example:5433/fleet"
+    assert place.display_url == "postgresql://who@db.example:5433/fleet"
     assert "secret" not in repr(place)
 
 
@@ -44,18 +44,18 @@ def test_the_place_of_a_ledger_never_shows_its_password() -> None:
     ],
 )
 def test_wherever_a_password_ends_it_is_not_shown(url: str, shown: str) -> None:
-    assert PostgresPlace(url=url, state_dir=Path()).shown == shown
+    assert PostgresLocation(url=url, state_dir=Path()).display_url == shown
 
 
 def test_any_other_store_is_refused_with_what_to_write() -> None:
     with pytest.raises(ConfigError) as refused:
-        ledger_of(replace(a_fleet(), store="mysql://x"))
+        store_location(replace(build_fleet(), store="mysql://x"))
 
     assert "postgresql://USER@HOST/DATABASE" in refused.value.problems[0].hint
 
 
 def test_what_only_a_file_can_do_is_refused_for_a_database() -> None:
     with pytest.raises(ConfigError) as refused:
-        ledger_path(replace(a_fleet(), store=URL))
+        require_sqlite_path(replace(build_fleet(), store=URL))
 
     assert "pg_dump" in refused.value.problems[0].hint

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Mapping
 
-from herdbeat.store.postgres.statements import SHEETS as OF_POSTGRES
-from herdbeat.store.queries import queries
-from herdbeat.store.sqlite_statements import SHEETS as OF_SQLITE
+from herdbeat.store.postgres.statements import WRITER_SQL_FILES as OF_POSTGRES
+from herdbeat.store.queries import load_statements
+from herdbeat.store.sqlite_statements import WRITER_SQL_FILES as OF_SQLITE
 
 
 def own(sheets: tuple[str, ...]) -> Mapping[str, str]:
     """The statements of one dialect alone, without comments and line breaks."""
-    found = queries(*(sheet for sheet in sheets if sheet != "both"))
+    found = load_statements(*(sheet for sheet in sheets if sheet != "both"))
     return {name: " ".join(re.sub("--.*", "", text).split()) for name, text in found.items()}
 
 
@@ -21,4 +21,4 @@ def test_a_statement_that_both_dialects_understand_is_written_once() -> None:
 
 
 def test_no_dialect_replaces_what_both_understand() -> None:
-    assert queries("both").keys() & (own(OF_SQLITE).keys() | own(OF_POSTGRES).keys()) == set()
+    assert load_statements("both").keys() & (own(OF_SQLITE).keys() | own(OF_POSTGRES).keys()) == set()

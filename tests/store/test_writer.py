@@ -50,7 +50,7 @@ class Tablet:
         self._draft.append(word)
         return word
 
-    def tidy(self) -> None:
+    def on_idle(self) -> None:
         self.tidied.append(len(self.durable))
 
     def close(self) -> None: ...

@@ -23,7 +23,7 @@ async def test_the_functions_of_a_herd_run_on_a_clock_that_is_moved(tmp_path: Pa
         await driven.advance(timedelta(minutes=15))
 
         assert (runs.count("poll"), runs.count("report 03:10")) == (4, 1)
-        assert [outcome for outcome, _, _ in driven.fates("poll")] == ["ran"] * 4
+        assert [outcome for outcome, _, _ in driven.outcomes("poll")] == ["ran"] * 4
 
 
 async def test_a_function_that_raises_backs_off_as_it_would_for_real(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_a_delay_in_the_past_is_answered_as_it_is() -> None:
 
 def test_a_delay_that_fired_has_no_next_time() -> None:
     assert LAUNCH.next_time(RUN_AT, RUN_AT) is None
-    assert LAUNCH.pace is None
+    assert LAUNCH.interval is None
 
 
 def test_a_moment_without_an_offset_is_refused() -> None:

@@ -17,7 +17,7 @@ def test_the_clock_never_fires_it(trigger: Trigger, kind: TriggerKind) -> None:
     assert kind.waits_for_event
     assert trigger.next_time(None, NOW) is None
     assert trigger.next_time(NOW, NOW) is None
-    assert trigger.pace is None
+    assert trigger.interval is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_an_interval_counts_from_the_last_beat() -> None:
     next_time = interval.next_time(NOW, NOW + timedelta(seconds=10))
 
     assert next_time == NOW + timedelta(minutes=5)
-    assert interval.pace == timedelta(minutes=5)
+    assert interval.interval == timedelta(minutes=5)
 
 
 def test_an_interval_that_never_ran_is_due_now() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.moments import parse_zone
-from herdbeat.triggers import KINDS, Chat, Cron, Delay, Interval, Manual, Webhook, from_options
+from herdbeat.triggers import KINDS, Chat, Cron, Delay, Interval, Manual, Webhook, load_trigger
 
 NOW = datetime(2026, 4, 1, 9, tzinfo=UTC)
 ONE_OF_EACH: list[Trigger] = [
@@ -29,7 +29,7 @@ def test_every_kind_is_in_the_table() -> None:
 def test_a_stored_trigger_comes_back_equal(trigger: Trigger) -> None:
     stored = json.dumps({"kind": trigger.kind, "options": dict(trigger.options())})
 
-    again = from_options(**json.loads(stored))
+    again = load_trigger(**json.loads(stored))
 
     assert again == trigger
     assert hash(again) == hash(trigger)

@@ -9,17 +9,17 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.collector import look_less_often
-from herdbeat.events import Listener
+from herdbeat.collector import tune_gc
+from herdbeat.events import EventListener
 from herdbeat.runners.kinds import open_runners
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.scheduler.life import Identity
-from herdbeat.scheduler.loop import Settings
-from herdbeat.scheduler.node import NodeParts, ServingNode
-from herdbeat.scheduler.perform import Performer
+from herdbeat.scheduler.life import NodeInfo
+from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.perform import RunExecutor
 from herdbeat.scheduler.timer import SystemTimer
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.shelf import LedgerShelf
+from herdbeat.store.shelf import SpecCache
 from herdbeat.store.sqlite import SqliteStore
 
 ROOM = 1_000
@@ -40,19 +40,19 @@ def open_store(folder: Path) -> Iterator[SqliteStore]:
 
 
 @asynccontextmanager
-async def at_work(store: SqliteStore, listener: Listener, max_concurrent: int = ROOM) -> AsyncIterator[ServingNode]:
+async def at_work(store: SqliteStore, listener: EventListener, max_concurrent: int = ROOM) -> AsyncIterator[Node]:
     """A node that serves the store until the block is left."""
     clock = SystemTimer()
     settings = RunnerSettings(state_dir=store.path.parent, environ=os.environ, max_concurrent=max_concurrent)
     reader = SqliteReader(store.path)
     try:
-        look_less_often()  # as in the process of `herdbeat up`
+        tune_gc()  # as in the process of `herdbeat up`
         async with open_runners(settings, clock) as runners, asyncio.TaskGroup() as tasks:
-            perform = Performer(LedgerShelf(reader), runners, clock)
-            identity = Identity(host=platform.node(), pid=os.getpid(), version=__version__)
-            node = ServingNode(
-                NodeParts(store, clock, perform, listener=listener, prepare=perform.prepare),
-                Settings(node_id=0, max_concurrent=max_concurrent),
+            perform = RunExecutor(SpecCache(reader), runners, clock)
+            identity = NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__)
+            node = Node(
+                NodeParts(store, clock, perform, listener=listener, prefetch=perform.prefetch),
+                NodeSettings(node_id=0, max_concurrent=max_concurrent),
                 identity,
             )
             tasks.create_task(node.serve(), name="node")

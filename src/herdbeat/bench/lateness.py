@@ -9,7 +9,7 @@ from herdbeat.bench.engine import at_work, open_store
 from herdbeat.bench.stock import Lot, put
 from herdbeat.bench.watch import Percentiles, Watch
 from herdbeat.clock import SystemClock
-from herdbeat.store.opening import OpenStore
+from herdbeat.store.opening import StoreHandle
 from herdbeat.store.sqlite import SqliteStore
 
 EVERY = timedelta(seconds=1)
@@ -43,7 +43,7 @@ async def lateness(folder: Path, load: Load) -> Percentiles:
         return await measured(store, load)
 
 
-def put_far(store: OpenStore, count: int) -> None:
+def put_far(store: StoreHandle, count: int) -> None:
     now = SystemClock().now()
     put(store, Lot(name="stored", count=count, first_at=now + FAR, every=FAR, spread=FAR), now)
 

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.codec import to_json
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import Catchup, Policies
-from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, TargetSpec
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.replay import decision_to_json
-from herdbeat.store.base import ScheduleRow, TargetRow, Timed, Transaction
-from herdbeat.store.opening import OpenStore
+from herdbeat.store.base import NextRunColumns, ScheduleRow, TargetRow, Transaction
+from herdbeat.store.opening import StoreHandle
 from herdbeat.triggers.interval import Interval
 
 NOTHING = CallableSpec(call="herdbeat.bench.stock:nothing")
@@ -47,25 +47,25 @@ class Lot:
         return self.first_at + self.spread * number / self.count
 
 
-def put(store: OpenStore, lot: Lot, now: datetime, tell: Callable[[int], None] | None = None) -> None:
+def put(store: StoreHandle, lot: Lot, now: datetime, tell: Callable[[int], None] | None = None) -> None:
     """Write the lot down; `tell` hears how many are there already."""
-    plan = Plan(trigger=Interval(lot.every), policies=_policies())
+    plan = ScheduleSpec(trigger=Interval(lot.every), policies=_policies())
     for numbers in _chunks(lot.count):
         store.write_now(lambda tx, numbers=numbers: _put(tx, lot, plan, numbers, now))  # type: ignore[misc]
         if tell is not None:
             tell(numbers.stop)
 
 
-def _put(tx: Transaction, lot: Lot, plan: Plan, numbers: range, now: datetime) -> None:
+def _put(tx: Transaction, lot: Lot, plan: ScheduleSpec, numbers: range, now: datetime) -> None:
     text = _text(plan)
-    plan_id = tx.plans([text])[text]
+    plan_id = tx.plan_upsert_many([text])[text]
     targets = _targets(tx, lot, numbers)
     standing = _decided(lot, plan, now)
     brief = _text({})
     rows = []
     for number in numbers:
         first_at = lot.first_of(number)
-        name = DEFAULT_NAME if lot.shared_room is None else f"s{number}"
+        name = DEFAULT_SCHEDULE_NAME if lot.shared_room is None else f"s{number}"
         row = ScheduleRow(targets[number - numbers.start], name, "interval", plan_id, brief, "", enabled=True)
         rows.append((row, standing._replace(next_run_at=first_at, next_due_at=first_at, wake_at=first_at)))
     tx.add_schedules(rows, now)
@@ -81,12 +81,12 @@ def _targets(tx: Transaction, lot: Lot, numbers: range) -> list[int]:
     return [number] * len(numbers)
 
 
-def _decided(lot: Lot, plan: Plan, now: datetime) -> Timed:
+def _decided(lot: Lot, plan: ScheduleSpec, now: datetime) -> NextRunColumns:
     """A decision with a trace as long as any, so that rows are as large as real ones."""
-    schedule = Schedule(target=lot.name, name=DEFAULT_NAME, trigger=plan.trigger, policies=plan.policies)
+    schedule = Schedule(target=lot.name, name=DEFAULT_SCHEDULE_NAME, trigger=plan.trigger, policies=plan.policies)
     decision = decide(now, ScheduleState.fresh(schedule, now))
     trace = _text(decision_to_json(decision))
-    return Timed(decision.next_run_at, decision.due_at, decision.source, "", trace, decision.wake_at)
+    return NextRunColumns(decision.next_run_at, decision.due_at, decision.source, "", trace, decision.wake_at)
 
 
 def _policies() -> Policies:

@@ -5,25 +5,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from herdbeat.config.find import find_config
-    from herdbeat.config.reading import Reading, load_fleet, read_fleet
-    from herdbeat.config.schema import KeyRow, json_schema
-    from herdbeat.config.values import Value
+    from herdbeat.config.reading import LoadResult, load_fleet, try_load_fleet
+    from herdbeat.config.schema import KeyRow, build_json_schema
+    from herdbeat.config.values import ResolvedValue
 
-__all__ = ["KeyRow", "Reading", "Value", "find_config", "json_schema", "load_fleet", "read_fleet"]
+__all__ = ["KeyRow", "LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
 
-_HOMES = {
+_LAZY_EXPORTS = {
     "KeyRow": "schema",
-    "Reading": "reading",
-    "Value": "values",
+    "LoadResult": "reading",
+    "ResolvedValue": "values",
     "find_config": "find",
-    "json_schema": "schema",
+    "build_json_schema": "schema",
     "load_fleet": "reading",
-    "read_fleet": "reading",
+    "try_load_fleet": "reading",
 }
 
 
 def __getattr__(name: str) -> object:
     # Fetched on first use: who only asks where the files are must not load what reads them.
-    if name not in _HOMES:
+    if name not in _LAZY_EXPORTS:
         raise AttributeError(f"module 'herdbeat.config' has no attribute {name!r}")
-    return getattr(import_module(f"herdbeat.config.{_HOMES[name]}"), name)
+    return getattr(import_module(f"herdbeat.config.{_LAZY_EXPORTS[name]}"), name)

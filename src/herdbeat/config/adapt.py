@@ -3,22 +3,24 @@
 from collections.abc import Iterator, Mapping
 
 from herdbeat.codes import Code
-from herdbeat.config.guess import did_you_mean
+from herdbeat.config.guess import find_closest_match
 from herdbeat.config.keys.policies import ADAPT
-from herdbeat.config.report import Report
-from herdbeat.errors import ending
-from herdbeat.located import Located
+from herdbeat.config.report import Diagnostics
+from herdbeat.errors import did_you_mean_suffix
+from herdbeat.located import ConfigNode
 
 
-def read_rules(schedule: Located, sets: Located | None, report: Report) -> tuple[Mapping[str, object], ...]:
+def build_rules(
+    schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics
+) -> tuple[Mapping[str, object], ...]:
     """The rules in order. A set that does not exist is reported; sets do not nest."""
     adapt = schedule.child(ADAPT.name)
     if adapt is None:
         return ()
-    return tuple(_plain(rule) for rule in _used(adapt, sets, report))
+    return tuple(_rule_to_dict(rule) for rule in _expand_rule_sets(adapt, sets, diagnostics))
 
 
-def _used(adapt: Located, sets: Located | None, report: Report) -> Iterator[Located]:
+def _expand_rule_sets(adapt: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> Iterator[ConfigNode]:
     for rule in adapt.elements():
         name = rule.child("use")
         if name is None:
@@ -26,19 +28,19 @@ def _used(adapt: Located, sets: Located | None, report: Report) -> Iterator[Loca
             continue
         found = sets.child(str(name.value)) if sets is not None else None
         if found is None:
-            _refuse_unknown(name, sets, report)
+            _report_unknown_rule_set(name, sets, diagnostics)
             continue
         yield from found.elements()
 
 
-def _refuse_unknown(name: Located, sets: Located | None, report: Report) -> None:
+def _report_unknown_rule_set(name: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> None:
     known = [each for each, _ in sets.items()] if sets is not None else []
-    guess = did_you_mean(str(name.value), known)
+    guess = find_closest_match(str(name.value), known)
     listed = ", ".join(known) or "none"
-    message = f'There is no set of rules "{name.value}"{ending(guess)}'
-    report.error(Code.INVALID_VALUE, message, name.place, f"Sets under rules: {listed}.")
+    message = f'There is no set of rules "{name.value}"{did_you_mean_suffix(guess)}'
+    diagnostics.error(Code.INVALID_VALUE, message, name.location, f"Sets under rules: {listed}.")
 
 
-def _plain(rule: Located) -> Mapping[str, object]:
-    plain = rule.plain()
+def _rule_to_dict(rule: ConfigNode) -> Mapping[str, object]:
+    plain = rule.to_data()
     return dict(plain) if isinstance(plain, dict) else {}

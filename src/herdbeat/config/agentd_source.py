@@ -3,41 +3,41 @@
 from collections.abc import Mapping
 
 from herdbeat.codes import Code
-from herdbeat.config.foreign import note_either_day
-from herdbeat.config.guess import did_you_mean
-from herdbeat.config.keys.agentd import NOT_SERVED, SOURCES
-from herdbeat.config.report import Report
-from herdbeat.errors import ending
-from herdbeat.located import Located, Scalar
+from herdbeat.config.foreign import warn_cron_day_semantics
+from herdbeat.config.guess import find_closest_match
+from herdbeat.config.keys.agentd import SOURCE_TABLES, UNSUPPORTED_SOURCES
+from herdbeat.config.report import Diagnostics
+from herdbeat.errors import did_you_mean_suffix
+from herdbeat.located import ConfigNode, Scalar
 
-_POLLED = {"github_issues": "issues", "github_pull_requests": "pull_requests"}
-_EVERY_MINUTE = 60
+_POLLED_ITEMS = {"github_issues": "issues", "github_pull_requests": "pull_requests"}
+_DEFAULT_POLL_INTERVAL_S = 60
 
 
-def schedule_keys(workflow: Located, report: Report) -> dict[str, Located] | None:
+def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str, ConfigNode] | None:
     """What fires it, in our keys; None after it was said why nothing can."""
     source = workflow.find(("source",))
     kind = source.child("type")
     if kind is None or not isinstance(kind.value, str):
         hint = "Add type: cron, delay, webhook, manual or github_issues."
-        report.error(Code.MISSING_KEY, 'The source needs "type".', source.label, hint)
+        diagnostics.error(Code.MISSING_KEY, 'The source needs "type".', source.report_location, hint)
         return None
-    if kind.value not in SOURCES:
-        _refuse_kind(kind, report)
+    if kind.value not in SOURCE_TABLES:
+        _report_unsupported_source(kind, diagnostics)
         return None
-    mark = report.errors
-    SOURCES[kind.value].check(source, report)
-    if report.errors > mark:
+    errors_before = diagnostics.error_count
+    SOURCE_TABLES[kind.value].validate(source, diagnostics)
+    if diagnostics.error_count > errors_before:
         return None
-    _note_idle_poll(workflow, kind, report)
+    _warn_unused_poll_interval(workflow, kind, diagnostics)
     if kind.value == "cron":
-        note_either_day(source.find(("expression",)), report)
-    return _translated(workflow, source, kind.value)
+        warn_cron_day_semantics(source.find(("expression",)), diagnostics)
+    return _translate_trigger(workflow, source, kind.value)
 
 
-def _translated(workflow: Located, source: Located, kind: str) -> dict[str, Located]:
-    if kind in _POLLED:
-        return _polled(workflow, source, kind)
+def _translate_trigger(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
+    if kind in _POLLED_ITEMS:
+        return _translate_polling(workflow, source, kind)
     keys = {"type": source.find(("type",))}
     renamed = {"expression": "cron", "run_at": "at", "secret": "secret"}
     for name, child in source.items():
@@ -46,56 +46,56 @@ def _translated(workflow: Located, source: Located, kind: str) -> dict[str, Loca
     return keys
 
 
-def _polled(workflow: Located, source: Located, kind: str) -> dict[str, Located]:
+def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
     """Polling is an interval with a work source. agentd marks nothing on GitHub: it remembers what it took."""
     here = source.find(("type",))
     poll = workflow.child("poll_interval")
     # agentd takes 0 and then asks GitHub without a pause; once a second is as eager as we get.
-    seconds = max(1, int(str(poll.value))) if poll is not None else _EVERY_MINUTE
+    seconds = max(1, int(str(poll.value))) if poll is not None else _DEFAULT_POLL_INTERVAL_S
     owner, repo = source.find(("owner",)), source.find(("repo",))
-    work: dict[str, Located] = {
-        "type": _like(here, "github"),
-        "repo": _like(repo, f"{owner.value}/{repo.value}"),
-        "item": _like(here, _POLLED[kind]),
-        "claim": _like(here, "store"),
-        "exclude_labels": Located([], here.place),
+    work: dict[str, ConfigNode] = {
+        "type": _with_value(here, "github"),
+        "repo": _with_value(repo, f"{owner.value}/{repo.value}"),
+        "item": _with_value(here, _POLLED_ITEMS[kind]),
+        "claim": _with_value(here, "store"),
+        "exclude_labels": ConfigNode([], here.location),
     }
     labels = source.child("labels")
     if labels is not None:
         work["filter_labels"] = labels
     work |= {name: child for name, child in source.items() if name in ("state", "assignee")}
     return {
-        "type": _like(here, "interval"),
-        "interval": _like(poll or here, f"{seconds}s"),
-        "work_source": Located(work, source.place, source.key),
+        "type": _with_value(here, "interval"),
+        "interval": _with_value(poll or here, f"{seconds}s"),
+        "work_source": ConfigNode(work, source.location, source.key),
     }
 
 
-def _like(node: Located, value: Scalar) -> Located:
+def _with_value(node: ConfigNode, value: Scalar) -> ConfigNode:
     """Another value in the same place."""
-    return Located(value, node.place, node.key, written=str(value))
+    return ConfigNode(value, node.location, node.key, raw=str(value))
 
 
-def _refuse_kind(kind: Located, report: Report) -> None:
-    if kind.value in NOT_SERVED:
+def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> None:
+    if kind.value in UNSUPPORTED_SOURCES:
         message = f'Workflows of type "{kind.value}" are not served; this one is left out.'
-        report.warning(Code.NOT_SERVED, message, kind.place, f"Served are {_listed(SOURCES)}.")
+        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {_join_names(SOURCE_TABLES)}.")
         return
-    guess = did_you_mean(str(kind.value), SOURCES)
-    report.error(
+    guess = find_closest_match(str(kind.value), SOURCE_TABLES)
+    diagnostics.error(
         Code.INVALID_VALUE,
-        f'"{kind.value}" is not a type of source{ending(guess)}',
-        kind.place,
-        f"Write {_listed(SOURCES)}.",
+        f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}',
+        kind.location,
+        f"Write {_join_names(SOURCE_TABLES)}.",
     )
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def _join_names(names: Mapping[str, object]) -> str:
     return ", ".join(names)
 
 
-def _note_idle_poll(workflow: Located, kind: Located, report: Report) -> None:
+def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
     poll = workflow.child("poll_interval")
-    if poll is not None and kind.value not in _POLLED:
+    if poll is not None and kind.value not in _POLLED_ITEMS:
         message = f'"poll_interval" has no effect on a {kind.value} source.'
-        report.warning(Code.NOT_SERVED, message, poll.label, "Remove it if it misleads.")
+        diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")

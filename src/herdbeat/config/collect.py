@@ -5,122 +5,126 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.codes import Code
-from herdbeat.config.drafts import Draft, FleetFile
-from herdbeat.config.files import Files
-from herdbeat.config.foreign import note_changed_docker
-from herdbeat.config.keys.agent import AGENT_DOCKER, INHERITED_NAMES
-from herdbeat.config.keys.fleet import REFERENCE
-from herdbeat.config.keys.policies import POLICY_NAMES
-from herdbeat.config.merge import merge, only
-from herdbeat.config.places import beside
-from herdbeat.config.renames import settle_names
-from herdbeat.config.report import Report
-from herdbeat.config.wording import wrong_type
+from herdbeat.config.drafts import FleetFile, TargetSource
+from herdbeat.config.files import FileReader
+from herdbeat.config.foreign import warn_changed_docker
+from herdbeat.config.keys.agent import AGENT_DOCKER, INHERITABLE_KEY_NAMES
+from herdbeat.config.keys.fleet import AGENT_REFERENCE
+from herdbeat.config.keys.policies import POLICY_KEY_NAMES
+from herdbeat.config.merge import merge_nodes, select_keys
+from herdbeat.config.places import resolve_relative_path
+from herdbeat.config.renames import normalize_keys
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.wording import wrong_type_error
 from herdbeat.domain.target import TargetKind
-from herdbeat.errors import Place
-from herdbeat.located import Located
+from herdbeat.errors import SourceLocation
+from herdbeat.located import ConfigNode
 
-_ENTRY_WORDS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
+_ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
 
 @dataclass(slots=True)
-class Collector:
+class TargetCollector:
     """Follows a fleet file into its agents and sub-fleets. Names are unique across all of it."""
 
-    files: Files
-    report: Report
-    seen: dict[str, Place] = field(default_factory=dict)
+    files: FileReader
+    diagnostics: Diagnostics
+    location_by_name: dict[str, SourceLocation] = field(default_factory=dict)
 
-    def drafts(self, fleet: FleetFile) -> Iterator[Draft]:
+    def target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
         """The targets of one fleet file, in file order."""
         for kind in TargetKind:
-            for entry in self.entries(fleet.tree, kind.section):
-                draft = self._draft(fleet, kind, entry)
-                if draft is not None and self.is_new(draft, entry):
-                    yield draft
+            for entry in self.iter_entries(fleet.tree, kind.section):
+                target_source = self._build_source(fleet, kind, entry)
+                if target_source is not None and self.register_name(target_source, entry):
+                    yield target_source
 
-    def entries(self, tree: Located, section: str) -> Iterator[Located]:
+    def iter_entries(self, tree: ConfigNode, section: str) -> Iterator[ConfigNode]:
         """The entries of a section that are mappings; anything else is reported."""
         found = tree.child(section)
         if found is None or found.value is None:
             return
         if not isinstance(found.value, list):
-            self.report.misfit(wrong_type(found, "a list (each entry starts with -)"), found)
+            self.diagnostics.add(wrong_type_error(found, "a list (each entry starts with -)"), found)
             return
         for entry in found.value:
             if isinstance(entry.value, dict):
                 yield entry
             else:
-                self.report.misfit(wrong_type(entry, _ENTRY_WORDS.get(section, "a mapping of keys")), entry)
+                self.diagnostics.add(
+                    wrong_type_error(entry, _ENTRY_DESCRIPTIONS.get(section, "a mapping of keys")), entry
+                )
 
-    def _draft(self, fleet: FleetFile, kind: TargetKind, entry: Located) -> Draft | None:
+    def _build_source(self, fleet: FleetFile, kind: TargetKind, entry: ConfigNode) -> TargetSource | None:
         if kind is TargetKind.AGENT and entry.child("path") is not None:
-            return self._referenced(fleet, entry)
-        node = settle_names(entry, self.report)
-        return self.made(fleet, kind, node, home=fleet.path.parent)
+            return self._load_referenced(fleet, entry)
+        node = normalize_keys(entry, self.diagnostics)
+        return self.build_target_source(fleet, kind, node, home=fleet.path.parent)
 
-    def _referenced(self, fleet: FleetFile, entry: Located) -> Draft | None:
-        mark = self.report.errors
-        REFERENCE.check(entry, self.report)
+    def _load_referenced(self, fleet: FleetFile, entry: ConfigNode) -> TargetSource | None:
+        errors_before = self.diagnostics.error_count
+        AGENT_REFERENCE.validate(entry, self.diagnostics)
         path = entry.child("path")
-        if self.report.errors > mark or path is None:
+        if self.diagnostics.error_count > errors_before or path is None:
             return None
-        file = beside(fleet.path, str(path.value))
-        tree = self.files.tree(file, path.place, is_foreign=True)
+        file = resolve_relative_path(fleet.path, str(path.value))
+        tree = self.files.tree(file, path.location, is_foreign=True)
         if tree is None:
             return None
         if not isinstance(tree.value, dict):
-            self.report.misfit(wrong_type(tree, "a mapping of keys"), tree)
+            self.diagnostics.add(wrong_type_error(tree, "a mapping of keys"), tree)
             return None
-        node = settle_names(tree, self.report)
-        refuse_unsafe_docker(node, self.report)
-        note_changed_docker(node, fleet.defaults, self.report)
+        node = normalize_keys(tree, self.diagnostics)
+        check_docker_safety(node, self.diagnostics)
+        warn_changed_docker(node, fleet.defaults, self.diagnostics)
         overrides = entry.child("overrides")
-        above = settle_names(overrides, self.report) if overrides is not None else None
-        draft = self.made(fleet, TargetKind.AGENT, node, home=file.parent, overrides=above)
-        is_right = self.report.errors == mark and not self.files.is_broken(file)
-        return draft if is_right else replace(draft, is_refused=True)
+        normalized_overrides = normalize_keys(overrides, self.diagnostics) if overrides is not None else None
+        target_source = self.build_target_source(
+            fleet, TargetKind.AGENT, node, home=file.parent, overrides=normalized_overrides
+        )
+        is_valid = self.diagnostics.error_count == errors_before and not self.files.is_broken(file)
+        return target_source if is_valid else replace(target_source, is_invalid=True)
 
-    def made(
-        self, fleet: FleetFile, kind: TargetKind, node: Located, *, home: Path, overrides: Located | None = None
-    ) -> Draft:
+    def build_target_source(
+        self, fleet: FleetFile, kind: TargetKind, node: ConfigNode, *, home: Path, overrides: ConfigNode | None = None
+    ) -> TargetSource:
         """A target with the fleet's defaults below it and its overrides above it."""
-        names = INHERITED_NAMES if kind is TargetKind.AGENT else {"instances"}
-        merged = merge(merge(only(fleet.defaults, names), node), overrides)
-        merged = replace(merged, place=node.place, key=node.key)
+        names = INHERITABLE_KEY_NAMES if kind is TargetKind.AGENT else {"instances"}
+        merged = merge_nodes(merge_nodes(select_keys(fleet.defaults, names), node), overrides)
+        merged = replace(merged, location=node.location, key=node.key)
         name = merged.child("name")
         is_named = name is not None and isinstance(name.value, str)
-        return Draft(
+        return TargetSource(
             name=fleet.prefix + (str(name.value) if name is not None and is_named else "?"),
             kind=kind,
             node=merged,
             home=home,
-            top=fleet.home,
+            root_folder=fleet.home,
             zone=fleet.zone,
-            defaults=only(fleet.defaults, POLICY_NAMES),
+            defaults=select_keys(fleet.defaults, POLICY_KEY_NAMES),
             rules=fleet.rules,
             notify=fleet.notify,
-            is_refused=not is_named or fleet.is_refused,
+            is_invalid=not is_named or fleet.is_invalid,
         )
 
-    def is_new(self, draft: Draft, entry: Located) -> bool:
+    def register_name(self, target_source: TargetSource, entry: ConfigNode) -> bool:
         """Two targets of one name: the second is refused, whatever kind it is."""
-        written = draft.node.child("name")
+        written = target_source.node.child("name")
         if written is None or not isinstance(written.value, str):
             return True
-        first = self.seen.get(draft.name)
+        first = self.location_by_name.get(target_source.name)
         if first is None:
-            self.seen[draft.name] = written.place
+            self.location_by_name[target_source.name] = written.location
             return True
         # A file that is listed twice has its name in one place; then the listing is what must change.
-        where = entry.find(("path",)).place if first == written.place else written.place
-        message = f'There is already a target "{draft.name}", at {first}.'
-        self.report.error(Code.DUPLICATE_NAME, message, where, "Rename one of the two.")
+        where = entry.find(("path",)).location if first == written.location else written.location
+        message = f'There is already a target "{target_source.name}", at {first}.'
+        self.diagnostics.error(Code.DUPLICATE_NAME, message, where, "Rename one of the two.")
         return False
 
 
-def refuse_unsafe_docker(agent: Located, report: Report) -> None:
+def check_docker_safety(agent: ConfigNode, diagnostics: Diagnostics) -> None:
     """An agent's own file may ask for less room, never for the host's network or folders."""
     docker = agent.child("docker")
     if docker is not None and isinstance(docker.value, dict):
-        AGENT_DOCKER.check(docker, report)
+        AGENT_DOCKER.validate(docker, diagnostics)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import yaml
 
 from herdbeat.codes import Code
-from herdbeat.config.report import Misfit
-from herdbeat.errors import Place
+from herdbeat.config.report import ValidationError
+from herdbeat.errors import SourceLocation
 
-DEEPEST = 50
-MOST_NODES = 250_000
+MAX_DEPTH = 50
+MAX_NODES = 250_000
 """Values in one file, those that aliases repeat counted each time: ten lines of aliases can mean a billion."""
 
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -39,9 +39,9 @@ class RawNode:
     depth: int = 1
 
 
-def compose(text: str, file: str) -> RawNode:
+def compose_document(text: str, file: str) -> RawNode:
     """The one document of a text. Raises Misfit, or YAMLError where the grammar is broken."""
-    return _Composer(file=file, lines=_LINE_BREAK.split(text)).document(text)
+    return _Composer(file=file, lines=_LINE_BREAK.split(text)).compose_root(text)
 
 
 @dataclass(slots=True)
@@ -53,57 +53,57 @@ class _Composer:
     anchors: dict[str, RawNode] = field(default_factory=dict)
     count: int = 0
 
-    def document(self, text: str) -> RawNode:
+    def compose_root(self, text: str) -> RawNode:
         events = yaml.parse(text, Loader=_PARSER)
         next(events)  # the start of the stream
         opening = next(events)
         if isinstance(opening, yaml.StreamEndEvent):
-            raise Misfit(
-                Code.MISSING_KEY, "The file is empty.", hint="Write at least a target.", where=self._place(opening)
+            raise ValidationError(
+                Code.MISSING_KEY, "The file is empty.", hint="Write at least a target.", where=self._locate(opening)
             )
-        root = self._node(next(events), events, 1)
+        root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
-            raise Misfit(
+            raise ValidationError(
                 Code.YAML_SYNTAX,
                 "The file holds more than one YAML document.",
                 hint='Remove the "---", or put the second document into a file of its own.',
-                where=self._place(more),
+                where=self._locate(more),
             )
         return root
 
-    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
+    def _compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
         self.count += 1
-        if self.count > MOST_NODES:
-            raise self._limit(event, f"The file holds more than {MOST_NODES:,} values.")
-        if depth > DEEPEST:
-            raise self._limit(event, f"The file is nested deeper than {DEEPEST} levels.")
+        if self.count > MAX_NODES:
+            raise self._limit_error(event, f"The file holds more than {MAX_NODES:,} values.")
+        if depth > MAX_DEPTH:
+            raise self._limit_error(event, f"The file is nested deeper than {MAX_DEPTH} levels.")
         if isinstance(event, yaml.AliasEvent):
-            return self._repeated(event)
-        self._refuse_tag(event)
-        node = self._composed(event, events, depth)
+            return self._resolve_alias(event)
+        self._reject_tag(event)
+        node = self._compose_event(event, events, depth)
         if anchor := getattr(event, "anchor", None):
             self.anchors[anchor] = node
         return node
 
-    def _composed(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
+    def _compose_event(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
         if isinstance(event, yaml.SequenceStartEvent):
-            items = list(self._items(events, depth))
-            return self._raw(event, items, items)
+            items = list(self._compose_items(events, depth))
+            return self._make_raw(event, items, items)
         if isinstance(event, yaml.MappingStartEvent):
-            nodes = list(self._items(events, depth))
+            nodes = list(self._compose_items(events, depth))
             pairs = list(zip(nodes[::2], nodes[1::2], strict=True))
-            return self._raw(event, pairs, nodes, is_map=True)
+            return self._make_raw(event, pairs, nodes, is_map=True)
         assert isinstance(event, yaml.ScalarEvent)
-        return self._raw(event, event.value, [], style=event.style or "", is_text=event.tag == _TEXT_TAG)
+        return self._make_raw(event, event.value, [], style=event.style or "", is_text=event.tag == _TEXT_TAG)
 
-    def _items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[RawNode]:
+    def _compose_items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[RawNode]:
         for event in events:
             if isinstance(event, yaml.CollectionEndEvent):
                 return
-            yield self._node(event, events, depth + 1)
+            yield self._compose_node(event, events, depth + 1)
 
-    def _raw(
+    def _make_raw(
         self,
         event: yaml.Event,
         content: str | list[RawNode] | list[tuple[RawNode, RawNode]],
@@ -113,12 +113,12 @@ class _Composer:
         style: str = "",
         is_text: bool = False,
     ) -> RawNode:
-        place = self._place(event)
+        location = self._locate(event)
         return RawNode(
             content=content,
-            line=place.line,
-            column=place.column,
-            width=place.width,
+            line=location.line,
+            column=location.column,
+            width=location.width,
             is_map=is_map,
             style=style,
             is_text=is_text,
@@ -126,35 +126,35 @@ class _Composer:
             depth=1 + max((node.depth for node in below), default=0),
         )
 
-    def _repeated(self, event: yaml.AliasEvent) -> RawNode:
+    def _resolve_alias(self, event: yaml.AliasEvent) -> RawNode:
         node = self.anchors.get(event.anchor or "")
         if node is None:
-            raise Misfit(
+            raise ValidationError(
                 Code.YAML_SYNTAX,
                 f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.',
                 hint=f'Set the anchor "&{event.anchor}" on a value further up.',
-                where=self._place(event),
+                where=self._locate(event),
             )
         return node
 
-    def _refuse_tag(self, event: yaml.Event) -> None:
+    def _reject_tag(self, event: yaml.Event) -> None:
         tag = getattr(event, "tag", None)
         if tag in (None, "!", _TEXT_TAG):
             return
-        shown = tag.replace("tag:yaml.org,2002:", "!!")
-        raise Misfit(
+        short_tag = tag.replace("tag:yaml.org,2002:", "!!")
+        raise ValidationError(
             Code.YAML_SYNTAX,
-            f'The tag "{shown}" is not allowed.',
+            f'The tag "{short_tag}" is not allowed.',
             hint="Remove it: a configuration is plain data.",
-            where=self._place(event),
+            where=self._locate(event),
         )
 
-    def _limit(self, event: yaml.Event, message: str) -> Misfit:
-        return Misfit(
-            Code.YAML_LIMIT, message, hint="Split the file, or flatten what is nested.", where=self._place(event)
+    def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
+        return ValidationError(
+            Code.YAML_LIMIT, message, hint="Split the file, or flatten what is nested.", where=self._locate(event)
         )
 
-    def _place(self, event: yaml.Event) -> Place:
+    def _locate(self, event: yaml.Event) -> SourceLocation:
         start, end = event.start_mark, event.end_mark
         assert start is not None
         assert end is not None
@@ -165,4 +165,4 @@ class _Composer:
             width = max(1, end.column - start.column)
         else:
             width = max(1, len(self.lines[start.line].rstrip()) - start.column)
-        return Place(file=self.file, line=start.line + 1, column=start.column + 1, width=width)
+        return SourceLocation(file=self.file, line=start.line + 1, column=start.column + 1, width=width)

@@ -6,16 +6,16 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.target import TargetKind
-from herdbeat.errors import Place
-from herdbeat.located import Located
+from herdbeat.errors import SourceLocation
+from herdbeat.located import ConfigNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetZone:
+class DefaultZone:
     """The zone of schedules that name none, and who says so."""
 
     zone: ZoneInfo
-    origin: Place | str
+    origin: SourceLocation | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,33 +27,33 @@ class FleetFile:
     """
 
     path: Path
-    tree: Located
-    zone: FleetZone
+    tree: ConfigNode
+    zone: DefaultZone
     prefix: str = ""
-    defaults: Located | None = None
-    rules: Located | None = None
-    notify: Located | None = None
-    chain: tuple[Path, ...] = ()
-    top: Path | None = None
-    is_refused: bool = False
+    defaults: ConfigNode | None = None
+    rules: ConfigNode | None = None
+    notify: ConfigNode | None = None
+    include_chain: tuple[Path, ...] = ()
+    root_folder: Path | None = None
+    is_invalid: bool = False
 
     @property
     def home(self) -> Path:
         """The folder of the whole fleet."""
-        return self.top or self.path.parent
+        return self.root_folder or self.path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedSchedule:
     """A schedule that another folder adds to a target, with the zone of that folder."""
 
-    node: Located
-    zone: FleetZone
-    is_refused: bool = False
+    node: ConfigNode
+    zone: DefaultZone
+    is_invalid: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class TargetSource:
     """One target. `defaults` holds the policies of its fleet, `rules` and `notify` the named
     sets and channels in reach.
 
@@ -63,12 +63,12 @@ class Draft:
 
     name: str
     kind: TargetKind
-    node: Located
+    node: ConfigNode
     home: Path
-    top: Path
-    zone: FleetZone
-    defaults: Located | None = None
-    rules: Located | None = None
-    notify: Located | None = None
-    imported: Mapping[str, Imported] = field(default_factory=dict)
-    is_refused: bool = False
+    root_folder: Path
+    zone: DefaultZone
+    defaults: ConfigNode | None = None
+    rules: ConfigNode | None = None
+    notify: ConfigNode | None = None
+    imported: Mapping[str, ImportedSchedule] = field(default_factory=dict)
+    is_invalid: bool = False

@@ -5,26 +5,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from herdbeat.codes import Code
-from herdbeat.config.collect import Collector
-from herdbeat.config.drafts import Draft, FleetFile, FleetZone
-from herdbeat.config.files import Files
-from herdbeat.config.find import HERDCTL_FILES, fleet_in
+from herdbeat.config.collect import TargetCollector
+from herdbeat.config.drafts import DefaultZone, FleetFile, TargetSource
+from herdbeat.config.files import FileReader
+from herdbeat.config.find import HERDCTL_FILE_NAMES, find_fleet_file
 from herdbeat.config.forms import NAME
-from herdbeat.config.imports import Importer
-from herdbeat.config.keys.fleet import FLEET, SETTINGS, SUB_FLEET, TIMEZONE
-from herdbeat.config.merge import merge, without
-from herdbeat.config.places import beside, real_path
-from herdbeat.config.renames import settle_deprecated, settle_names
-from herdbeat.config.report import Report
-from herdbeat.config.wording import wrong_type
+from herdbeat.config.imports import AgentdImporter
+from herdbeat.config.keys.fleet import FLEET, FLEET_SETTINGS, SUB_FLEET, TIMEZONE
+from herdbeat.config.merge import drop_keys, merge_nodes
+from herdbeat.config.places import real_path, resolve_relative_path
+from herdbeat.config.renames import normalize_deprecated_keys, normalize_keys
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.wording import wrong_type_error
 from herdbeat.domain.target import TargetKind
-from herdbeat.errors import HerdbeatError, Place
-from herdbeat.located import Located
+from herdbeat.errors import HerdbeatError, SourceLocation
+from herdbeat.located import ConfigNode
 
-_MOST_NESTED = 20
-_MOST_FLEETS = 1_000
+_MAX_FLEET_DEPTH = 20
+_MAX_SUB_FLEETS = 1_000
 """Twenty levels that name the next one twice each would be a million fleets."""
-_OF_THE_FIRST = {key.name for key in SETTINGS} - {
+_ROOT_ONLY_SETTINGS = {key.name for key in FLEET_SETTINGS} - {
     "version",
     "fleet",
     "timezone",
@@ -37,141 +37,149 @@ _OF_THE_FIRST = {key.name for key in SETTINGS} - {
 
 
 @dataclass(slots=True)
-class FleetReader:
+class FleetFileLoader:
     """Opens one fleet file and everything below it."""
 
-    files: Files
-    report: Report
-    collector: Collector
-    importer: Importer
-    opened: int = 0
+    files: FileReader
+    diagnostics: Diagnostics
+    collector: TargetCollector
+    importer: AgentdImporter
+    sub_fleet_count: int = 0
 
-    def open(self, path: Path, system: FleetZone) -> FleetFile | None:
+    def open(self, path: Path, default_zone: DefaultZone) -> FleetFile | None:
         """The first file; None if it cannot be read at all."""
-        tree = self.files.tree(path, is_foreign=path.name in HERDCTL_FILES)
-        if tree is None or not self._is_mapping(tree):
+        tree = self.files.tree(path, is_foreign=path.name in HERDCTL_FILE_NAMES)
+        if tree is None or not self._require_mapping(tree):
             return None
-        return self._checked(FleetFile(path=path, tree=tree, zone=system, chain=(real_path(path),)))
+        return self._validate(FleetFile(path=path, tree=tree, zone=default_zone, include_chain=(real_path(path),)))
 
-    def drafts(self, fleet: FleetFile) -> Iterator[Draft]:
+    def target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
         """Its own targets and those of its imports, then those of each sub-fleet, depth first."""
-        own = list(self.collector.drafts(fleet))
-        self.importer.add_all(fleet, own)
+        own = list(self.collector.target_sources(fleet))
+        self.importer.import_all(fleet, own)
         yield from own
-        names: dict[str, Place] = {}
-        for entry in self.collector.entries(fleet.tree, "fleets"):
-            below = self._sub_fleet(fleet, entry, names)
-            if below is not None:
-                yield from self.drafts(below)
+        names: dict[str, SourceLocation] = {}
+        for entry in self.collector.iter_entries(fleet.tree, "fleets"):
+            sub_fleet = self._load_sub_fleet(fleet, entry, names)
+            if sub_fleet is not None:
+                yield from self.target_sources(sub_fleet)
 
-    def _is_mapping(self, tree: Located) -> bool:
+    def _require_mapping(self, tree: ConfigNode) -> bool:
         if isinstance(tree.value, dict):
             return True
-        self.report.misfit(wrong_type(tree, "a mapping of keys"), tree)
+        self.diagnostics.add(wrong_type_error(tree, "a mapping of keys"), tree)
         return False
 
-    def _checked(self, fleet: FleetFile, above: FleetFile | None = None) -> FleetFile:
+    def _validate(self, fleet: FleetFile, parent: FleetFile | None = None) -> FleetFile:
         """The file with settled names and what it hands down. Targets are looked at one by one, later."""
-        mark = self.report.errors
-        tree = self._settled(fleet.tree)
-        FLEET.check(without(tree, *(kind.section for kind in TargetKind), "fleets"), self.report)
-        self._refuse_newer(tree)
-        if above is not None:
-            self._note_unused(tree)
-        refused = self.report.errors > mark or self.files.is_broken(fleet.path)
+        errors_before = self.diagnostics.error_count
+        tree = self._normalize(fleet.tree)
+        FLEET.validate(drop_keys(tree, *(kind.section for kind in TargetKind), "fleets"), self.diagnostics)
+        self._check_version(tree)
+        if parent is not None:
+            self._warn_unused_settings(tree)
+        is_invalid = self.diagnostics.error_count > errors_before or self.files.is_broken(fleet.path)
         return replace(
             fleet,
             tree=tree,
-            zone=fleet.zone if refused else _zone(tree, fleet.zone),
-            defaults=_handed_down("defaults", tree, above.defaults if above else None),
-            rules=_handed_down("rules", tree, above.rules if above else None),
-            notify=_handed_down("notify", tree, above.notify if above else None),
-            is_refused=refused,
+            zone=fleet.zone if is_invalid else _resolve_default_zone(tree, fleet.zone),
+            defaults=_inherit_block("defaults", tree, parent.defaults if parent else None),
+            rules=_inherit_block("rules", tree, parent.rules if parent else None),
+            notify=_inherit_block("notify", tree, parent.notify if parent else None),
+            is_invalid=is_invalid,
         )
 
-    def _settled(self, tree: Located) -> Located:
+    def _normalize(self, tree: ConfigNode) -> ConfigNode:
         """The file with settled names, those of its defaults included."""
-        tree = settle_deprecated(tree, self.report)
+        tree = normalize_deprecated_keys(tree, self.diagnostics)
         defaults = tree.child("defaults")
         if defaults is None or not isinstance(tree.value, dict):
             return tree
-        return replace(tree, value=tree.value | {"defaults": settle_names(defaults, self.report)})
+        return replace(tree, value=tree.value | {"defaults": normalize_keys(defaults, self.diagnostics)})
 
-    def _refuse_newer(self, tree: Located) -> None:
+    def _check_version(self, tree: ConfigNode) -> None:
         version = tree.find(("version",))
-        if isinstance(version.value, int) and version.value > 1 and not self.report.is_foreign(version.place):
+        if isinstance(version.value, int) and version.value > 1 and not self.diagnostics.is_foreign(version.location):
             message = f"This file is written for version {version.value} of the format; version 1 is known."
-            self.report.error(Code.INVALID_VALUE, message, version.place, "Use a newer herdbeat, or version: 1.")
+            self.diagnostics.error(
+                Code.INVALID_VALUE, message, version.location, "Use a newer herdbeat, or version: 1."
+            )
 
-    def _note_unused(self, tree: Located) -> None:
+    def _warn_unused_settings(self, tree: ConfigNode) -> None:
         """A sub-fleet has no server, store or clock of its own. herdctl switches its `web` off without a word."""
         for name, child in tree.items():
-            if name in _OF_THE_FIRST:
+            if name in _ROOT_ONLY_SETTINGS:
                 message = f'"{name}" has no effect in a sub-fleet: the first file decides.'
-                self.report.warning(Code.NOT_SERVED, message, child.label, "Remove it if it misleads.")
+                self.diagnostics.warning(Code.NOT_SERVED, message, child.report_location, "Remove it if it misleads.")
 
-    def _sub_fleet(self, fleet: FleetFile, entry: Located, names: dict[str, Place]) -> FleetFile | None:
-        mark = self.report.errors
-        SUB_FLEET.check(entry, self.report)
-        if self.report.errors > mark:
+    def _load_sub_fleet(
+        self, fleet: FleetFile, entry: ConfigNode, names: dict[str, SourceLocation]
+    ) -> FleetFile | None:
+        errors_before = self.diagnostics.error_count
+        SUB_FLEET.validate(entry, self.diagnostics)
+        if self.diagnostics.error_count > errors_before:
             return None
         path = entry.find(("path",))
-        named = beside(fleet.path, str(path.value))
-        file = fleet_in(named) or named
-        if self._is_cycle(fleet, file, path.place) or self._are_too_many(path.place):
+        referenced_path = resolve_relative_path(fleet.path, str(path.value))
+        file = find_fleet_file(referenced_path) or referenced_path
+        if self._is_cycle(fleet, file, path.location) or self._exceeds_fleet_limit(path.location):
             return None
-        tree = self.files.tree(file, path.place, is_foreign=file.name in HERDCTL_FILES)
-        if tree is None or not self._is_mapping(tree):
+        tree = self.files.tree(file, path.location, is_foreign=file.name in HERDCTL_FILE_NAMES)
+        if tree is None or not self._require_mapping(tree):
             return None
-        tree = merge(tree, entry.child("overrides"))
-        name = self._name(entry, tree, file, names)
+        tree = merge_nodes(tree, entry.child("overrides"))
+        name = self._resolve_name(entry, tree, file, names)
         if name is None:
             return None
-        chain = (*fleet.chain, real_path(file))
+        chain = (*fleet.include_chain, real_path(file))
         prefix = f"{fleet.prefix}{name}."
-        below = FleetFile(path=file, tree=tree, zone=fleet.zone, prefix=prefix, chain=chain, top=fleet.home)
-        return self._checked(below, fleet)
+        sub_fleet = FleetFile(
+            path=file, tree=tree, zone=fleet.zone, prefix=prefix, include_chain=chain, root_folder=fleet.home
+        )
+        return self._validate(sub_fleet, fleet)
 
-    def _is_cycle(self, fleet: FleetFile, file: Path, place: Place) -> bool:
+    def _is_cycle(self, fleet: FleetFile, file: Path, location: SourceLocation) -> bool:
         """Only a file that is still open is a cycle; the same one twice side by side is not."""
-        if real_path(file) not in fleet.chain and len(fleet.chain) < _MOST_NESTED:
+        if real_path(file) not in fleet.include_chain and len(fleet.include_chain) < _MAX_FLEET_DEPTH:
             return False
-        chain = " → ".join(self.files.shown(each) for each in (*fleet.chain, real_path(file)))
+        chain = " → ".join(self.files.display_name(each) for each in (*fleet.include_chain, real_path(file)))
         message = f"The fleet includes itself: {chain}."
-        self.report.error(Code.FLEET_CYCLE, message, place, "Remove one of these references.")
+        self.diagnostics.error(Code.FLEET_CYCLE, message, location, "Remove one of these references.")
         return True
 
-    def _are_too_many(self, place: Place) -> bool:
-        self.opened += 1
-        if self.opened == _MOST_FLEETS + 1:
-            message = f"There are more than {_MOST_FLEETS:,} sub-fleets."
-            self.report.error(Code.YAML_LIMIT, message, place, "Name each fleet file once.")
-        return self.opened > _MOST_FLEETS
+    def _exceeds_fleet_limit(self, location: SourceLocation) -> bool:
+        self.sub_fleet_count += 1
+        if self.sub_fleet_count == _MAX_SUB_FLEETS + 1:
+            message = f"There are more than {_MAX_SUB_FLEETS:,} sub-fleets."
+            self.diagnostics.error(Code.YAML_LIMIT, message, location, "Name each fleet file once.")
+        return self.sub_fleet_count > _MAX_SUB_FLEETS
 
-    def _name(self, entry: Located, tree: Located, file: Path, names: dict[str, Place]) -> str | None:
+    def _resolve_name(
+        self, entry: ConfigNode, tree: ConfigNode, file: Path, names: dict[str, SourceLocation]
+    ) -> str | None:
         """What goes before the names of its targets: as referenced, as it says, or as its folder is called."""
         own = tree.find(("fleet", "name"))
         written = entry.child("name") or (own if isinstance(own.value, str) else None)
-        node = written or Located(file.parent.name, entry.find(("path",)).place, written=file.parent.name)
+        node = written or ConfigNode(file.parent.name, entry.find(("path",)).location, raw=file.parent.name)
         try:
             name = NAME.read(node)
         except HerdbeatError as error:
-            self.report.misfit(error, node)
+            self.diagnostics.add(error, node)
             return None
         if name in names:
             message = f'There is already a sub-fleet "{name}", at {names[name]}.'
-            self.report.error(Code.DUPLICATE_NAME, message, entry.place, "Give one of them another name.")
+            self.diagnostics.error(Code.DUPLICATE_NAME, message, entry.location, "Give one of them another name.")
             return None
-        names[name] = node.place
+        names[name] = node.location
         return name
 
 
-def _zone(tree: Located, above: FleetZone) -> FleetZone:
-    zone = TIMEZONE.of(tree)
-    return FleetZone(zone=zone, origin=tree.find(("timezone",)).place) if zone else above
+def _resolve_default_zone(tree: ConfigNode, parent: DefaultZone) -> DefaultZone:
+    zone = TIMEZONE.get(tree)
+    return DefaultZone(zone=zone, origin=tree.find(("timezone",)).location) if zone else parent
 
 
-def _handed_down(name: str, tree: Located, above: Located | None) -> Located | None:
+def _inherit_block(name: str, tree: ConfigNode, parent: ConfigNode | None) -> ConfigNode | None:
     """A block of the fleet laid over that of the fleet above: the nearest wins."""
     own = tree.child(name)
-    return merge(above, own) if own is not None and isinstance(own.value, dict) else above
+    return merge_nodes(parent, own) if own is not None and isinstance(own.value, dict) else parent

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from pathlib import Path
 
-from herdbeat.config.find import AGENTD_FOLDER, HERDCTL_FILES, NATIVE_FILES, fleet_in
+from herdbeat.config.find import AGENTD_FOLDER, HERDCTL_FILE_NAMES, NATIVE_FILE_NAMES, find_fleet_file
 from herdbeat.config.places import is_folder
-from herdbeat.located import Located
+from herdbeat.located import ConfigNode
 
 
 class FileKind(StrEnum):
@@ -28,21 +28,21 @@ _AGENTD_KEYS = frozenset(
 
 def is_agentd_folder(path: Path) -> bool:
     """A folder of agentd's, whatever it is called. An agents/ beside a fleet file belongs to that fleet."""
-    if not is_folder(path) or fleet_in(path) is not None:
+    if not is_folder(path) or find_fleet_file(path) is not None:
         return False
     return path.name == AGENTD_FOLDER or any(is_folder(path / name) for name in ("workflows", "agents"))
 
 
-def kind_by_name(path: Path) -> FileKind | None:
+def detect_kind_by_name(path: Path) -> FileKind | None:
     """What the name alone says; None if the keys must be asked."""
-    if path.name in NATIVE_FILES:
+    if path.name in NATIVE_FILE_NAMES:
         return FileKind.FLEET
-    if path.name in HERDCTL_FILES:
+    if path.name in HERDCTL_FILE_NAMES:
         return FileKind.HERDCTL_FLEET
-    return {"workflows": FileKind.AGENTD_WORKFLOW, "agents": FileKind.AGENTD_AGENT}.get(_agentd_part(path))
+    return {"workflows": FileKind.AGENTD_WORKFLOW, "agents": FileKind.AGENTD_AGENT}.get(_agentd_subfolder(path))
 
 
-def kind_by_keys(tree: Located) -> FileKind:
+def detect_kind_by_keys(tree: ConfigNode) -> FileKind:
     """What the keys say. A file that says nothing is taken as a fleet, whose errors explain the most."""
     keys = {name for name, _ in tree.items()}
     if keys & _FLEET_KEYS:
@@ -54,5 +54,5 @@ def kind_by_keys(tree: Located) -> FileKind:
     return FileKind.AGENTD_AGENT if keys & _AGENTD_KEYS else FileKind.HERDCTL_AGENT
 
 
-def _agentd_part(path: Path) -> str:
+def _agentd_subfolder(path: Path) -> str:
     return path.parent.name if path.parent.parent.name == AGENTD_FOLDER else ""

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.drafts import FleetZone
-from herdbeat.config.keys.homes import HOMES
-from herdbeat.config.report import Report
-from herdbeat.config.roots import Roots
-from herdbeat.config.yaml_tree import read_tree
-from herdbeat.domain.origin import Way
+from herdbeat.config.drafts import DefaultZone
+from herdbeat.config.keys.homes import KEY_LOCATIONS
+from herdbeat.config.report import Diagnostics
+from herdbeat.config.roots import ConfigLoader
+from herdbeat.config.yaml_tree import parse_yaml
+from herdbeat.domain.origin import CreatedVia
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target, TargetKind
 from herdbeat.errors import Severity, UsageError
 
-_HERE = "(asked)"
-_STAND_INS: Mapping[TargetKind, Mapping[str, object]] = {
+_INLINE_FILE = "(asked)"
+_PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.AGENT: {},
     TargetKind.ENDPOINT: {"url": "https://stand.in/"},
     TargetKind.COMMAND: {"command": ["true"]},
@@ -27,7 +27,7 @@ _STAND_INS: Mapping[TargetKind, Mapping[str, object]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class InlineSpec:
     """In the keys of a file. Without `keys` the target exists; without `schedule` only the target is wanted."""
 
     kind: TargetKind
@@ -35,32 +35,32 @@ class Asked:
     keys: Mapping[str, object] | None
     name: str
     schedule: Mapping[str, object] | None = None
-    way: Way = field(default=Way.CLI)
+    created_via: CreatedVia = field(default=CreatedVia.CLI)
 
 
-def read_asked(
-    asked: Asked, path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path
+def load_inline(
+    spec: InlineSpec, path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path
 ) -> tuple[Target, Schedule | None]:
     """The values. `path` is the fleet whose defaults count. Raises UsageError for the first thing that is wrong."""
-    report = Report(homes=HOMES)
-    system = FleetZone(zone=system_zone, origin="system zone")
-    roots = Roots.make(base=base, environ=environ, system=system, report=report)
-    node = read_tree(json.dumps(_document(asked)), _HERE, report)
+    diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
+    default_zone = DefaultZone(zone=system_zone, origin="system zone")
+    loader = ConfigLoader.create(base=base, environ=environ, default_zone=default_zone, diagnostics=diagnostics)
+    node = parse_yaml(json.dumps(_to_document(spec)), _INLINE_FILE, diagnostics)
     assert node is not None, "what was dumped can be read"
-    assembly = roots.one_more(path.absolute(), asked.kind, node)
-    for problem in report.in_file_order():
-        if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _HERE:
+    builder = loader.load_target(path.absolute(), spec.kind, node)
+    for problem in diagnostics.sorted_problems():
+        if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _INLINE_FILE:
             raise UsageError(problem.message, hint=problem.hint)
-    target = replace(assembly.targets[0], name=asked.target, origin=asked.way)
-    schedules = [replace(each, target=asked.target, origin=asked.way) for each in assembly.schedules]
+    target = replace(builder.targets[0], name=spec.target, origin=spec.created_via)
+    schedules = [replace(each, target=spec.target, origin=spec.created_via) for each in builder.schedules]
     return target, schedules[0] if schedules else None
 
 
-def _document(asked: Asked) -> dict[str, object]:
+def _to_document(spec: InlineSpec) -> dict[str, object]:
     """An existing target may have a name that no new one may have, such as that of a sub-fleet's."""
-    is_new = asked.keys is not None
-    found: dict[str, object] = {"name": asked.target if is_new else "stand-in"}
-    found |= _STAND_INS[asked.kind] if asked.keys is None else asked.keys
-    if asked.schedule is not None:
-        found["schedules"] = {asked.name: asked.schedule}
+    is_new = spec.keys is not None
+    found: dict[str, object] = {"name": spec.target if is_new else "stand-in"}
+    found |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
+    if spec.schedule is not None:
+        found["schedules"] = {spec.name: spec.schedule}
     return found

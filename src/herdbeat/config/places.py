@@ -5,14 +5,14 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from herdbeat.errors import Place
-from herdbeat.located import Located
-from herdbeat.triggers.cron.vocabulary import WORDS
+from herdbeat.errors import SourceLocation
+from herdbeat.located import ConfigNode
+from herdbeat.triggers.cron.vocabulary import CRON_FIELDS
 
 _QUOTES = ("'", '"')
 
 
-def shown_path(path: Path, base: Path) -> str:
+def display_path(path: Path, base: Path) -> str:
     """A file as messages name it: relative below the base folder, absolute elsewhere."""
     try:
         return path.relative_to(base).as_posix()
@@ -20,7 +20,7 @@ def shown_path(path: Path, base: Path) -> str:
         return path.as_posix()
 
 
-def beside(file: Path, written: str) -> Path:
+def resolve_relative_path(file: Path, written: str) -> Path:
     """A path as a file names it: relative to the folder of that file, without detours."""
     return Path(os.path.normpath(file.absolute().parent / written))
 
@@ -39,31 +39,31 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
-def place_inside(node: Located, offset: int, width: int, source: str) -> Place:
+def locate_in_scalar(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:
     """Where the offset of a scalar's value stands in its file.
 
     Exact for whole files (style "file"), literal blocks, and scalars on one line without escapes, which
     is how prompts are written; other forms fall back to the start of the scalar.
     """
-    if not isinstance(node.value, str) or node.expanded:
-        return node.place
+    if not isinstance(node.value, str) or node.variable_names:
+        return node.location
     if node.style == "file":
         before = node.value[:offset]
         column = len(before.rpartition("\n")[2]) + 1
-        return replace(node.place, line=before.count("\n") + 1, column=column, width=width)
+        return replace(node.location, line=before.count("\n") + 1, column=column, width=width)
     if node.style == "|":
-        return _inside_block(node, offset, width, source)
+        return _locate_in_block(node, offset, width, source)
     quote = 1 if node.style in _QUOTES else 0
-    if node.place.width != len(node.value) + 2 * quote:
-        return node.place  # escapes or several lines: an offset in the value is another one in the text
-    column = node.place.column + offset + quote
-    return replace(node.place, column=column, width=width)
+    if node.location.width != len(node.value) + 2 * quote:
+        return node.location  # escapes or several lines: an offset in the value is another one in the text
+    column = node.location.column + offset + quote
+    return replace(node.location, column=column, width=width)
 
 
-def cron_offset(expression: str, field: str | None, token: str | None) -> int | None:
+def find_cron_token_offset(expression: str, field: str | None, token: str | None) -> int | None:
     """Where in a cron expression the token of a field stands; None if that cannot be told."""
     fields = list(re.finditer(r"\S+", expression))
-    names = [word.name for word in WORDS[-len(fields) :]]
+    names = [word.name for word in CRON_FIELDS[-len(fields) :]]
     if not token or not fields or field not in names:
         return None
     written = fields[names.index(field)]
@@ -71,10 +71,10 @@ def cron_offset(expression: str, field: str | None, token: str | None) -> int | 
     return written.start() + within if within >= 0 else None
 
 
-def _inside_block(node: Located, offset: int, width: int, source: str) -> Place:
+def _locate_in_block(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:
     before = str(node.value)[:offset]
-    lines = source.splitlines()[node.place.line :]
+    lines = source.splitlines()[node.location.line :]
     first = next((line for line in lines if line.strip()), "")
     indent = len(first) - len(first.lstrip(" "))
-    line = node.place.line + 1 + before.count("\n")
-    return replace(node.place, line=line, column=indent + len(before.rpartition("\n")[2]) + 1, width=width)
+    line = node.location.line + 1 + before.count("\n")
+    return replace(node.location, line=line, column=indent + len(before.rpartition("\n")[2]) + 1, width=width)

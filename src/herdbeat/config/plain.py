@@ -7,66 +7,73 @@ from enum import Enum
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.assemble import Assembly
-from herdbeat.config.collect import Collector
-from herdbeat.config.drafts import FleetFile, FleetZone
-from herdbeat.config.files import Files
-from herdbeat.config.keys.homes import HOMES
+from herdbeat.config.assemble import FleetBuilder
+from herdbeat.config.collect import TargetCollector
+from herdbeat.config.drafts import DefaultZone, FleetFile
+from herdbeat.config.files import FileReader
+from herdbeat.config.keys.homes import KEY_LOCATIONS
 from herdbeat.config.kinds import FileKind
-from herdbeat.config.reading import Reading
-from herdbeat.config.report import Report
+from herdbeat.config.reading import LoadResult
+from herdbeat.config.report import Diagnostics
 from herdbeat.durations import format_duration
-from herdbeat.errors import Place, UsageError
-from herdbeat.located import Located, Scalar
-from herdbeat.moments import format_moment
+from herdbeat.errors import SourceLocation, UsageError
+from herdbeat.located import ConfigNode, Scalar
+from herdbeat.moments import format_timestamp
 
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
-def located(value: object, place: Place) -> Located:
+def build_node(value: object, location: SourceLocation) -> ConfigNode:
     """Any plain Python data as a tree; what stands inside is known by its path. Raises UsageError for other objects."""
-    return _located(value, place, 1)
+    return _build_node(value, location, 1)
 
 
-def read_plain(tree: Located, *, zone: ZoneInfo, home: Path, is_foreign: bool = False) -> Reading:
+def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign: bool = False) -> LoadResult:
     """A fleet of such a tree: `agents`, `endpoints`, `commands`, `callables`. Relative paths count from `home`.
 
     `is_foreign` data was written for herdctl and is judged as its files are.
     """
-    report = Report(homes=HOMES, is_mild=True)
+    diagnostics = Diagnostics(key_locations=KEY_LOCATIONS, lenient=True)
     if is_foreign:
-        report.foreign.add(tree.place.file)
-    collector = Collector(files=Files(base=home, environ={}, report=report), report=report)
-    file = FleetFile(path=home / "herdbeat.yaml", tree=tree, zone=FleetZone(zone=zone, origin="the program"))
-    drafts = list(collector.drafts(file))
-    assembly = Assembly(report, frozenset(draft.name for draft in drafts))
-    for draft in drafts:
-        assembly.add(draft)
-    bare = replace(file, tree=Located({}, tree.place))
-    return Reading(kind=FileKind.FLEET, fleet=assembly.fleet(bare), problems=report.in_file_order())
+        diagnostics.foreign_files.add(tree.location.file)
+    collector = TargetCollector(
+        files=FileReader(base=home, environ={}, diagnostics=diagnostics), diagnostics=diagnostics
+    )
+    file = FleetFile(path=home / "herdbeat.yaml", tree=tree, zone=DefaultZone(zone=zone, origin="the program"))
+    target_sources = list(collector.target_sources(file))
+    builder = FleetBuilder(diagnostics, frozenset(target_source.name for target_source in target_sources))
+    for target_source in target_sources:
+        builder.add(target_source)
+    bare = replace(file, tree=ConfigNode({}, tree.location))
+    return LoadResult(kind=FileKind.FLEET, fleet=builder.fleet(bare), problems=diagnostics.sorted_problems())
 
 
-def _located(value: object, place: Place, depth: int) -> Located:
-    if depth > _DEEPEST:
-        raise UsageError(f"{place.path} is nested deeper than {_DEEPEST} levels.", hint="Does it hold itself?")
-    if isinstance(value, Located):
+def _build_node(value: object, location: SourceLocation, depth: int) -> ConfigNode:
+    if depth > _MAX_DEPTH:
+        raise UsageError(f"{location.path} is nested deeper than {_MAX_DEPTH} levels.", hint="Does it hold itself?")
+    if isinstance(value, ConfigNode):
         return value
     if isinstance(value, Mapping):
-        named = {str(name): _located(item, _below(place, str(name)), depth + 1) for name, item in value.items()}
-        return Located(named, place, key=place)
+        named = {
+            str(name): _build_node(item, _child_location(location, str(name)), depth + 1)
+            for name, item in value.items()
+        }
+        return ConfigNode(named, location, key=location)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        items = [_located(item, _below(place, str(number)), depth + 1) for number, item in enumerate(value)]
-        return Located(list(items), place, key=place)
-    scalar = _scalar(value, place)
-    return Located(scalar, place, key=place, written=_written(scalar))
+        items = [
+            _build_node(item, _child_location(location, str(number)), depth + 1) for number, item in enumerate(value)
+        ]
+        return ConfigNode(list(items), location, key=location)
+    scalar = _to_scalar(value, location)
+    return ConfigNode(scalar, location, key=location, raw=_format_scalar(scalar))
 
 
-def _below(place: Place, name: str) -> Place:
-    path = f"{place.path}.{name}" if place.path else name
-    return replace(place, path=path, pointer=f"{place.pointer}/{name}")
+def _child_location(location: SourceLocation, name: str) -> SourceLocation:
+    path = f"{location.path}.{name}" if location.path else name
+    return replace(location, path=path, pointer=f"{location.pointer}/{name}")
 
 
-def _scalar(value: object, place: Place) -> Scalar:
+def _to_scalar(value: object, location: SourceLocation) -> Scalar:
     """As it would be written in a file."""
     match value:
         case Enum():
@@ -76,17 +83,17 @@ def _scalar(value: object, place: Place) -> Scalar:
         case timedelta():
             return format_duration(value)
         case datetime():
-            return value.isoformat() if value.tzinfo is None else format_moment(value)
+            return value.isoformat() if value.tzinfo is None else format_timestamp(value)
         case ZoneInfo():
             return value.key
         case Path():
             return str(value)
         case _:
             kind = type(value).__name__
-            raise UsageError(f"{place.path} is a {kind}.", hint="Write a text, a number, a list or a mapping.")
+            raise UsageError(f"{location.path} is a {kind}.", hint="Write a text, a number, a list or a mapping.")
 
 
-def _written(scalar: Scalar) -> str:
+def _format_scalar(scalar: Scalar) -> str:
     if isinstance(scalar, bool):
         return "true" if scalar else "false"
     return "" if scalar is None else str(scalar)

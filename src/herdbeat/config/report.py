@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdbeat.codes import Code
-from herdbeat.config.places import cron_offset, place_inside
-from herdbeat.errors import CronParseError, HerdbeatError, Place, Problem, Severity, TemplateError
-from herdbeat.located import Located
+from herdbeat.config.places import find_cron_token_offset, locate_in_scalar
+from herdbeat.errors import CronParseError, HerdbeatError, Problem, Severity, SourceLocation, TemplateError
+from herdbeat.located import ConfigNode
 
 
-class Misfit(HerdbeatError):
+class ValidationError(HerdbeatError):
     """A value that does not fit its key. `problem_code` is its code: there is one class for all of them."""
 
-    def __init__(self, code: Code, message: str, *, hint: str = "", where: Place | None = None) -> None:
+    def __init__(self, code: Code, message: str, *, hint: str = "", where: SourceLocation | None = None) -> None:
         super().__init__(message, hint=hint, where=where)
         self.problem_code = code
 
 
 @dataclass(slots=True)
-class Report:
+class Diagnostics:
     """What is wrong so far. Files named in `foreign` were written for another tool, and are judged mildly.
 
     `is_mild` says that the first file was such a one: then nobody is asked for keys which only we have.
@@ -29,50 +29,50 @@ class Report:
 
     sources: dict[str, str] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
-    foreign: set[str] = field(default_factory=set)
-    homes: Mapping[str, str] = field(default_factory=dict)
-    is_mild: bool = False
-    errors: int = 0
+    foreign_files: set[str] = field(default_factory=set)
+    key_locations: Mapping[str, str] = field(default_factory=dict)
+    lenient: bool = False
+    error_count: int = 0
     _problems: dict[Problem, None] = field(default_factory=dict)
 
-    def error(self, code: Code, message: str, where: Place | None, hint: str = "") -> None:
-        self._tell(code, message, where, hint, Severity.ERROR)
+    def error(self, code: Code, message: str, where: SourceLocation | None, hint: str = "") -> None:
+        self._record(code, message, where, hint, Severity.ERROR)
 
-    def warning(self, code: Code, message: str, where: Place | None, hint: str = "") -> None:
-        self._tell(code, message, where, hint, Severity.WARNING)
+    def warning(self, code: Code, message: str, where: SourceLocation | None, hint: str = "") -> None:
+        self._record(code, message, where, hint, Severity.WARNING)
 
-    def misfit(self, error: HerdbeatError, node: Located, severity: Severity = Severity.ERROR) -> None:
+    def add(self, error: HerdbeatError, node: ConfigNode, severity: Severity = Severity.ERROR) -> None:
         """Report an error that was raised while reading the node."""
-        code = error.problem_code if isinstance(error, Misfit) else error.code
-        where = error.where or self._within(node, error)
-        self._tell(code, error.message, where, error.hint, severity)
+        code = error.problem_code if isinstance(error, ValidationError) else error.code
+        where = error.where or self._locate_error(node, error)
+        self._record(code, error.message, where, error.hint, severity)
 
-    def is_foreign(self, place: Place) -> bool:
-        return place.file in self.foreign
+    def is_foreign(self, location: SourceLocation) -> bool:
+        return location.file in self.foreign_files
 
-    def in_file_order(self) -> tuple[Problem, ...]:
+    def sorted_problems(self) -> tuple[Problem, ...]:
         """Files in the order in which they were opened, lines from the top."""
         order = {file: index for index, file in enumerate(self.sources)}
-        return tuple(sorted(self._problems, key=lambda problem: _position(problem, order)))
+        return tuple(sorted(self._problems, key=lambda problem: _sort_key(problem, order)))
 
-    def _tell(self, code: Code, message: str, where: Place | None, hint: str, severity: Severity) -> None:
+    def _record(self, code: Code, message: str, where: SourceLocation | None, hint: str, severity: Severity) -> None:
         """Each problem is shown once, but counted every time: many agents may inherit one broken default."""
-        hint = hint or code.meaning.mend
+        hint = hint or code.info.fix
         self._problems[Problem(code=code, message=message, where=where, hint=hint, severity=severity)] = None
-        self.errors += severity is Severity.ERROR
+        self.error_count += severity is Severity.ERROR
 
-    def _within(self, node: Located, error: HerdbeatError) -> Place:
+    def _locate_error(self, node: ConfigNode, error: HerdbeatError) -> SourceLocation:
         """The part of the value that is wrong, if the error knows it."""
-        source = self.sources.get(node.place.file, "")
+        source = self.sources.get(node.location.file, "")
         if isinstance(error, TemplateError):
-            return place_inside(node, error.offset, error.width, source)
+            return locate_in_scalar(node, error.offset, error.width, source)
         if isinstance(error, CronParseError):
-            offset = cron_offset(str(node.value), error.field, error.token)
-            return node.place if offset is None else place_inside(node, offset, len(error.token or ""), source)
-        return node.place
+            offset = find_cron_token_offset(str(node.value), error.field, error.token)
+            return node.location if offset is None else locate_in_scalar(node, offset, len(error.token or ""), source)
+        return node.location
 
 
-def _position(problem: Problem, order: Mapping[str, int]) -> tuple[int, int, int]:
+def _sort_key(problem: Problem, order: Mapping[str, int]) -> tuple[int, int, int]:
     where = problem.where
     if where is None:
         return (-1, 0, 0)

@@ -8,38 +8,38 @@ import re
 
 from herdbeat.located import Scalar
 
-_WORDS: dict[str, Scalar] = {
+_KEYWORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_WHOLE = re.compile(r"[-+]?[0-9]+")
+_INTEGER = re.compile(r"[-+]?[0-9]+")
 _OCTAL = re.compile(r"0o[0-7]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INFINITY_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
-_LONGEST_NUMBER = 18
+_MAX_NUMBER_DIGITS = 18
 """Digits of a number. Longer ones stay text: int() refuses thousands of digits, and no setting needs them."""
 
 
 def is_long_number(value: object) -> bool:
     """Whether a text is one only because it has too many digits."""
-    return isinstance(value, str) and len(value) > _LONGEST_NUMBER and _WHOLE.fullmatch(value) is not None
+    return isinstance(value, str) and len(value) > _MAX_NUMBER_DIGITS and _INTEGER.fullmatch(value) is not None
 
 
-def resolve(text: str) -> Scalar:
+def resolve_scalar(text: str) -> Scalar:
     """The value of a plain scalar: null, a bool, a number, or else the text itself."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if len(text) > _LONGEST_NUMBER:
+    if text in _KEYWORDS:
+        return _KEYWORDS[text]
+    if len(text) > _MAX_NUMBER_DIGITS:
         return text
-    if _WHOLE.fullmatch(text):
+    if _INTEGER.fullmatch(text):
         return int(text)
     if _OCTAL.fullmatch(text) or _HEX.fullmatch(text):
         return int(text, 0)
     if _DECIMAL.fullmatch(text):
         return float(text)
-    if _ENDLESS.fullmatch(text):
+    if _INFINITY_OR_NAN.fullmatch(text):
         return float(text.replace(".", ""))
     return text

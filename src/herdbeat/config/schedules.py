@@ -3,120 +3,141 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
-from herdbeat.config.adapt import read_rules
-from herdbeat.config.drafts import Draft
-from herdbeat.config.entries import Entry
+from herdbeat.config.adapt import build_rules
+from herdbeat.config.drafts import TargetSource
+from herdbeat.config.entries import ScheduleSource
 from herdbeat.config.forms import NAME
 from herdbeat.config.keys import schedule as keys
 from herdbeat.config.keys.policies import TIMEZONE
-from herdbeat.config.policies import note_idle_policies, read_policies, refuse_crossed
+from herdbeat.config.policies import build_policies, check_crossed_limits, warn_unused_policies
 from herdbeat.config.prompts import check_prompts
-from herdbeat.config.report import Misfit, Report
-from herdbeat.config.settings import Settings
-from herdbeat.config.triggers import read_trigger, refuse_outside_hours, trigger_kind
-from herdbeat.config.values import Value
-from herdbeat.config.work import check_repository, read_work_source
+from herdbeat.config.report import Diagnostics, ValidationError
+from herdbeat.config.settings import SectionReader
+from herdbeat.config.triggers import build_trigger, detect_trigger_kind, require_reachable_active_hours
+from herdbeat.config.values import ResolvedValue
+from herdbeat.config.work import build_work_source, check_repository
 from herdbeat.domain.policies import Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import ToolMode, ToolPolicy
 from herdbeat.domain.trigger import Trigger, TriggerKind
-from herdbeat.errors import HerdbeatError, Place
-from herdbeat.located import Located
+from herdbeat.errors import HerdbeatError, SourceLocation
+from herdbeat.located import ConfigNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSchedule:
+class ResolvedSchedule:
     """A schedule, and each of its values with its origin."""
 
     schedule: Schedule
-    values: tuple[Value, ...]
+    values: tuple[ResolvedValue, ...]
 
 
-def read_schedule(draft: Draft, entry: Entry, report: Report) -> ReadSchedule | None:
+def build_schedule(
+    target_source: TargetSource, schedule_source: ScheduleSource, diagnostics: Diagnostics
+) -> ResolvedSchedule | None:
     """The schedule; None after every problem it has was reported."""
-    mark = report.errors
-    NAME.check(Located(entry.name, entry.written.label, written=entry.name), report)
-    keys.SCHEDULE.check(entry.node, report)
-    kind = _kind(entry, report)
+    errors_before = diagnostics.error_count
+    NAME.validate(
+        ConfigNode(schedule_source.name, schedule_source.raw.report_location, raw=schedule_source.name), diagnostics
+    )
+    keys.SCHEDULE.validate(schedule_source.node, diagnostics)
+    kind = _detect_kind(schedule_source, diagnostics)
     if kind is None:
         return None
-    settings = Settings(entry.node, f"{draft.kind.section}.{draft.name}.schedules.{entry.name}")
-    if report.errors > mark:
-        _look_further(draft, entry, settings, kind, report)
+    settings = SectionReader(
+        schedule_source.node, f"{target_source.kind.section}.{target_source.name}.schedules.{schedule_source.name}"
+    )
+    if diagnostics.error_count > errors_before:
+        _report_remaining_problems(target_source, schedule_source, settings, kind, diagnostics)
         return None
-    settings.values.append(Value(path=f"{settings.path}.type", value=str(kind), origin=_place_of_trigger(entry)))
-    zone = settings.take(TIMEZONE, entry.zone.zone, entry.zone.origin)
-    trigger = read_trigger(settings, kind, zone, report)
-    rules = read_rules(entry.node, draft.rules, report)
-    refuse_crossed(settings, report)
-    check_prompts(draft, entry, kind, report)
-    check_repository(draft, entry.node, report)
-    note_idle_policies(entry.written, kind, report)
-    if trigger is None or report.errors > mark:
+    settings.values.append(
+        ResolvedValue(path=f"{settings.path}.type", value=str(kind), origin=_trigger_location(schedule_source))
+    )
+    zone = settings.get(TIMEZONE, schedule_source.zone.zone, schedule_source.zone.origin)
+    trigger = build_trigger(settings, kind, zone, diagnostics)
+    rules = build_rules(schedule_source.node, target_source.rules, diagnostics)
+    check_crossed_limits(settings, diagnostics)
+    check_prompts(target_source, schedule_source, kind, diagnostics)
+    check_repository(target_source, schedule_source.node, diagnostics)
+    warn_unused_policies(schedule_source.raw, kind, diagnostics)
+    if trigger is None or diagnostics.error_count > errors_before:
         return None
-    policies = read_policies(settings, zone, kind, draft.kind, rules)
-    if not _can_fire(entry, trigger, policies, report):
+    policies = build_policies(settings, zone, kind, target_source.kind, rules)
+    if not _can_fire(schedule_source, trigger, policies, diagnostics):
         return None
-    schedule = _schedule(draft, entry, settings, trigger=trigger, policies=policies)
-    return ReadSchedule(schedule=schedule, values=tuple(settings.values))
+    schedule = _assemble_schedule(target_source, schedule_source, settings, trigger=trigger, policies=policies)
+    return ResolvedSchedule(schedule=schedule, values=tuple(settings.values))
 
 
-def _kind(entry: Entry, report: Report) -> TriggerKind | None:
+def _detect_kind(schedule_source: ScheduleSource, diagnostics: Diagnostics) -> TriggerKind | None:
     try:
-        return trigger_kind(entry.node, report)
+        return detect_trigger_kind(schedule_source.node, diagnostics)
     except HerdbeatError:
         return None  # a bad `type` was reported by the check of all keys
 
 
-def _look_further(draft: Draft, entry: Entry, settings: Settings, kind: TriggerKind, report: Report) -> None:
+def _report_remaining_problems(
+    target_source: TargetSource,
+    schedule_source: ScheduleSource,
+    settings: SectionReader,
+    kind: TriggerKind,
+    diagnostics: Diagnostics,
+) -> None:
     """Another key is wrong already; what else is wrong is still told in the same breath."""
-    zone = entry.zone.zone
+    zone = schedule_source.zone.zone
     with suppress(HerdbeatError):
-        zone = TIMEZONE.of(settings.node) or zone
-    read_trigger(settings, kind, zone, report)
-    read_rules(entry.node, draft.rules, report)
-    check_prompts(draft, entry, kind, report)
-    check_repository(draft, entry.node, report)
+        zone = TIMEZONE.get(settings.node) or zone
+    build_trigger(settings, kind, zone, diagnostics)
+    build_rules(schedule_source.node, target_source.rules, diagnostics)
+    check_prompts(target_source, schedule_source, kind, diagnostics)
+    check_repository(target_source, schedule_source.node, diagnostics)
     with suppress(HerdbeatError):
-        refuse_crossed(settings, report)
+        check_crossed_limits(settings, diagnostics)
 
 
-def _can_fire(entry: Entry, trigger: Trigger, policies: Policies, report: Report) -> bool:
+def _can_fire(schedule_source: ScheduleSource, trigger: Trigger, policies: Policies, diagnostics: Diagnostics) -> bool:
     try:
-        refuse_outside_hours(trigger, policies.active_hours)
-    except Misfit as error:
-        report.misfit(error, entry.node.find(("active_hours",)))
+        require_reachable_active_hours(trigger, policies.active_hours)
+    except ValidationError as error:
+        diagnostics.add(error, schedule_source.node.find(("active_hours",)))
         return False
     return True
 
 
-def _schedule(draft: Draft, entry: Entry, settings: Settings, *, trigger: Trigger, policies: Policies) -> Schedule:
-    resumes = settings.take(keys.SESSION, "fresh") == "resume"
+def _assemble_schedule(
+    target_source: TargetSource,
+    schedule_source: ScheduleSource,
+    settings: SectionReader,
+    *,
+    trigger: Trigger,
+    policies: Policies,
+) -> Schedule:
+    resumes = settings.get(keys.SESSION, "fresh") == "resume"
     return Schedule(
-        target=draft.name,
-        name=entry.name,
+        target=target_source.name,
+        name=schedule_source.name,
         trigger=trigger,
         policies=policies,
-        prompt=settings.maybe(keys.PROMPT),
-        enabled=settings.take(keys.ENABLED, default=True),
-        work_source=read_work_source(draft, settings),
-        resume_session=settings.take(keys.RESUME_SESSION, default=resumes),
-        output_to_file=settings.take(keys.OUTPUT_TO_FILE, default=False),
-        tool_policy=read_tool_policy(entry.node) if settings.maybe(keys.TOOL_POLICY) else None,
-        secret_env=settings.maybe(keys.SECRET_ENV),
-        secret=settings.maybe(keys.SECRET),
-        origin=entry.written.label,
+        prompt=settings.get_optional(keys.PROMPT),
+        enabled=settings.get(keys.ENABLED, default=True),
+        work_source=build_work_source(target_source, settings),
+        resume_session=settings.get(keys.RESUME_SESSION, default=resumes),
+        output_to_file=settings.get(keys.OUTPUT_TO_FILE, default=False),
+        tool_policy=build_tool_policy(schedule_source.node) if settings.get_optional(keys.TOOL_POLICY) else None,
+        secret_env=settings.get_optional(keys.SECRET_ENV),
+        secret=settings.get_optional(keys.SECRET),
+        origin=schedule_source.raw.report_location,
     )
 
 
-def read_tool_policy(node: Located) -> ToolPolicy | None:
+def build_tool_policy(node: ConfigNode) -> ToolPolicy | None:
     """The tool policy of a checked schedule or agent."""
     block = node.child("tool_policy")
     if block is None or not isinstance(block.value, dict):
         return None
-    return ToolPolicy(mode=keys.MODE.of(block) or ToolMode.ALLOW_ALL, tools=keys.TOOLS.of(block) or ())
+    return ToolPolicy(mode=keys.MODE.get(block) or ToolMode.ALLOW_ALL, tools=keys.TOOLS.get(block) or ())
 
 
-def _place_of_trigger(entry: Entry) -> Place:
-    found = (entry.node.child(key.name) for key in keys.TRIGGER_KEYS)
-    return next((child.place for child in found if child is not None), entry.written.place)
+def _trigger_location(schedule_source: ScheduleSource) -> SourceLocation:
+    found = (schedule_source.node.child(key.name) for key in keys.TRIGGER_KEYS)
+    return next((child.location for child in found if child is not None), schedule_source.raw.location)

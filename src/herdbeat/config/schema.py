@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from herdbeat.config.keys.fleet import FLEET
 from herdbeat.config.keys.targets import AGENT
-from herdbeat.config.shapes import JsonSchema, Shape
-from herdbeat.config.tables import Key, Table
+from herdbeat.config.shapes import FieldType, JsonSchema
+from herdbeat.config.tables import Field, Table
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_ROOTS = {"fleet": FLEET, "agent": AGENT}
-WHICH = tuple(_ROOTS)
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ROOT_TABLES = {"fleet": FLEET, "agent": AGENT}
+SCHEMA_NAMES = tuple(_ROOT_TABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,61 +20,61 @@ class KeyRow:
 
     where: str
     name: str
-    form: str
+    value_type: str
     default: str
     meaning: str
     aliases: tuple[str, ...] = ()
     is_required: bool = False
-    not_served: str = ""
+    unsupported_reason: str = ""
 
 
-def json_schema(which: str) -> JsonSchema:
+def build_json_schema(schema_name: str) -> JsonSchema:
     """The schema of a `fleet` file or of an `agent` file. Each table is defined once and referred to."""
     definitions: dict[str, object] = {}
-    root = _hoisted(_ROOTS[which].schema(), definitions)
+    root = _hoist_definitions(_ROOT_TABLES[schema_name].to_json_schema(), definitions)
     assert isinstance(root, dict)
-    return {"$schema": DRAFT, "title": f"herdbeat {which} file", **root, "$defs": definitions}
+    return {"$schema": JSON_SCHEMA_DIALECT, "title": f"herdbeat {schema_name} file", **root, "$defs": definitions}
 
 
-def keys() -> tuple[KeyRow, ...]:
+def list_key_rows() -> tuple[KeyRow, ...]:
     """Every key of our own files, table by table, in the order of the fleet file."""
     tables: dict[str, Table] = {}
-    for table in _tables(FLEET):
+    for table in _iter_tables(FLEET):
         tables.setdefault(table.title, table)
-    return tuple(key_row(table, key) for table in tables.values() for key in table.keys)
+    return tuple(build_key_row(table, key) for table in tables.values() for key in table.keys)
 
 
-def key_row(table: Table, key: Key[object]) -> KeyRow:
+def build_key_row(table: Table, key: Field[object]) -> KeyRow:
     return KeyRow(
         where=table.title,
         name=key.name,
-        form=key.shape.expected(),
+        value_type=key.field_type.describe(),
         default=key.default,
         meaning=key.meaning,
         aliases=key.aliases,
         is_required=key.required,
-        not_served=key.not_served,
+        unsupported_reason=key.unsupported_reason,
     )
 
 
-def _tables(shape: Shape[object]) -> Iterator[Table]:
+def _iter_tables(field_type: FieldType[object]) -> Iterator[Table]:
     """The shape, if it is a table, and every table below it."""
-    if isinstance(shape, Table):
-        yield shape
-    for inner in shape.inner():
-        yield from _tables(inner)
+    if isinstance(field_type, Table):
+        yield field_type
+    for inner in field_type.inner_types():
+        yield from _iter_tables(inner)
 
 
-def _hoisted(schema: object, definitions: dict[str, object]) -> object:
+def _hoist_definitions(schema: object, definitions: dict[str, object]) -> object:
     """Tables become definitions: the schedule alone stands in five places."""
     if isinstance(schema, list):
-        return [_hoisted(item, definitions) for item in schema]
+        return [_hoist_definitions(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    inner = {name: _hoisted(item, definitions) for name, item in schema.items()}
+    inner = {name: _hoist_definitions(item, definitions) for name, item in schema.items()}
     if "properties" not in inner or not isinstance(inner.get("title"), str):
         return inner
     name = re.sub(r"^(an?) ", "", str(inner["title"]).lower()).replace(" ", "-").replace("'", "")
-    said = {"description": inner.pop("description")} if isinstance(inner.get("description"), str) else {}
+    description = {"description": inner.pop("description")} if isinstance(inner.get("description"), str) else {}
     definitions.setdefault(name, inner)
-    return {"$ref": f"#/$defs/{name}", **said}
+    return {"$ref": f"#/$defs/{name}", **description}

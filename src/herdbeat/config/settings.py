@@ -3,57 +3,57 @@
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from herdbeat.config.tables import Key
-from herdbeat.config.values import BUILT_IN, Value, display, masked, origin_of
-from herdbeat.errors import Place
-from herdbeat.located import Located
+from herdbeat.config.tables import Field
+from herdbeat.config.values import DEFAULT_ORIGIN, ResolvedValue, mask_secrets, resolve_origin, to_config_value
+from herdbeat.errors import SourceLocation
+from herdbeat.located import ConfigNode
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Settings:
+class SectionReader:
     """Takes values out of a checked mapping. `values` has each of them with its origin, in order of asking."""
 
-    node: Located
+    node: ConfigNode
     path: str
-    values: list[Value] = field(default_factory=list)
+    values: list[ResolvedValue] = field(default_factory=list)
 
-    def take(self, key: Key[T], default: T, origin: Place | str = BUILT_IN) -> T:
-        found = key.of(self.node)
+    def get(self, key: Field[T], default: T, origin: SourceLocation | str = DEFAULT_ORIGIN) -> T:
+        found = key.get(self.node)
         if found is None:
-            return self._note(key.name, default, self._origin_of_default(key, origin))
+            return self._record(key.name, default, self._default_origin(key, origin))
         child = self.node.child(key.name)
         assert child is not None
-        hidden = masked(child, key.name)
-        is_as_written = isinstance(child.value, dict | list) or hidden != child.value
-        value = hidden if is_as_written else display(found)
-        self.values.append(Value(path=self._under(key.name), value=value, origin=origin_of(child)))
+        masked_value = mask_secrets(child, key.name)
+        keeps_written_form = isinstance(child.value, dict | list) or masked_value != child.value
+        value = masked_value if keeps_written_form else to_config_value(found)
+        self.values.append(ResolvedValue(path=self._child_path(key.name), value=value, origin=resolve_origin(child)))
         return found
 
-    def maybe(self, key: Key[T]) -> T | None:
+    def get_optional(self, key: Field[T]) -> T | None:
         """A value that may be missing altogether."""
-        found = key.of(self.node)
+        found = key.get(self.node)
         if found is None:
-            self._note(key.name, None, self._origin_of_default(key, BUILT_IN))
+            self._record(key.name, None, self._default_origin(key, DEFAULT_ORIGIN))
             return None
-        return self.take(key, found)
+        return self.get(key, found)
 
-    def inside(self, key: Key[object]) -> "Settings":
+    def section(self, key: Field[object]) -> "SectionReader":
         """The settings of a block below; an empty one if it is not written."""
         child = self.node.child(key.name)
         if child is None or not isinstance(child.value, dict):
-            child = Located({}, self.node.place)
-        return Settings(child, self._under(key.name), self.values)
+            child = ConfigNode({}, self.node.location)
+        return SectionReader(child, self._child_path(key.name), self.values)
 
-    def _origin_of_default(self, key: Key[object], origin: Place | str) -> Place | str:
+    def _default_origin(self, key: Field[object], origin: SourceLocation | str) -> SourceLocation | str:
         """A key written empty undoes the defaults, and that has a place."""
         child = self.node.child(key.name)
-        return origin if child is None else origin_of(child)
+        return origin if child is None else resolve_origin(child)
 
-    def _note(self, name: str, value: T, origin: Place | str) -> T:
-        self.values.append(Value(path=self._under(name), value=display(value), origin=origin))
+    def _record(self, name: str, value: T, origin: SourceLocation | str) -> T:
+        self.values.append(ResolvedValue(path=self._child_path(name), value=to_config_value(value), origin=origin))
         return value
 
-    def _under(self, name: str) -> str:
+    def _child_path(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name

@@ -8,106 +8,108 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from herdbeat.codes import Code
-from herdbeat.config.guess import did_you_mean
-from herdbeat.config.report import Misfit, Report
-from herdbeat.config.scalars import is_long_number, resolve
+from herdbeat.config.guess import find_closest_match
+from herdbeat.config.report import Diagnostics, ValidationError
+from herdbeat.config.scalars import is_long_number, resolve_scalar
 from herdbeat.config.wording import (
-    as_text,
+    describe_range,
+    describe_value,
     key_name,
-    number_range,
-    out_of_range,
-    refuse_undefined,
-    shown,
-    without_value,
-    wrong_type,
+    out_of_range_error,
+    redact_value,
+    require_defined,
+    require_text,
+    wrong_type_error,
 )
-from herdbeat.errors import HerdbeatError, Severity, ending
-from herdbeat.located import Located, Plain, Scalar
+from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
+from herdbeat.located import ConfigNode, PlainData, Scalar
 
 T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=StrEnum)
 JsonSchema = dict[str, object]
 
-_VARIABLE = r"\$\{"
+_VARIABLE_PATTERN = r"\$\{"
 """What an editor accepts in place of any value: `${NAME}`, filled in before the value is judged."""
 
 
-class Shape(ABC, Generic[T_co]):
+class FieldType(ABC, Generic[T_co]):
     """The form of a value."""
 
     @abstractmethod
-    def expected(self) -> str:
+    def describe(self) -> str:
         """Its name in messages and in the reference: "a duration"."""
 
     @abstractmethod
-    def read(self, node: Located) -> T_co:
+    def read(self, node: ConfigNode) -> T_co:
         """The value. Raises HerdbeatError at the first thing that does not fit."""
 
     @abstractmethod
-    def schema(self) -> JsonSchema:
+    def to_json_schema(self) -> JsonSchema:
         """The same as JSON Schema, for editors."""
 
-    def inner(self) -> "Iterable[Shape[object]]":
+    def inner_types(self) -> "Iterable[FieldType[object]]":
         """The shapes of the values inside."""
         return ()
 
-    def check(self, node: Located, report: Report) -> None:
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         """Report everything that does not fit."""
         try:
             self.read(node)
         except HerdbeatError as error:
-            report.misfit(error, node)
+            diagnostics.add(error, node)
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Shape[str]):
-    words: str = "a text"
-    may_be_empty: bool = False
+class Text(FieldType[str]):
+    description: str = "a text"
+    allows_empty: bool = False
 
-    def expected(self) -> str:
-        return self.words
+    def describe(self) -> str:
+        return self.description
 
-    def read(self, node: Located) -> str:
-        text = as_text(node, self.words)
-        if not text.strip() and not self.may_be_empty:
-            raise Misfit(Code.INVALID_VALUE, f"{key_name(node)} is empty.", hint="Give it a value, or remove the key.")
+    def read(self, node: ConfigNode) -> str:
+        text = require_text(node, self.description)
+        if not text.strip() and not self.allows_empty:
+            raise ValidationError(
+                Code.INVALID_VALUE, f"{key_name(node)} is empty.", hint="Give it a value, or remove the key."
+            )
         return text
 
-    def schema(self) -> JsonSchema:
-        return {"type": "string"} if self.may_be_empty else {"type": "string", "minLength": 1}
+    def to_json_schema(self) -> JsonSchema:
+        return {"type": "string"} if self.allows_empty else {"type": "string", "minLength": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(Shape[T_co]):
+class ParsedText(FieldType[T_co]):
     """A text with a form of its own. `parse` raises HerdbeatError.
 
     With `takes_numbers` a bare number is parsed as it was written: "the unit is missing" says more
     than "not a text".
     """
 
-    words: str
+    description: str
     parse: Callable[[str], T_co]
     pattern: str = ""
     examples: tuple[str, ...] = ()
-    takes_numbers: bool = False
+    accepts_numbers: bool = False
 
-    def expected(self) -> str:
-        return self.words
+    def describe(self) -> str:
+        return self.description
 
-    def read(self, node: Located) -> T_co:
-        if self.takes_numbers and isinstance(node.value, int | float) and not isinstance(node.value, bool):
-            return self.parse(node.written)
-        text = as_text(node, self.words)
+    def read(self, node: ConfigNode) -> T_co:
+        if self.accepts_numbers and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            return self.parse(node.raw)
+        text = require_text(node, self.description)
         try:
             return self.parse(text)
         except HerdbeatError as error:
-            raise without_value(error, node, self.words) from error
+            raise redact_value(error, node, self.description) from error
 
-    def schema(self) -> JsonSchema:
+    def to_json_schema(self) -> JsonSchema:
         schema: JsonSchema = {"type": "string"}
         if self.pattern:
-            schema["pattern"] = rf"{self.pattern}|{_VARIABLE}"
-        elif self.takes_numbers:
+            schema["pattern"] = rf"{self.pattern}|{_VARIABLE_PATTERN}"
+        elif self.accepts_numbers:
             schema["type"] = ["string", "number"]
         if self.examples:
             schema["examples"] = list(self.examples)
@@ -115,147 +117,147 @@ class Parsed(Shape[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Shape[int]):
+class Integer(FieldType[int]):
     at_least: int = 0
     at_most: int = 1_000_000_000
-    words: str = "a whole number"
+    description: str = "a whole number"
 
-    def expected(self) -> str:
-        return self.words
+    def describe(self) -> str:
+        return self.description
 
-    def read(self, node: Located) -> int:
-        value = _typed(node)
+    def read(self, node: ConfigNode) -> int:
+        value = _coerce_value(node)
         if is_long_number(value):
-            raise out_of_range(node, number_range(self.at_least, self.at_most))
+            raise out_of_range_error(node, describe_range(self.at_least, self.at_most))
         # In Python true is also 1; in a file it is a slip.
         if isinstance(value, bool) or not isinstance(value, int):
-            raise wrong_type(node, self.words)
+            raise wrong_type_error(node, self.description)
         if not self.at_least <= value <= self.at_most:
-            raise out_of_range(node, number_range(self.at_least, self.at_most))
+            raise out_of_range_error(node, describe_range(self.at_least, self.at_most))
         return value
 
-    def schema(self) -> JsonSchema:
-        return _or_variable({"type": "integer", "minimum": self.at_least, "maximum": self.at_most})
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"type": "integer", "minimum": self.at_least, "maximum": self.at_most})
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Shape[float]):
+class Number(FieldType[float]):
     at_least: float = 0
     at_most: float = 1_000_000_000
-    words: str = "a number"
+    description: str = "a number"
 
-    def expected(self) -> str:
-        return self.words
+    def describe(self) -> str:
+        return self.description
 
-    def read(self, node: Located) -> float:
-        value = _typed(node)
+    def read(self, node: ConfigNode) -> float:
+        value = _coerce_value(node)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise wrong_type(node, self.words)
+            raise wrong_type_error(node, self.description)
         if not math.isfinite(value) or not self.at_least <= value <= self.at_most:
-            raise out_of_range(node, f"a number from {self.at_least:.0f} to {self.at_most:.0f}")
+            raise out_of_range_error(node, f"a number from {self.at_least:.0f} to {self.at_most:.0f}")
         return float(value)
 
-    def schema(self) -> JsonSchema:
-        return _or_variable({"type": "number", "minimum": self.at_least, "maximum": self.at_most})
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"type": "number", "minimum": self.at_least, "maximum": self.at_most})
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Shape[bool]):
-    words: str = "true or false"
+class Boolean(FieldType[bool]):
+    description: str = "true or false"
 
-    def expected(self) -> str:
-        return self.words
+    def describe(self) -> str:
+        return self.description
 
-    def read(self, node: Located) -> bool:
-        value = _typed(node)
+    def read(self, node: ConfigNode) -> bool:
+        value = _coerce_value(node)
         if not isinstance(value, bool):
-            raise wrong_type(node, self.words)
+            raise wrong_type_error(node, self.description)
         return value
 
-    def schema(self) -> JsonSchema:
-        return _or_variable({"type": "boolean"})
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"type": "boolean"})
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Shape[str]):
+class Choice(FieldType[str]):
     """One word out of a closed set. `others` are words of other tools, with what to write instead."""
 
     options: tuple[str, ...]
-    others: Mapping[str, str] = field(default_factory=dict)
+    suggestions: Mapping[str, str] = field(default_factory=dict)
 
-    def expected(self) -> str:
+    def describe(self) -> str:
         return "one of " + ", ".join(self.options)
 
-    def read(self, node: Located) -> str:
-        text = as_text(node, self.expected())
+    def read(self, node: ConfigNode) -> str:
+        text = require_text(node, self.describe())
         if text in self.options:
             return text
-        guess = self.others.get(text) or did_you_mean(text, self.options)
-        raise Misfit(
+        guess = self.suggestions.get(text) or find_closest_match(text, self.options)
+        raise ValidationError(
             Code.INVALID_VALUE,
-            f"{key_name(node)} cannot be {shown(node)}{ending(guess)}",
-            hint=f"Write {self.expected()}.",
+            f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}",
+            hint=f"Write {self.describe()}.",
         )
 
-    def schema(self) -> JsonSchema:
-        return _or_variable({"enum": [str(option) for option in self.options]})
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"enum": [str(option) for option in self.options]})
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf(Shape[E]):
+class EnumValue(FieldType[E]):
     """One member of an enum, written as its value."""
 
     enum: type[E]
 
-    def expected(self) -> str:
-        return self._choice.expected()
+    def describe(self) -> str:
+        return self._choice.describe()
 
     @property
     def _choice(self) -> Choice:
         return Choice(tuple(self.enum))
 
-    def read(self, node: Located) -> E:
+    def read(self, node: ConfigNode) -> E:
         return self.enum(self._choice.read(node))
 
-    def schema(self) -> JsonSchema:
-        return self._choice.schema()
+    def to_json_schema(self) -> JsonSchema:
+        return self._choice.to_json_schema()
 
 
 @dataclass(frozen=True, slots=True)
-class Free(Shape[Plain]):
+class AnyValue(FieldType[PlainData]):
     """Any data, handed on as it is: a request body, a block that another program understands.
 
     In a mild one an undefined variable is a warning: who never uses the block need not set it.
     """
 
-    words: str = "any data"
-    is_mild: bool = False
+    description: str = "any data"
+    lenient: bool = False
 
-    def expected(self) -> str:
-        return self.words
+    def describe(self) -> str:
+        return self.description
 
-    def read(self, node: Located) -> Plain:
-        return node.plain()
+    def read(self, node: ConfigNode) -> PlainData:
+        return node.to_data()
 
-    def schema(self) -> JsonSchema:
+    def to_json_schema(self) -> JsonSchema:
         return {}
 
-    def check(self, node: Located, report: Report) -> None:
-        severity = Severity.WARNING if self.is_mild else Severity.ERROR
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        severity = Severity.WARNING if self.lenient else Severity.ERROR
         for _, inner in node.walk():
             try:
-                refuse_undefined(inner)
-            except Misfit as error:
-                report.misfit(error, inner, severity)
+                require_defined(inner)
+            except ValidationError as error:
+                diagnostics.add(error, inner, severity)
 
 
-def _or_variable(schema: JsonSchema) -> JsonSchema:
-    return {"anyOf": [schema, {"type": "string", "pattern": _VARIABLE}]}
+def _allow_variable(schema: JsonSchema) -> JsonSchema:
+    return {"anyOf": [schema, {"type": "string", "pattern": _VARIABLE_PATTERN}]}
 
 
-def _typed(node: Located) -> "Scalar | Sequence[Located] | Mapping[str, Located]":
+def _coerce_value(node: ConfigNode) -> "Scalar | Sequence[ConfigNode] | Mapping[str, ConfigNode]":
     """The value; what came from a variable is text, and becomes a number or bool where one is wanted."""
-    refuse_undefined(node)
-    if node.expanded and isinstance(node.value, str):
-        return resolve(node.value.strip())
+    require_defined(node)
+    if node.variable_names and isinstance(node.value, str):
+        return resolve_scalar(node.value.strip())
     return node.value

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from herdbeat.codes import Code
-from herdbeat.config.guess import did_you_mean
-from herdbeat.config.report import Misfit, Report
-from herdbeat.config.shapes import JsonSchema, Shape
-from herdbeat.config.wording import key_name, wrong_type
-from herdbeat.errors import Severity, ending, shown
-from herdbeat.located import Located
+from herdbeat.config.guess import find_closest_match
+from herdbeat.config.report import Diagnostics, ValidationError
+from herdbeat.config.shapes import FieldType, JsonSchema
+from herdbeat.config.wording import key_name, wrong_type_error
+from herdbeat.errors import Severity, did_you_mean_suffix, truncate_for_message
+from herdbeat.located import ConfigNode
 
 T_co = TypeVar("T_co", covariant=True)
 
-_MANY_KEYS = 15
+_MAX_LISTED_KEYS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Key(Generic[T_co]):
+class Field(Generic[T_co]):
     """One key: its name, its shape, what it means, and the default as a reader should know it.
 
     `may_be_null` keys can be written empty: it undoes what the defaults say. `aliases` are other
@@ -26,32 +26,32 @@ class Key(Generic[T_co]):
     """
 
     name: str
-    shape: Shape[T_co]
+    field_type: FieldType[T_co]
     meaning: str
     default: str = ""
     required: bool = False
-    may_be_null: bool = False
+    nullable: bool = False
     aliases: tuple[str, ...] = ()
-    not_served: str = ""
+    unsupported_reason: str = ""
 
-    def of(self, node: Located | None) -> T_co | None:
+    def get(self, node: ConfigNode | None) -> T_co | None:
         """The value this key has in a mapping; None if it is not there, or empty."""
         child = node.child(self.name) if node is not None else None
-        if child is None or (child.value is None and self.may_be_null):
+        if child is None or (child.value is None and self.nullable):
             return None
-        return self.shape.read(child)
+        return self.field_type.read(child)
 
-    def schema(self) -> JsonSchema:
-        inner = self.shape.schema()
-        if self.may_be_null:
+    def to_json_schema(self) -> JsonSchema:
+        inner = self.field_type.to_json_schema()
+        if self.nullable:
             inner = {"anyOf": [inner, {"type": "null"}]}
-        said = f"No effect: {self.not_served}." if self.not_served else self.meaning
+        description = f"No effect: {self.unsupported_reason}." if self.unsupported_reason else self.meaning
         default = f" Default: {self.default}." if self.default else ""
-        return {"description": said + default, **inner}
+        return {"description": description + default, **inner}
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Shape[Mapping[str, object]]):
+class Table(FieldType[Mapping[str, object]]):
     """A mapping with known keys. Those that begin with `x-` are passed over: a place for anchors.
 
     `drops_unknown` tables belong to tools that pass over all they do not know; `others` are words
@@ -59,196 +59,207 @@ class Table(Shape[Mapping[str, object]]):
     """
 
     title: str
-    keys: tuple[Key[object], ...]
-    drops_unknown: bool = False
-    others: Mapping[str, str] = field(default_factory=dict)
-    by_name: Mapping[str, Key[object]] = field(init=False, repr=False, compare=False)
+    keys: tuple[Field[object], ...]
+    ignores_unknown: bool = False
+    suggestions: Mapping[str, str] = field(default_factory=dict)
+    by_name: Mapping[str, Field[object]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         aliases = {alias: key for key in self.keys for alias in key.aliases}
         object.__setattr__(self, "by_name", aliases | {key.name: key for key in self.keys})
 
-    def expected(self) -> str:
+    def describe(self) -> str:
         return "a mapping of keys"
 
-    def inner(self) -> Iterable[Shape[object]]:
-        return (key.shape for key in self.keys)
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return (key.field_type for key in self.keys)
 
-    def read(self, node: Located) -> Mapping[str, object]:
+    def read(self, node: ConfigNode) -> Mapping[str, object]:
         if not isinstance(node.value, dict):
-            raise wrong_type(node, self.expected())
-        found = {key.name: key.of(node) for key in self.keys if not key.not_served}
+            raise wrong_type_error(node, self.describe())
+        found = {key.name: key.get(node) for key in self.keys if not key.unsupported_reason}
         return {name: value for name, value in found.items() if value is not None}
 
-    def check(self, node: Located, report: Report) -> None:
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         if not isinstance(node.value, dict):
-            report.misfit(wrong_type(node, self.expected()), node)
+            diagnostics.add(wrong_type_error(node, self.describe()), node)
             return
         known = self.by_name
         for name, child in node.value.items():
             if name in known:
-                self._check_known(known[name], child, report)
+                self._check_known(known[name], child, diagnostics)
             elif not name.startswith("x-"):
-                report.misfit(self._unknown(name, child, report), child, self._severity(child, report))
+                diagnostics.add(
+                    self._unknown_key_error(name, child, diagnostics), child, self._severity(child, diagnostics)
+                )
         for key in self.keys:
             written = [name for name in (key.name, *key.aliases) if name in node.value]
             if key.required and not written:
-                self._refuse_missing(key, node, report)
+                self._report_missing(key, node, diagnostics)
             for name in written[1:]:
                 message = f'"{name}" is another name of "{key.name}", which is also there.'
-                report.error(Code.CONFLICTING_KEYS, message, node.value[name].label, "Keep one of the two.")
+                diagnostics.error(
+                    Code.CONFLICTING_KEYS, message, node.value[name].report_location, "Keep one of the two."
+                )
 
-    def schema(self) -> JsonSchema:
-        properties = {name: key.schema() for name, key in self.by_name.items()}
+    def to_json_schema(self) -> JsonSchema:
+        properties = {name: key.to_json_schema() for name, key in self.by_name.items()}
         required = [key.name for key in self.keys if key.required]
         schema: JsonSchema = {"title": self.title, "type": "object", "properties": properties}
         schema |= {"patternProperties": {"^x-": {}}, "additionalProperties": False}
         return schema | ({"required": required} if required else {})
 
-    def _check_known(self, key: Key[object], node: Located, report: Report) -> None:
-        if key.not_served:
+    def _check_known(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
+        if key.unsupported_reason:
             if not node.value:
                 return  # switched off, or empty: whoever wrote it misses nothing
-            report.warning(Code.NOT_SERVED, f'"{key.name}" has no effect: {key.not_served}.', node.label)
-        elif not (node.value is None and key.may_be_null):
-            key.shape.check(node, report)
+            diagnostics.warning(
+                Code.NOT_SERVED, f'"{key.name}" has no effect: {key.unsupported_reason}.', node.report_location
+            )
+        elif not (node.value is None and key.nullable):
+            key.field_type.validate(node, diagnostics)
 
-    def _refuse_missing(self, key: Key[object], node: Located, report: Report) -> None:
-        report.error(
+    def _report_missing(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
+        diagnostics.error(
             Code.MISSING_KEY,
             f'{self.title} needs "{key.name}".',
-            node.label,
+            node.report_location,
             f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}.",
         )
 
-    def _unknown(self, name: str, node: Located, report: Report) -> Misfit:
-        where = None if name in self.others else report.homes.get(name)
-        guess = self.others.get(name) or (None if where else did_you_mean(name, self.by_name))
+    def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
+        where = None if name in self.suggestions else diagnostics.key_locations.get(name)
+        guess = self.suggestions.get(name) or (None if where else find_closest_match(name, self.by_name))
         # The names are settled by now; people look for the word that they wrote.
-        written = shown(name if node.label.path.endswith(name) else key_name(node))
-        hint = f'"{written}" belongs {where}.' if where else self._advice(guess)
-        return Misfit(Code.UNKNOWN_KEY, f'Unknown key "{written}"{ending(guess)}', hint=hint, where=node.label)
+        written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
+        hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
+        return ValidationError(
+            Code.UNKNOWN_KEY,
+            f'Unknown key "{written}"{did_you_mean_suffix(guess)}',
+            hint=hint,
+            where=node.report_location,
+        )
 
-    def _severity(self, node: Located, report: Report) -> Severity:
+    def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
         # What herdctl and agentd pass over silently must not keep an unchanged file from loading.
-        is_dropped = self.drops_unknown or ".overrides." in node.label.path
-        return Severity.WARNING if is_dropped and report.is_foreign(node.label) else Severity.ERROR
+        is_ignored = self.ignores_unknown or ".overrides." in node.report_location.path
+        return Severity.WARNING if is_ignored and diagnostics.is_foreign(node.report_location) else Severity.ERROR
 
-    def _advice(self, guess: str | None) -> str:
+    def _unknown_key_hint(self, guess: str | None) -> str:
         """The known keys, where they are few enough to read."""
-        names = [key.name for key in self.keys if not key.not_served]
+        names = [key.name for key in self.keys if not key.unsupported_reason]
         if guess:
             return f'Write "{guess}", or remove the key.'
-        if len(names) > _MANY_KEYS:
+        if len(names) > _MAX_LISTED_KEYS:
             return f"The configuration reference lists the keys of {self.title[0].lower()}{self.title[1:]}."
         return f"Known here are {', '.join(names)}."
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf(Shape[tuple[T_co, ...]]):
-    item: Shape[T_co]
+class ListOf(FieldType[tuple[T_co, ...]]):
+    item: FieldType[T_co]
     at_least: int = 0
-    advice: str = ""
+    hint: str = ""
 
-    def expected(self) -> str:
+    def describe(self) -> str:
         return "a list"
 
-    def inner(self) -> Iterable[Shape[object]]:
+    def inner_types(self) -> Iterable[FieldType[object]]:
         return (self.item,)
 
-    def read(self, node: Located) -> tuple[T_co, ...]:
-        self._refuse_other(node)
+    def read(self, node: ConfigNode) -> tuple[T_co, ...]:
+        self._require_list(node)
         return tuple(self.item.read(child) for child in node.elements())
 
-    def check(self, node: Located, report: Report) -> None:
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         try:
-            self._refuse_other(node)
-        except Misfit as error:
-            report.misfit(error, node)
+            self._require_list(node)
+        except ValidationError as error:
+            diagnostics.add(error, node)
             return
         for child in node.elements():
-            self.item.check(child, report)
+            self.item.validate(child, diagnostics)
 
-    def schema(self) -> JsonSchema:
-        schema: JsonSchema = {"type": "array", "items": self.item.schema()}
+    def to_json_schema(self) -> JsonSchema:
+        schema: JsonSchema = {"type": "array", "items": self.item.to_json_schema()}
         return schema | ({"minItems": self.at_least} if self.at_least else {})
 
-    def _refuse_other(self, node: Located) -> None:
+    def _require_list(self, node: ConfigNode) -> None:
         if not isinstance(node.value, list):
-            error = wrong_type(node, self.expected())
-            error.hint = self.advice or error.hint
+            error = wrong_type_error(node, self.describe())
+            error.hint = self.hint or error.hint
             raise error
         if len(node.value) < self.at_least:
-            raise Misfit(Code.INVALID_VALUE, "The list is empty.", hint=self.advice or "Add an element.")
+            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", hint=self.hint or "Add an element.")
 
 
 @dataclass(frozen=True, slots=True)
-class MapOf(Shape[Mapping[str, T_co]]):
+class MapOf(FieldType[Mapping[str, T_co]]):
     """A mapping from free names to values of one shape."""
 
-    item: Shape[T_co]
-    key: Shape[object] | None = None
+    item: FieldType[T_co]
+    key: FieldType[object] | None = None
 
-    def expected(self) -> str:
+    def describe(self) -> str:
         return "a mapping of names"
 
-    def inner(self) -> Iterable[Shape[object]]:
+    def inner_types(self) -> Iterable[FieldType[object]]:
         return (self.item,)
 
-    def read(self, node: Located) -> Mapping[str, T_co]:
+    def read(self, node: ConfigNode) -> Mapping[str, T_co]:
         if not isinstance(node.value, dict):
-            raise wrong_type(node, self.expected())
+            raise wrong_type_error(node, self.describe())
         return {name: self.item.read(child) for name, child in node.value.items()}
 
-    def check(self, node: Located, report: Report) -> None:
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         if not isinstance(node.value, dict):
-            report.misfit(wrong_type(node, self.expected()), node)
+            diagnostics.add(wrong_type_error(node, self.describe()), node)
             return
         for name, child in node.value.items():
             if self.key is not None:
-                self.key.check(Located(name, child.label, written=name), report)
-            self.item.check(child, report)
+                self.key.validate(ConfigNode(name, child.report_location, raw=name), diagnostics)
+            self.item.validate(child, diagnostics)
 
-    def schema(self) -> JsonSchema:
-        schema: JsonSchema = {"type": "object", "additionalProperties": self.item.schema()}
-        return schema | ({"propertyNames": self.key.schema()} if self.key else {})
+    def to_json_schema(self) -> JsonSchema:
+        schema: JsonSchema = {"type": "object", "additionalProperties": self.item.to_json_schema()}
+        return schema | ({"propertyNames": self.key.to_json_schema()} if self.key else {})
 
 
 @dataclass(frozen=True, slots=True)
-class Either(Shape[object]):
+class AnyOf(FieldType[object]):
     """A value of one shape or another, told apart by what it is in YAML: scalar, list or mapping."""
 
-    scalar: Shape[object] | None = None
-    sequence: Shape[object] | None = None
-    mapping: Shape[object] | None = None
+    scalar: FieldType[object] | None = None
+    sequence: FieldType[object] | None = None
+    mapping: FieldType[object] | None = None
 
-    def expected(self) -> str:
-        return " or ".join(shape.expected() for shape in self._shapes())
+    def describe(self) -> str:
+        return " or ".join(field_type.describe() for field_type in self._alternatives())
 
-    def inner(self) -> Iterable[Shape[object]]:
-        return self._shapes()
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return self._alternatives()
 
-    def read(self, node: Located) -> object:
-        return self._chosen(node).read(node)
+    def read(self, node: ConfigNode) -> object:
+        return self._select(node).read(node)
 
-    def check(self, node: Located, report: Report) -> None:
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         try:
-            self._chosen(node).check(node, report)
-        except Misfit as error:
-            report.misfit(error, node)
+            self._select(node).validate(node, diagnostics)
+        except ValidationError as error:
+            diagnostics.add(error, node)
 
-    def schema(self) -> JsonSchema:
-        return {"anyOf": [shape.schema() for shape in self._shapes()]}
+    def to_json_schema(self) -> JsonSchema:
+        return {"anyOf": [field_type.to_json_schema() for field_type in self._alternatives()]}
 
-    def _shapes(self) -> Iterator[Shape[object]]:
-        yield from (shape for shape in (self.scalar, self.sequence, self.mapping) if shape is not None)
+    def _alternatives(self) -> Iterator[FieldType[object]]:
+        yield from (field_type for field_type in (self.scalar, self.sequence, self.mapping) if field_type is not None)
 
-    def _chosen(self, node: Located) -> Shape[object]:
+    def _select(self, node: ConfigNode) -> FieldType[object]:
         by_type = self.scalar
         if isinstance(node.value, list):
             by_type = self.sequence
         elif isinstance(node.value, dict):
             by_type = self.mapping
         if by_type is None:
-            raise wrong_type(node, self.expected())
+            raise wrong_type_error(node, self.describe())
         return by_type

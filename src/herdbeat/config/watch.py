@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from herdbeat.config.reading import Reading
+from herdbeat.config.reading import LoadResult
 
-Stamp = Mapping[Path, tuple[int, int, int] | None]
+FileStamps = Mapping[Path, tuple[int, int, int] | None]
 """Of each file when it was changed, how long it is and which one it is; None for one that is not there."""
 
 
-def watched(reading: Reading, base: Path) -> tuple[Path, ...]:
+def list_watched_paths(result: LoadResult, base: Path) -> tuple[Path, ...]:
     """Everything that a reading looked at: its files, the folders it listed, and an .env beside the first file."""
-    named = [base / name for name in (*reading.sources, *reading.folders)]
+    named = [base / name for name in (*result.sources, *result.folders)]
     return (*named, *(path.parent / ".env" for path in named[:1]))
 
 
-def stamp(paths: Iterable[Path]) -> Stamp:
-    return {path: _stamp(path) for path in paths}
+def stamp_files(paths: Iterable[Path]) -> FileStamps:
+    return {path: _stamp_file(path) for path in paths}
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp_file(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from herdbeat.codes import Code
-from herdbeat.config.drafts import Draft
+from herdbeat.config.drafts import TargetSource
 from herdbeat.config.keys.schedule import WORK_SOURCE
-from herdbeat.config.report import Misfit, Report
-from herdbeat.config.settings import Settings
+from herdbeat.config.report import Diagnostics, ValidationError
+from herdbeat.config.settings import SectionReader
 from herdbeat.errors import Severity
-from herdbeat.located import Located, Plain
+from herdbeat.located import ConfigNode, PlainData
 
-_GITHUB: dict[str, Plain] = {
+_GITHUB_DEFAULTS: dict[str, PlainData] = {
     "item": "issues",
     "claim": "labels",
     "state": "open",
@@ -19,37 +19,37 @@ _GITHUB: dict[str, Plain] = {
     "cleanup_on_failure": True,
     "attempts": 3,
 }
-_LABELS: dict[str, Plain] = {"ready": "ready", "in_progress": "agent-working"}
+_LABEL_DEFAULTS: dict[str, PlainData] = {"ready": "ready", "in_progress": "agent-working"}
 
 
-def check_repository(draft: Draft, schedule: Located, report: Report) -> None:
+def check_repository(target_source: TargetSource, schedule: ConfigNode, diagnostics: Diagnostics) -> None:
     """A github source needs a repository, its own or the agent's."""
     source = schedule.child(WORK_SOURCE.name)
     if source is None or source.find(("type",)).value != "github":
         return
-    if source.child("repo") is not None or draft.node.child("repo") is not None:
+    if source.child("repo") is not None or target_source.node.child("repo") is not None:
         return
     # herdctl never asks its sources, and its own examples name none: such a file must load.
-    severity = Severity.WARNING if report.is_foreign(source.label) else Severity.ERROR
+    severity = Severity.WARNING if diagnostics.is_foreign(source.report_location) else Severity.ERROR
     message = "The github work source names no repository, so it will find no work."
-    problem = Misfit(Code.MISSING_KEY, message, hint="Add repo: owner/name.", where=source.label)
-    report.misfit(problem, source, severity)
+    problem = ValidationError(Code.MISSING_KEY, message, hint="Add repo: owner/name.", where=source.report_location)
+    diagnostics.add(problem, source, severity)
 
 
-def read_work_source(draft: Draft, settings: Settings) -> Mapping[str, object] | None:
+def build_work_source(target_source: TargetSource, settings: SectionReader) -> Mapping[str, object] | None:
     """The source as plain data. A directory is absolute; a repository may be the agent's own."""
-    if settings.maybe(WORK_SOURCE) is None:
+    if settings.get_optional(WORK_SOURCE) is None:
         return None
     node = settings.node.child(WORK_SOURCE.name)
     assert node is not None
-    written = node.plain()
+    written = node.to_data()
     assert isinstance(written, dict)
     if written.get("type") == "directory":
-        return {"attempts": 3, **written, "path": str(draft.home / str(written["path"]))}
+        return {"attempts": 3, **written, "path": str(target_source.home / str(written["path"]))}
     labels = written.get("labels")
     auth = written.get("auth")
-    repo = draft.node.child("repo")
-    source: dict[str, object] = {"repo": repo.value if repo else None, **_GITHUB, **written}
-    source["labels"] = _LABELS | (labels if isinstance(labels, dict) else {})
+    repo = target_source.node.child("repo")
+    source: dict[str, object] = {"repo": repo.value if repo else None, **_GITHUB_DEFAULTS, **written}
+    source["labels"] = _LABEL_DEFAULTS | (labels if isinstance(labels, dict) else {})
     source["auth"] = {"token_env": "GITHUB_TOKEN"} | (auth if isinstance(auth, dict) else {})
     return source

@@ -10,125 +10,129 @@ from typing import NamedTuple
 import yaml
 
 from herdbeat.codes import Code
-from herdbeat.config.compose import DEEPEST, MOST_NODES, RawNode, compose
-from herdbeat.config.report import Misfit, Report
-from herdbeat.config.scalars import resolve
-from herdbeat.errors import Place
-from herdbeat.located import Located, Scalar
+from herdbeat.config.compose import MAX_DEPTH, MAX_NODES, RawNode, compose_document
+from herdbeat.config.report import Diagnostics, ValidationError
+from herdbeat.config.scalars import resolve_scalar
+from herdbeat.errors import SourceLocation
+from herdbeat.located import ConfigNode, Scalar
 
 
-def read_tree(text: str, file: str, report: Report) -> Located | None:
+def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | None:
     """The document as a tree, or None after the reason was reported."""
     try:
-        return _Placer(file=file, report=report).placed(compose(text, file), _Way())
-    except Misfit as error:
-        report.misfit(error, Located(None, Place(file=file, line=1, column=1)))
+        return _TreeBuilder(file=file, diagnostics=diagnostics).build(compose_document(text, file), _NodePath())
+    except ValidationError as error:
+        diagnostics.add(error, ConfigNode(None, SourceLocation(file=file, line=1, column=1)))
     except yaml.YAMLError as error:
-        report.error(Code.YAML_SYNTAX, _syntax(error), _error_place(error, file), _syntax_hint(error))
+        diagnostics.error(Code.YAML_SYNTAX, _syntax_message(error), _error_location(error, file), _syntax_hint(error))
     return None
 
 
-class _Way(NamedTuple):
+class _NodePath(NamedTuple):
     """How to get to a node, in the two forms of a Place."""
 
     path: str = ""
     pointer: str = ""
 
-    def key(self, name: str) -> "_Way":
-        return _Way(_joined(self.path, name), f"{self.pointer}/{name.replace('~', '~0').replace('/', '~1')}")
+    def key(self, name: str) -> "_NodePath":
+        return _NodePath(_join_path(self.path, name), f"{self.pointer}/{name.replace('~', '~0').replace('/', '~1')}")
 
-    def item(self, index: int, name: str | None) -> "_Way":
+    def item(self, index: int, name: str | None) -> "_NodePath":
         """`agents.scout` says more than `agents[3]`, but only to people."""
-        return _Way(_joined(self.path, name) if name else f"{self.path}[{index}]", f"{self.pointer}/{index}")
+        return _NodePath(_join_path(self.path, name) if name else f"{self.path}[{index}]", f"{self.pointer}/{index}")
 
 
 @dataclass(slots=True)
-class _Placer:
+class _TreeBuilder:
     """Raw nodes -> Located tree: aliases copied to where they stand, keys made text, merge keys followed."""
 
     file: str
-    report: Report
+    diagnostics: Diagnostics
 
-    def placed(self, raw: RawNode, way: _Way, key: Place | None = None) -> Located:
-        place = self._place(raw, way)
-        if not way.pointer:
-            self._bound(raw, place)
+    def build(self, raw: RawNode, node_path: _NodePath, key: SourceLocation | None = None) -> ConfigNode:
+        location = self._locate(raw, node_path)
+        if not node_path.pointer:
+            self._check_limits(raw, location)
         if raw.is_map:
-            return Located(self._mapping(raw, way), place, key)
+            return ConfigNode(self._build_mapping(raw, node_path), location, key)
         if isinstance(raw.content, list):
-            return Located([self.placed(item, there) for item, there in _steps(raw, way)], place, key)
-        value = self._scalar(raw)
-        return Located(value, place, key, written=raw.content, style=raw.style)
+            return ConfigNode(
+                [self.build(item, child_path) for item, child_path in _iter_items(raw, node_path)], location, key
+            )
+        value = self._resolve_value(raw)
+        return ConfigNode(value, location, key, raw=raw.content, style=raw.style)
 
-    def _bound(self, root: RawNode, place: Place) -> None:
+    def _check_limits(self, root: RawNode, location: SourceLocation) -> None:
         # Sizes were added up while composing, so a bomb is seen before a single copy is made.
-        if root.size > MOST_NODES:
+        if root.size > MAX_NODES:
             hint = "Write the repeated part out, or split the file."
-            message = f"Its aliases repeat values until there are more than {MOST_NODES:,}."
-            raise Misfit(Code.YAML_LIMIT, message, hint=hint, where=place)
-        if root.depth > DEEPEST:
-            message = f"Its aliases nest deeper than {DEEPEST} levels."
-            raise Misfit(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=place)
+            message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
+            raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=location)
+        if root.depth > MAX_DEPTH:
+            message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
+            raise ValidationError(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=location)
 
-    def _scalar(self, raw: RawNode) -> Scalar:
+    def _resolve_value(self, raw: RawNode) -> Scalar:
         assert isinstance(raw.content, str)
-        return raw.content if raw.style or raw.is_text else resolve(raw.content)
+        return raw.content if raw.style or raw.is_text else resolve_scalar(raw.content)
 
-    def _mapping(self, raw: RawNode, way: _Way) -> dict[str, Located]:
-        found: dict[str, Located] = {}
-        merged: dict[str, Located] = {}
+    def _build_mapping(self, raw: RawNode, node_path: _NodePath) -> dict[str, ConfigNode]:
+        found: dict[str, ConfigNode] = {}
+        merged: dict[str, ConfigNode] = {}
         for key, value in _pairs(raw):
             if key.content == "<<" and not key.style:
-                self._merge(value, way, merged)
+                self._merge_anchors(value, node_path, merged)
                 continue
-            name = self._key_name(key, way)
+            name = self._key_name(key, node_path)
             if name is None:
                 continue
-            there = way.key(name)
-            place = self._place(key, there)
+            child_path = node_path.key(name)
+            location = self._locate(key, child_path)
             if name in found:
-                self._refuse_twice(name, place, found[name])
+                self._report_duplicate(name, location, found[name])
                 continue
-            found[name] = self.placed(value, there, place)
+            found[name] = self.build(value, child_path, location)
         return merged | found if merged else found
 
-    def _merge(self, raw: RawNode, way: _Way, merged: dict[str, Located]) -> None:
+    def _merge_anchors(self, raw: RawNode, node_path: _NodePath, merged: dict[str, ConfigNode]) -> None:
         is_list = isinstance(raw.content, list) and not raw.is_map
-        for source in _list(raw) if is_list else [raw]:
+        for source in _list_items(raw) if is_list else [raw]:
             if not source.is_map:
-                raise Misfit(
+                raise ValidationError(
                     Code.YAML_SYNTAX,
                     'The merge key "<<" needs a mapping.',
                     hint="Point it at an anchored mapping: <<: *name.",
-                    where=self._place(source, way),
+                    where=self._locate(source, node_path),
                 )
-            for name, node in self._mapping(source, way).items():
+            for name, node in self._build_mapping(source, node_path).items():
                 merged.setdefault(name, node)
 
-    def _key_name(self, key: RawNode, way: _Way) -> str | None:
-        name = key.content if isinstance(key.content, list) else self._scalar(key)
+    def _key_name(self, key: RawNode, node_path: _NodePath) -> str | None:
+        name = key.content if isinstance(key.content, list) else self._resolve_value(key)
         if isinstance(name, str):
             return name
-        shown = f'"{key.content}"' if isinstance(key.content, str) and key.content else "This key"
-        self.report.error(
+        quoted_key = f'"{key.content}"' if isinstance(key.content, str) and key.content else "This key"
+        self.diagnostics.error(
             Code.WRONG_TYPE,
-            f"{shown} is not a text, so it cannot be a key.",
-            self._place(key, way),
+            f"{quoted_key} is not a text, so it cannot be a key.",
+            self._locate(key, node_path),
             "Put the key in quotes if it is meant as text.",
         )
         return None
 
-    def _refuse_twice(self, name: str, place: Place, first: Located) -> None:
-        self.report.error(
+    def _report_duplicate(self, name: str, location: SourceLocation, first: ConfigNode) -> None:
+        self.diagnostics.error(
             Code.DUPLICATE_KEY,
-            f'The key "{name}" is written twice; the first is on line {first.label.line}.',
-            place,
+            f'The key "{name}" is written twice; the first is on line {first.report_location.line}.',
+            location,
             "Remove one of the two.",
         )
 
-    def _place(self, raw: RawNode, way: _Way) -> Place:
-        path, pointer = way
-        return Place(file=self.file, line=raw.line, column=raw.column, width=raw.width, path=path, pointer=pointer)
+    def _locate(self, raw: RawNode, node_path: _NodePath) -> SourceLocation:
+        path, pointer = node_path
+        return SourceLocation(
+            file=self.file, line=raw.line, column=raw.column, width=raw.width, path=path, pointer=pointer
+        )
 
 
 def _pairs(raw: RawNode) -> list[tuple[RawNode, RawNode]]:
@@ -136,18 +140,18 @@ def _pairs(raw: RawNode) -> list[tuple[RawNode, RawNode]]:
     return [pair for pair in raw.content if isinstance(pair, tuple)]
 
 
-def _list(raw: RawNode) -> list[RawNode]:
+def _list_items(raw: RawNode) -> list[RawNode]:
     assert isinstance(raw.content, list)
     return [item for item in raw.content if isinstance(item, RawNode)]
 
 
-def _steps(raw: RawNode, way: _Way) -> Iterator[tuple[RawNode, _Way]]:
+def _iter_items(raw: RawNode, node_path: _NodePath) -> Iterator[tuple[RawNode, _NodePath]]:
     """Each item of a list, and the way to it."""
-    for index, item in enumerate(_list(raw)):
-        yield item, way.item(index, _own_name(item))
+    for index, item in enumerate(_list_items(raw)):
+        yield item, node_path.item(index, _item_name(item))
 
 
-def _own_name(raw: RawNode) -> str | None:
+def _item_name(raw: RawNode) -> str | None:
     if not raw.is_map:
         return None
     names = (value.content for key, value in _pairs(raw) if key.content == "name")
@@ -155,11 +159,11 @@ def _own_name(raw: RawNode) -> str | None:
     return name if isinstance(name, str) and len(name) <= 60 and "\n" not in name else None
 
 
-def _joined(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _syntax(error: yaml.YAMLError) -> str:
+def _syntax_message(error: yaml.YAMLError) -> str:
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "the text is not YAML"
     context = getattr(error, "context", None)
     return f"YAML cannot be read: {problem}{f' ({context})' if context else ''}."
@@ -172,8 +176,8 @@ def _syntax_hint(error: yaml.YAMLError) -> str:
     return "Look at this line and the one above it: a colon, a quote or an indentation is the usual cause."
 
 
-def _error_place(error: yaml.YAMLError, file: str) -> Place:
+def _error_location(error: yaml.YAMLError, file: str) -> SourceLocation:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
-        return Place(file=file, line=1, column=1)
-    return Place(file=file, line=mark.line + 1, column=mark.column + 1)
+        return SourceLocation(file=file, line=1, column=1)
+    return SourceLocation(file=file, line=mark.line + 1, column=mark.column + 1)

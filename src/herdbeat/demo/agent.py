@@ -8,21 +8,21 @@ import time
 from typing import TextIO
 
 _STEPS = ("reading the prompt", "looking at the notes", "writing the answer")
-PACE, SLOW_PACE = 0.3, 4.0
+STEP_SECONDS, SLOW_STEP_SECONDS = 0.3, 4.0
 """Seconds for each step. A prompt that says "slowly" gets the second."""
 
 
-def answer(prompt: str, out: TextIO, pace: float) -> None:
+def write_answer(prompt: str, out: TextIO, step_seconds: float) -> None:
     for step in _STEPS:
         out.write(f"… {step}\n")
         out.flush()
-        time.sleep(pace)
+        time.sleep(step_seconds)
     out.write(f"done: {prompt.strip() or 'nothing was asked'}\n")
 
 
 def main() -> None:
     prompt = sys.stdin.read()
-    answer(prompt, sys.stdout, SLOW_PACE if "slowly" in prompt else PACE)
+    write_answer(prompt, sys.stdout, SLOW_STEP_SECONDS if "slowly" in prompt else STEP_SECONDS)
 
 
 if __name__ == "__main__":

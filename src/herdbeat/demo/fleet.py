@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-FILE = "herdbeat.yaml"
+FLEET_FILE = "herdbeat.yaml"
 
 
 def demo_folder(environ: Mapping[str, str]) -> Path:
@@ -20,7 +20,7 @@ def write_fleet(folder: Path, port: int) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shipped = (files("herdbeat.demo") / "fleet.yaml").read_text(encoding="utf-8")
     text = shipped.replace("PYTHON", sys.executable).replace(":PORT/", f":{port}/")
-    path = folder / FILE
+    path = folder / FLEET_FILE
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
     return path

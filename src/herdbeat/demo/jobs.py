@@ -2,8 +2,8 @@
 
 from itertools import count
 
-_done = count(1)
+_run_counter = count(1)
 
 
 async def tidy() -> dict[str, int]:
-    return {"tidied": next(_done)}
+    return {"tidied": next(_run_counter)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class RunSpec:
     prompt: str | None = None
     work_source: Mapping[str, object] | None = None
     resume_session: bool = False

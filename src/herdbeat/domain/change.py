@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-Facts = Mapping[str, object]
+ChangeData = Mapping[str, object]
 """A few words of JSON: only what the change is about."""
 
 
-class What(StrEnum):
+class ChangeKind(StrEnum):
     """What can be changed. The first three come from the files, the others from people and machines."""
 
     ADD = "add"
@@ -34,8 +34,8 @@ class Change:
 
     at: datetime
     who: str
-    what: What
+    what: ChangeKind
     subject: str
-    before: Facts | None = None
-    after: Facts | None = None
+    before: ChangeData | None = None
+    after: ChangeData | None = None
     id: int = 0

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 
 
 class Claim(NamedTuple):
@@ -18,5 +18,5 @@ class Claim(NamedTuple):
     source: Source
     attempt: int
     revision: int
-    plan: Plan
+    plan: ScheduleSpec
     fence: int = 0

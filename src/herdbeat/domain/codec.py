@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.trigger import Trigger, TriggerKind
 
 T = TypeVar("T")
-ReadTrigger = Callable[[TriggerKind, Mapping[str, str]], Trigger]
-"""How a stored trigger becomes a value again: `herdbeat.triggers.from_options`."""
+TriggerLoader = Callable[[TriggerKind, Mapping[str, str]], Trigger]
+"""How a stored trigger becomes a value again: `herdbeat.triggers.load_trigger`."""
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -27,7 +27,7 @@ def to_json(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, datetime):
-        return moment_to_json(value)
+        return timestamp_to_json(value)
     if isinstance(value, timedelta):
         return value // _MICROSECOND
     if isinstance(value, time):
@@ -52,50 +52,50 @@ def _object_to_json(value: Any) -> Any:
     }
 
 
-def from_json(kind: type[T], data: Any, read_trigger: ReadTrigger) -> T:
+def from_json(kind: type[T], data: Any, load_trigger: TriggerLoader) -> T:
     """The value of that type whose to_json() is `data`."""
-    found: T = _read(kind, data, read_trigger)
+    found: T = _decode(kind, data, load_trigger)
     return found
 
 
-def moment_to_json(moment: datetime) -> str:
+def timestamp_to_json(moment: datetime) -> str:
     return f"{moment.isoformat()[:-6]}Z" if moment.tzinfo is UTC else moment.isoformat().replace("+00:00", "Z")
 
 
-def _read(kind: Any, data: Any, read_trigger: ReadTrigger) -> Any:
+def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
     if data is None or kind in (Any, object):
         return data
-    reader = _READERS.get(kind)
-    if reader is not None:
-        return reader(data)
+    decoder = _DECODERS.get(kind)
+    if decoder is not None:
+        return decoder(data)
     if kind is Trigger:
         options = dict(data)
-        return read_trigger(TriggerKind(options.pop("kind")), options)
-    origin, arguments = get_origin(kind), get_args(kind)
+        return load_trigger(TriggerKind(options.pop("kind")), options)
+    origin, type_args = get_origin(kind), get_args(kind)
     if origin in (types.UnionType, Union):
-        return _read_union(arguments, data, read_trigger)
+        return _decode_union(type_args, data, load_trigger)
     if origin is tuple:
-        return tuple(_read(arguments[0], item, read_trigger) for item in data)
+        return tuple(_decode(type_args[0], item, load_trigger) for item in data)
     if origin is not None and issubclass(origin, Mapping):
-        return {key: _read(arguments[1], item, read_trigger) for key, item in data.items()}
+        return {key: _decode(type_args[1], item, load_trigger) for key, item in data.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(data)
-    hints = _hints(kind)
-    return kind(**{name: _read(hints[name], item, read_trigger) for name, item in data.items()})
+    hints = _type_hints(kind)
+    return kind(**{name: _decode(hints[name], item, load_trigger) for name, item in data.items()})
 
 
-def _read_union(arguments: tuple[Any, ...], data: Any, read_trigger: ReadTrigger) -> Any:
+def _decode_union(type_args: tuple[Any, ...], data: Any, load_trigger: TriggerLoader) -> Any:
     """`X | None`, or plain scalars that need no reading."""
-    (only,) = [each for each in arguments if each is not type(None)]
-    return _read(only, data, read_trigger)
+    (only,) = [each for each in type_args if each is not type(None)]
+    return _decode(only, data, load_trigger)
 
 
 @lru_cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _type_hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-_READERS: dict[Any, Callable[[Any], Any]] = {
+_DECODERS: dict[Any, Callable[[Any], Any]] = {
     str: str,
     bool: bool,
     int: int,

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from herdbeat.moments import format_moment
+from herdbeat.moments import format_timestamp
 
 
 class Source(StrEnum):
@@ -30,10 +30,12 @@ class Source(StrEnum):
     @property
     def is_clock(self) -> bool:
         """True if the schedule's own clock made the beat. Only such beats move its anchor and its next run."""
-        return self not in _EVENTS
+        return self not in _EVENT_SOURCES
 
 
-_EVENTS = frozenset({Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL, Source.RETRY})
+_EVENT_SOURCES = frozenset(
+    {Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL, Source.RETRY}
+)
 
 
 class StepKind(StrEnum):
@@ -51,7 +53,7 @@ class StepKind(StrEnum):
     NOTE = "note"  # something worth knowing, such as a limit that cuts the backoff short
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One line of a trace, in data. `text` is written for people; `at` is where the time stood after it."""
 
     kind: StepKind
@@ -62,11 +64,11 @@ class Step(NamedTuple):
     won: bool = False
 
 
-def step_to_json(step: Step) -> dict[str, object]:
+def step_to_json(step: TraceStep) -> dict[str, object]:
     """A step in the words of the API. Only what it says: most have no origin, and a trace is stored with every beat."""
     data: dict[str, object] = {"kind": step.kind, "text": step.text}
     if step.at is not None:
-        data["at"] = format_moment(step.at)
+        data["at"] = format_timestamp(step.at)
     if step.source is not None:
         data["source"] = step.source
     if step.origin:
@@ -86,7 +88,7 @@ class Decision(NamedTuple):
 
     next_run_at: datetime | None
     source: Source
-    trace: tuple[Step, ...]
+    trace: tuple[TraceStep, ...]
     due_at: datetime | None = None
     revisit_at: datetime | None = None
     origin: str = ""

@@ -11,13 +11,13 @@ from herdbeat.domain.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 3232
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhooks:
+class WebhookSettings:
     """Whether webhook calls are accepted, and the variable with the secret of their signatures."""
 
     enabled: bool = False
@@ -46,7 +46,7 @@ class Fleet:
     targets: tuple[Target, ...]
     schedules: tuple[Schedule, ...]
     store: str
-    server: Server
+    server: ServerSettings
     max_concurrent: int | None = None
     budget: Budget | None = None
     description: str = ""
@@ -54,7 +54,7 @@ class Fleet:
     home: str = ""
     is_sound: bool = True
     notify: Mapping[str, Mapping[str, object]] | None = None
-    webhooks: Webhooks = field(default_factory=Webhooks)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: Retention = field(default_factory=Retention)
     egress_allow: tuple[str, ...] = ()
     lease: timedelta = timedelta(seconds=30)

@@ -14,7 +14,7 @@ class Rank(IntEnum):
     PLANNER = 4
 
     @classmethod
-    def of(cls, origin: str) -> "Rank":
+    def from_origin(cls, origin: str) -> "Rank":
         """The rank of an origin such as `human:you`, `agent:triage`, `rule:surge`, `planner`."""
         return cls[origin.partition(":")[0].upper()]
 
@@ -36,7 +36,7 @@ class Hint:
             raise ValueError("a hint has either every or at")
         if self.every is not None and self.every <= timedelta(0):
             raise ValueError("a hint's interval is longer than zero")
-        object.__setattr__(self, "rank", Rank.of(self.origin))
+        object.__setattr__(self, "rank", Rank.from_origin(self.origin))
 
     def is_active(self, now: datetime) -> bool:
         """An expired hint does not exist; the very moment of its expiry is already past it."""

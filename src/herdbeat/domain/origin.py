@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from herdbeat.errors import Place
+from herdbeat.errors import SourceLocation
 
 
-class Way(StrEnum):
+class CreatedVia(StrEnum):
     """Ways in beside the files. What came by one of them stays when the files are applied."""
 
     CLI = "cli"
@@ -14,10 +14,10 @@ class Way(StrEnum):
     APPLY = "apply"  # one file by itself, which is not part of the fleet's files: "apply deploy.yml:1:1"
 
 
-def is_by_hand(origin: str) -> bool:
+def is_unmanaged(origin: str) -> bool:
     """Whether somebody made it, beside the files. A place always ends in its line and column, so it is no bare word."""
-    return origin.partition(" ")[0] in _WAYS
+    return origin.partition(" ")[0] in _CREATED_VIA_VALUES
 
 
-Origin = Place | Way
-_WAYS = frozenset(way.value for way in Way)
+Origin = SourceLocation | CreatedVia
+_CREATED_VIA_VALUES = frozenset(way.value for way in CreatedVia)

@@ -3,24 +3,24 @@
 from dataclasses import dataclass, field
 
 from herdbeat.domain.policies import Policies
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ScheduleSpec:
     trigger: Trigger
     policies: Policies
-    timing: Timing = field(init=False, repr=False, compare=False)
+    timing: TimingPolicy = field(init=False, repr=False, compare=False)
     is_gated: bool = field(init=False, repr=False, compare=False)
     """Whether a policy may turn its beats away. Asked at every start, so that those without one pay nothing."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "timing", Timing.of(self.trigger, self.policies))
-        object.__setattr__(self, "is_gated", _is_gated(self.policies))
+        object.__setattr__(self, "timing", TimingPolicy.from_policies(self.trigger, self.policies))
+        object.__setattr__(self, "is_gated", _has_gates(self.policies))
 
 
-def _is_gated(policies: Policies) -> bool:
+def _has_gates(policies: Policies) -> bool:
     bounds = policies.bounds
     return (
         bounds.ends_at is not None

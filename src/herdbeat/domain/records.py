@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import label_of
+from herdbeat.domain.schedule import display_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class RunRecord:
         """Its start; before that, when a node has taken it."""
         return self.started_at or self.claimed_at
 
-    def spent(self, now: datetime) -> timedelta:
+    def elapsed(self, now: datetime) -> timedelta:
         """How long it took, or has been going. Never less than nothing.
 
         Whoever looks reads the clock first and the ledger then: a run that began in between was going for -264ms.
@@ -73,7 +73,7 @@ class ScheduleRecord:
     id: int
     target: str
     name: str
-    plan: Plan
+    plan: ScheduleSpec
     origin: str
     enabled: bool
     disabled_by: str | None
@@ -105,7 +105,7 @@ class ScheduleRecord:
 
     @property
     def label(self) -> str:
-        return label_of(self.target, self.name)
+        return display_name(self.target, self.name)
 
     @property
     def late_after(self) -> timedelta:
@@ -132,7 +132,7 @@ class HintRecord:
     ended_by: str
 
 
-class StripMark(NamedTuple):
+class BeatMark(NamedTuple):
     """What became of a beat, in as little as a glyph needs. `number` counts the instants that it stands for."""
 
     beat: int
@@ -153,7 +153,7 @@ class RunDetails(NamedTuple):
     version: str
 
 
-class Span(NamedTuple):
+class TimelineSpan(NamedTuple):
     """A beat, or one run of it, as something that took time. `number` counts the instants that it stands for."""
 
     schedule: int

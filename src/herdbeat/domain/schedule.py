@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from herdbeat.domain.labels import DEFAULT_NAME, label_of
+from herdbeat.domain.labels import DEFAULT_SCHEDULE_NAME, display_name
 from herdbeat.domain.origin import Origin
 from herdbeat.domain.policies import Policies
 from herdbeat.domain.target import ToolPolicy
 from herdbeat.domain.trigger import Trigger
 
-__all__ = ["DEFAULT_NAME", "Schedule", "label_of"]
+__all__ = ["DEFAULT_SCHEDULE_NAME", "Schedule", "display_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +35,4 @@ class Schedule:
     @property
     def label(self) -> str:
         """What people call it: the target alone is enough for a schedule written beside its name."""
-        return label_of(self.target, self.name)
+        return display_name(self.target, self.name)

@@ -124,7 +124,7 @@ class Target:
         return self.spec.kind
 
 
-SPECS: Mapping[str, type[TargetSpec]] = {
+SPEC_TYPES: Mapping[str, type[TargetSpec]] = {
     spec.kind: spec for spec in (AgentSpec, EndpointSpec, CommandSpec, CallableSpec)
 }
 """The spec of each kind, for who reads a stored one."""

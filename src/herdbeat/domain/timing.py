@@ -7,7 +7,7 @@ from herdbeat.domain.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class TimingPolicy:
     """Built once and shared: ten thousand schedules that say "every 5m" have one of these."""
 
     trigger: Trigger
@@ -19,7 +19,7 @@ class Timing:
     active_hours: ActiveHours | None = None
 
     @classmethod
-    def of(cls, trigger: Trigger, policies: Policies) -> "Timing":
+    def from_policies(cls, trigger: Trigger, policies: Policies) -> "TimingPolicy":
         return cls(
             trigger=trigger,
             first_run=policies.first_run,
@@ -29,3 +29,7 @@ class Timing:
             bounds=policies.bounds,
             active_hours=policies.active_hours,
         )
+
+
+Timing = TimingPolicy
+"""The documented name."""

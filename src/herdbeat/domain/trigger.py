@@ -24,11 +24,11 @@ class TriggerKind(StrEnum):
     @property
     def source(self) -> Source:
         """Why a beat of this kind happens when nothing else has a say."""
-        return _SOURCES[self]
+        return _DEFAULT_SOURCES[self]
 
 
 _EVENT_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.CHAT, TriggerKind.MANUAL})
-_SOURCES = {
+_DEFAULT_SOURCES = {
     TriggerKind.INTERVAL: Source.BASELINE_INTERVAL,
     TriggerKind.CRON: Source.BASELINE_CRON,
     TriggerKind.DELAY: Source.DELAY,
@@ -45,7 +45,7 @@ class Trigger(Protocol):
     def kind(self) -> TriggerKind: ...
 
     @property
-    def pace(self) -> timedelta | None:
+    def interval(self) -> timedelta | None:
         """The distance kept from the last completion; None if the calendar, or an event, decides.
 
         Only a paced trigger is stretched by backoff.
@@ -73,7 +73,7 @@ class Trigger(Protocol):
         ...
 
     def options(self) -> Mapping[str, str]:
-        """What `herdbeat.triggers.from_options` needs, with `kind`, to build this value again."""
+        """What `herdbeat.triggers.load_trigger` needs, with `kind`, to build this value again."""
         ...
 
 
@@ -86,7 +86,7 @@ def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
 
 
 @runtime_checkable
-class Calendar(Protocol):
+class CalendarTrigger(Protocol):
     """A trigger whose instants exist whether anybody looks or not, so that those of a long gap can be counted."""
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None: ...

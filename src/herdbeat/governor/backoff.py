@@ -3,24 +3,24 @@
 from datetime import timedelta
 
 from herdbeat.domain.policies import Backoff
-from herdbeat.durations import LONGEST
+from herdbeat.durations import MAX_DURATION
 
 
-def multiplier(backoff: Backoff, failures: int) -> int:
+def backoff_multiplier(backoff: Backoff, failures: int) -> int:
     return int(backoff.factor ** min(failures, backoff.max_failures))
 
 
-def stretched(pace: timedelta, backoff: Backoff, failures: int) -> timedelta:
+def backoff_interval(interval: timedelta, backoff: Backoff, failures: int) -> timedelta:
     """The wait after so many failures in a row. Never longer than a hundred years: now + it must exist."""
     if failures <= 0:
-        return pace
-    times = multiplier(backoff, failures)
-    return LONGEST if times > LONGEST // pace else pace * times
+        return interval
+    factor = backoff_multiplier(backoff, failures)
+    return MAX_DURATION if factor > MAX_DURATION // interval else interval * factor
 
 
-def cut_short_at(pace: timedelta, backoff: Backoff, at_most: timedelta) -> int | None:
+def first_capped_failure(interval: timedelta, backoff: Backoff, at_most: timedelta) -> int | None:
     """From how many failures on `max_interval` is shorter than the backoff; None if it never is."""
     for failures in range(backoff.max_failures + 1):
-        if stretched(pace, backoff, failures) > at_most:
+        if backoff_interval(interval, backoff, failures) > at_most:
             return failures
     return None

@@ -3,15 +3,15 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.domain.decision import Source, Step, StepKind
+from herdbeat.domain.decision import Source, StepKind, TraceStep
 from herdbeat.domain.hint import Hint, Rank
 from herdbeat.domain.policies import FirstRun
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.durations import format_duration, spoken_duration
-from herdbeat.governor.backoff import multiplier, stretched
+from herdbeat.durations import format_duration, humanize
+from herdbeat.governor.backoff import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import ScheduleState
 
-_TICK = timedelta(microseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Candidate(NamedTuple):
@@ -30,35 +30,35 @@ class Candidate(NamedTuple):
     on_calendar: bool = False
 
 
-class Hints(NamedTuple):
+class RankedHints(NamedTuple):
     """The active hints, sorted into those that are heard and those that are not."""
 
     interval: Hint | None
     one_shot: Hint | None
-    heard: tuple[Hint, ...]
+    effective: tuple[Hint, ...]
     shadowed: tuple[Hint, ...]
     expired: tuple[Hint, ...]
 
 
-_SILENCE = Hints(None, None, (), (), ())
+_NO_HINTS = RankedHints(None, None, (), (), ())
 
 
-def baseline(now: datetime, state: ScheduleState) -> Candidate | None:
+def baseline_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
     """What the trigger alone would do; None if the clock can fire it no more, or never could."""
     timing = state.timing
-    pace = timing.trigger.pace
-    if pace is None:
-        return _calendar(now, state)
+    interval = timing.trigger.interval
+    if interval is None:
+        return _calendar_candidate(now, state)
     if state.is_new and timing.first_run is FirstRun.NOW:
         return Candidate(now, now, Source.FIRST_RUN, "it never ran: due at once")
-    wait = stretched(pace, timing.backoff, state.failures)
+    wait = backoff_interval(interval, timing.backoff, state.failures)
     at = max(now, state.anchor_at + wait)
-    return Candidate(at, at, timing.trigger.kind.source, _pace_text(state, pace, wait), gap=wait)
+    return Candidate(at, at, timing.trigger.kind.source, _describe_interval(state, interval, wait), gap=wait)
 
 
-def _calendar(now: datetime, state: ScheduleState) -> Candidate | None:
+def _calendar_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
     trigger, starts_at = state.timing.trigger, state.timing.bounds.starts_at
-    after = now if starts_at is None else max(now, starts_at - _TICK)
+    after = now if starts_at is None else max(now, starts_at - _MICROSECOND)
     due = trigger.next_time(None if state.is_new else state.anchor_at, after)
     if due is None:
         return None
@@ -68,34 +68,34 @@ def _calendar(now: datetime, state: ScheduleState) -> Candidate | None:
     return Candidate(max(now, due), due, trigger.kind.source, text, on_calendar=has_others)
 
 
-def _pace_text(state: ScheduleState, pace: timedelta, wait: timedelta) -> str:
-    text = f"baseline every {format_duration(pace)}"
+def _describe_interval(state: ScheduleState, interval: timedelta, wait: timedelta) -> str:
+    text = f"baseline every {format_duration(interval)}"
     if state.failures <= 0:
         return text
-    times = multiplier(state.timing.backoff, state.failures)
+    factor = backoff_multiplier(state.timing.backoff, state.failures)
     failures = "1 failure" if state.failures == 1 else f"{state.failures} failures"
-    return f"{text} x{times} backoff after {failures} = {format_duration(wait)}"
+    return f"{text} x{factor} backoff after {failures} = {format_duration(wait)}"
 
 
-def sort_hints(now: datetime, hints: tuple[Hint, ...]) -> Hints:
+def rank_hints(now: datetime, hints: tuple[Hint, ...]) -> RankedHints:
     """One interval hint is heard, the strongest (then the newest); one-shots that do not rank below it compete."""
     if not hints:
-        return _SILENCE
-    paces: list[Hint] = []
+        return _NO_HINTS
+    interval_hints: list[Hint] = []
     one_shots: list[Hint] = []
     expired: list[Hint] = []
     for hint in hints:
-        (expired if not hint.is_active(now) else one_shots if hint.every is None else paces).append(hint)
-    paces.sort(key=_strongest_first)
-    interval = paces[0] if paces else None
-    weakest = interval.rank if interval else Rank.PLANNER
-    competing = [hint for hint in one_shots if hint.rank <= weakest]
+        (expired if not hint.is_active(now) else one_shots if hint.every is None else interval_hints).append(hint)
+    interval_hints.sort(key=_strongest_first)
+    interval = interval_hints[0] if interval_hints else None
+    lowest_rank = interval.rank if interval else Rank.PLANNER
+    competing = [hint for hint in one_shots if hint.rank <= lowest_rank]
     competing.sort(key=_earliest_first)
-    return Hints(
+    return RankedHints(
         interval,
         competing[0] if competing else None,
-        (*paces[:1], *competing),
-        (*paces[1:], *(hint for hint in one_shots if hint.rank > weakest)),
+        (*interval_hints[:1], *competing),
+        (*interval_hints[1:], *(hint for hint in one_shots if hint.rank > lowest_rank)),
         tuple(expired),
     )
 
@@ -109,53 +109,55 @@ def _earliest_first(hint: Hint) -> tuple[datetime, int]:
     return hint.at, hint.rank
 
 
-def of_interval_hint(now: datetime, state: ScheduleState, hint: Hint) -> Candidate:
+def interval_hint_candidate(now: datetime, state: ScheduleState, hint: Hint) -> Candidate:
     assert hint.every is not None
     at = max(now, state.anchor_at + hint.every)
-    return Candidate(at, at, Source.AI_INTERVAL, hint_text(now, hint), hint.origin, gap=hint.every)
+    return Candidate(at, at, Source.AI_INTERVAL, describe_hint_status(now, hint), hint.origin, gap=hint.every)
 
 
-def of_one_shot(now: datetime, hint: Hint) -> Candidate:
+def one_shot_candidate(now: datetime, hint: Hint) -> Candidate:
     assert hint.at is not None
     at = max(now, hint.at)
-    return Candidate(at, at, Source.AI_ONESHOT, hint_text(now, hint), hint.origin)
+    return Candidate(at, at, Source.AI_ONESHOT, describe_hint_status(now, hint), hint.origin)
 
 
-def hint_wish(hint: Hint) -> str:
+def describe_hint(hint: Hint) -> str:
     """What is wished, and by whom: the part of its text that stays the same."""
-    wish = "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
-    return f"hint {wish} by {hint.origin}"
+    timing_text = "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
+    return f"hint {timing_text} by {hint.origin}"
 
 
-def hint_text(now: datetime, hint: Hint) -> str:
-    left = spoken_duration(hint.expires_at - now)
-    life = f"{left} left" if hint.is_active(now) else f"expired {left} ago"
+def describe_hint_status(now: datetime, hint: Hint) -> str:
+    remaining = humanize(hint.expires_at - now)
+    expiry_text = f"{remaining} left" if hint.is_active(now) else f"expired {remaining} ago"
     reason = f' "{hint.reason}"' if hint.reason else ""
-    return f"{hint_wish(hint)}, {life}{reason}"
+    return f"{describe_hint(hint)}, {expiry_text}{reason}"
 
 
-def choose(base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None) -> Candidate | None:
+def choose_candidate(
+    base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None
+) -> Candidate | None:
     """The documented table. Ties: the interval hint before the one-shot, the baseline before the one-shot."""
-    rival = interval or base
-    if rival is None or one_shot is None:
-        return rival or one_shot
-    return one_shot if one_shot.at < rival.at else rival
+    scheduled = interval or base
+    if scheduled is None or one_shot is None:
+        return scheduled or one_shot
+    return one_shot if one_shot.at < scheduled.at else scheduled
 
 
-def candidate_steps(candidates: tuple[Candidate | None, ...], winner: Candidate | None) -> list[Step]:
+def candidate_steps(candidates: tuple[Candidate | None, ...], winner: Candidate | None) -> list[TraceStep]:
     return [
-        Step(StepKind.CANDIDATE, each.text, each.at, each.source, each.origin, each is winner)
+        TraceStep(StepKind.CANDIDATE, each.text, each.at, each.source, each.origin, each is winner)
         for each in candidates
         if each is not None
     ]
 
 
-def unheard_steps(now: datetime, state: ScheduleState, hints: Hints) -> list[Step]:
-    steps = [_unheard(now, state, hint, StepKind.SHADOWED) for hint in hints.shadowed]
-    return steps + [_unheard(now, state, hint, StepKind.EXPIRED) for hint in hints.expired]
+def ignored_steps(now: datetime, state: ScheduleState, hints: RankedHints) -> list[TraceStep]:
+    steps = [_ignored_step(now, state, hint, StepKind.SHADOWED) for hint in hints.shadowed]
+    return steps + [_ignored_step(now, state, hint, StepKind.EXPIRED) for hint in hints.expired]
 
 
-def _unheard(now: datetime, state: ScheduleState, hint: Hint, kind: StepKind) -> Step:
+def _ignored_step(now: datetime, state: ScheduleState, hint: Hint, kind: StepKind) -> TraceStep:
     at = hint.at if hint.every is None else state.anchor_at + hint.every
     source = Source.AI_ONESHOT if hint.every is None else Source.AI_INTERVAL
-    return Step(kind, hint_text(now, hint), at, source, hint.origin)
+    return TraceStep(kind, describe_hint_status(now, hint), at, source, hint.origin)

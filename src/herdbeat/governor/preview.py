@@ -8,7 +8,7 @@ from herdbeat.governor.decide import decide
 from herdbeat.governor.state import ScheduleState
 
 
-def upcoming(now: datetime, state: ScheduleState) -> Iterator[Decision]:
+def forecast_decisions(now: datetime, state: ScheduleState) -> Iterator[Decision]:
     """The next runs, one decision each. Endless for most schedules: take as many as you need."""
     while True:
         decision = decide(now, state)

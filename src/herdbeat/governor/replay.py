@@ -5,32 +5,32 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from herdbeat.domain.codec import ReadTrigger, from_json, moment_to_json, to_json
-from herdbeat.domain.decision import Decision, Source, Step, StepKind, step_to_json
+from herdbeat.domain.codec import TriggerLoader, from_json, timestamp_to_json, to_json
+from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep, step_to_json
 from herdbeat.governor.state import ScheduleState
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
 # Built once: json.dumps() with separators makes a new encoder at every call, and there is one text per beat.
-_dump = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_quoted = lru_cache(maxsize=4_096)(_dump)
+_encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_encode_text = lru_cache(maxsize=4_096)(_encode_json)
 
 
-def state_to_json(state: ScheduleState) -> Json:
-    data: Json = to_json(state)
+def state_to_json(state: ScheduleState) -> JsonObject:
+    data: JsonObject = to_json(state)
     return data
 
 
-def state_from_json(data: Json, read_trigger: ReadTrigger) -> ScheduleState:
-    return from_json(ScheduleState, data, read_trigger)
+def state_from_json(data: JsonObject, load_trigger: TriggerLoader) -> ScheduleState:
+    return from_json(ScheduleState, data, load_trigger)
 
 
-def decision_to_json(decision: Decision) -> Json:
+def decision_to_json(decision: Decision) -> JsonObject:
     """The words of the API, so that what is stored can be shown as it is."""
     return {
-        "next_run_at": _moment(decision.next_run_at),
-        "due_at": _moment(decision.due_at),
-        "revisit_at": _moment(decision.revisit_at),
+        "next_run_at": _encode_timestamp(decision.next_run_at),
+        "due_at": _encode_timestamp(decision.due_at),
+        "revisit_at": _encode_timestamp(decision.revisit_at),
         "source": decision.source,
         "origin": decision.origin,
         "steps": [step_to_json(step) for step in decision.trace],
@@ -39,16 +39,20 @@ def decision_to_json(decision: Decision) -> Json:
 
 def decision_to_text(decision: Decision) -> str:
     """The same as one text. Nearly every trace is a baseline and nothing else, so that one is written by hand."""
-    if decision.next_run_at is None or not _is_plain(decision):
-        return _dump(decision_to_json(decision))
-    at, source, text = moment_to_json(decision.next_run_at), decision.source.value, _quoted(decision.trace[0].text)
+    if decision.next_run_at is None or not _has_only_winner(decision):
+        return _encode_json(decision_to_json(decision))
+    at, source, text = (
+        timestamp_to_json(decision.next_run_at),
+        decision.source.value,
+        _encode_text(decision.trace[0].text),
+    )
     return (
         f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'
         f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]}}'
     )
 
 
-def _is_plain(decision: Decision) -> bool:
+def _has_only_winner(decision: Decision) -> bool:
     if len(decision.trace) != 1 or decision.revisit_at is not None or decision.origin:
         return False
     step = decision.trace[0]
@@ -61,31 +65,31 @@ def _is_plain(decision: Decision) -> bool:
     )
 
 
-def decision_from_json(data: Json) -> Decision:
+def decision_from_json(data: JsonObject) -> Decision:
     return Decision(
-        next_run_at=_read_moment(data["next_run_at"]),
+        next_run_at=_decode_timestamp(data["next_run_at"]),
         source=Source(data["source"]),
         trace=tuple(_step_from_json(step) for step in data["steps"]),
-        due_at=_read_moment(data["due_at"]),
-        revisit_at=_read_moment(data["revisit_at"]),
+        due_at=_decode_timestamp(data["due_at"]),
+        revisit_at=_decode_timestamp(data["revisit_at"]),
         origin=data["origin"],
     )
 
 
-def _step_from_json(data: Json) -> Step:
-    return Step(
+def _step_from_json(data: JsonObject) -> TraceStep:
+    return TraceStep(
         kind=StepKind(data["kind"]),
         text=data["text"],
-        at=_read_moment(data.get("at")),
+        at=_decode_timestamp(data.get("at")),
         source=Source(data["source"]) if "source" in data else None,
         origin=data.get("origin", ""),
         won=data.get("won", False),
     )
 
 
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment_to_json(moment)
+def _encode_timestamp(moment: datetime | None) -> str | None:
+    return None if moment is None else timestamp_to_json(moment)
 
 
-def _read_moment(text: str | None) -> datetime | None:
+def _decode_timestamp(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 
-BY_POLICY = "policy"
+PAUSED_BY_POLICY = "policy"
 """Who has paused a schedule that did so itself, by `pause_after_failures`."""
 
 
@@ -19,7 +19,7 @@ class Pause:
     by: str = ""
     reason: str = ""
 
-    def holds(self, now: datetime) -> bool:
+    def is_active(self, now: datetime) -> bool:
         return self.until is None or self.until > now
 
 
@@ -32,7 +32,7 @@ class ScheduleState:
     """
 
     schedule: str
-    timing: Timing
+    timing: TimingPolicy
     anchor_at: datetime
     is_new: bool = False
     failures: int = 0
@@ -44,10 +44,10 @@ class ScheduleState:
     @classmethod
     def fresh(cls, schedule: Schedule, now: datetime) -> "ScheduleState":
         """A schedule that was created this moment."""
-        timing = Timing.of(schedule.trigger, schedule.policies)
+        timing = TimingPolicy.from_policies(schedule.trigger, schedule.policies)
         return cls(schedule=schedule.id, timing=timing, anchor_at=now, is_new=True, enabled=schedule.enabled)
 
     def settled(self, due_at: datetime, finished_at: datetime) -> "ScheduleState":
         """The state right after a successful run. The claim of `due_at` has used up one-shots up to it."""
-        left = tuple(hint for hint in self.hints if hint.at is None or hint.at > due_at)
-        return replace(self, anchor_at=finished_at, is_new=False, failures=0, runs=self.runs + 1, hints=left)
+        remaining = tuple(hint for hint in self.hints if hint.at is None or hint.at > due_at)
+        return replace(self, anchor_at=finished_at, is_new=False, failures=0, runs=self.runs + 1, hints=remaining)

@@ -1,22 +1,22 @@
 """What to say: templates, the names they may use, and the prompt of one run."""
 
 from herdbeat.prompts.block import work_item_block
-from herdbeat.prompts.checks import check
-from herdbeat.prompts.names import AGENTD_NAMES, NAMES, OWN_NAMES, Known, Shape
-from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, fixed_prompt
-from herdbeat.prompts.template import Name, Template
+from herdbeat.prompts.checks import validate_prompt
+from herdbeat.prompts.names import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, Variable
+from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
+from herdbeat.prompts.template import Placeholder, Template
 
 __all__ = [
-    "AGENTD_NAMES",
+    "AGENTD_VARIABLES",
     "FALLBACK_PROMPT",
-    "NAMES",
-    "OWN_NAMES",
-    "Known",
-    "Name",
-    "Shape",
+    "OWN_VARIABLES",
+    "VARIABLES",
+    "Placeholder",
     "Template",
+    "ValueTrust",
+    "Variable",
     "build_schedule_prompt",
-    "check",
-    "fixed_prompt",
+    "render_static_prompt",
+    "validate_prompt",
     "work_item_block",
 ]

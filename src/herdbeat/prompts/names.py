@@ -10,23 +10,23 @@ from enum import StrEnum
 from herdbeat.domain.trigger import TriggerKind
 
 
-class Shape(StrEnum):
+class ValueTrust(StrEnum):
     """Whose words a value holds, and how they go into a prompt."""
 
-    OURS = "ours"  # written by herdbeat or its operator: as it is
-    LINE = "line"  # from outside, one line: line breaks and control characters become spaces
-    TEXT = "text"  # from outside, of any length: marked as data when it is more than a short line
+    TRUSTED = "ours"  # written by herdbeat or its operator: as it is
+    UNTRUSTED_LINE = "line"  # from outside, one line: line breaks and control characters become spaces
+    UNTRUSTED_TEXT = "text"  # from outside, of any length: marked as data when it is more than a short line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Variable:
     """One row: a name, or a family of them (`payload.*` is every name that goes on after the dot)."""
 
     name: str
     meaning: str
     kinds: frozenset[TriggerKind]
     needs_work: bool = False
-    shape: Shape = Shape.OURS
+    trust: ValueTrust = ValueTrust.TRUSTED
 
     def matches(self, name: str) -> bool:
         if self.name.endswith("*"):
@@ -37,134 +37,136 @@ class Known:
         return kind in self.kinds and (has_work or not self.needs_work)
 
 
-ALL = frozenset(TriggerKind)
+ALL_KINDS = frozenset(TriggerKind)
 _CRON = frozenset({TriggerKind.CRON})
 _DELAY = frozenset({TriggerKind.DELAY})
 _WEBHOOK = frozenset({TriggerKind.WEBHOOK})
 _CHAT = frozenset({TriggerKind.CHAT})
-_CALLED = frozenset({TriggerKind.WEBHOOK, TriggerKind.MANUAL})
+_CALL_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.MANUAL})
 
 
-def _ours(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL) -> Known:
-    return Known(name=name, meaning=meaning, kinds=kinds)
+def _trusted(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
+    return Variable(name=name, meaning=meaning, kinds=kinds)
 
 
-def _line(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL) -> Known:
-    return Known(name=name, meaning=meaning, kinds=kinds, shape=Shape.LINE)
+def _untrusted_line(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
+    return Variable(name=name, meaning=meaning, kinds=kinds, trust=ValueTrust.UNTRUSTED_LINE)
 
 
-def _text(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL) -> Known:
-    return Known(name=name, meaning=meaning, kinds=kinds, shape=Shape.TEXT)
+def _untrusted_text(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
+    return Variable(name=name, meaning=meaning, kinds=kinds, trust=ValueTrust.UNTRUSTED_TEXT)
 
 
-def _work(name: str, meaning: str, shape: Shape = Shape.LINE) -> Known:
-    return Known(name=name, meaning=meaning, kinds=ALL, needs_work=True, shape=shape)
+def _work_variable(name: str, meaning: str, trust: ValueTrust = ValueTrust.UNTRUSTED_LINE) -> Variable:
+    return Variable(name=name, meaning=meaning, kinds=ALL_KINDS, needs_work=True, trust=trust)
 
 
-def _item(family: str, thing: str) -> Iterator[Known]:
+def _work_item_family(family: str, noun: str) -> Iterator[Variable]:
     """The fields of a work item, which has two names: `work` always, `issue` as herdctl's documents say."""
-    yield _work(f"{family}.id", f"the id of the {thing}")
+    yield _work_variable(f"{family}.id", f"the id of the {noun}")
     if family == "issue":
-        yield _work("issue.number", "the number of the issue")
-    yield _work(f"{family}.title", f"the title of the {thing}")
-    yield _work(f"{family}.body", f"the description of the {thing}", Shape.TEXT)
-    yield _work(f"{family}.url", f"the address of the {thing}")
-    yield _work(f"{family}.labels", "its labels, joined by commas")
-    yield _work(f"{family}.assignee", "who has it, if anybody")
-    yield _work(f"{family}.priority", "critical, high, medium or low")
-    yield _work(f"{family}.metadata.*", f"what else the source says about the {thing}", Shape.TEXT)
+        yield _work_variable("issue.number", "the number of the issue")
+    yield _work_variable(f"{family}.title", f"the title of the {noun}")
+    yield _work_variable(f"{family}.body", f"the description of the {noun}", ValueTrust.UNTRUSTED_TEXT)
+    yield _work_variable(f"{family}.url", f"the address of the {noun}")
+    yield _work_variable(f"{family}.labels", "its labels, joined by commas")
+    yield _work_variable(f"{family}.assignee", "who has it, if anybody")
+    yield _work_variable(f"{family}.priority", "critical, high, medium or low")
+    yield _work_variable(
+        f"{family}.metadata.*", f"what else the source says about the {noun}", ValueTrust.UNTRUSTED_TEXT
+    )
 
 
-OWN_NAMES: tuple[Known, ...] = (
-    _ours("date", "the day of the beat in the schedule's zone, 2026-04-01"),
-    _ours("time", "the time of the beat in the schedule's zone, 09:00"),
-    _ours("fire_time", "the instant of the beat in UTC, 2026-04-01T09:00:00Z"),
-    _ours("agent", "the name of the target"),
-    _ours("schedule", "the name of the schedule"),
-    _ours("cron_expression", "the expression that fired", _CRON),
-    _ours("run_at", "the instant it was set for, in UTC", _DELAY),
-    _ours("previous.fire_time", "the instant of the schedule's last beat that ran"),
-    _ours("previous.started_at", "when the schedule's last run started"),
-    _ours("previous.finished_at", "when the schedule's last run ended"),
-    _ours("previous.status", "how it ended: succeeded, failed, timed_out, …"),
-    _ours("previous.run_id", "the id of that run"),
-    _text("previous.summary", "what that run said it did"),
-    _text("previous.error", "why that run failed, if it did"),
-    _text("previous.response.*", "one value of that run's JSON response"),
-    *_item("work", "work item"),
-    *_item("issue", "issue"),
-    _text("payload", "the whole body of the call, as JSON", _WEBHOOK),
-    _text("payload.*", "one value of the call's JSON body, such as payload.issue.labels.0.name", _WEBHOOK),
-    _text("message.text", "what was said", _CHAT),
-    _line("message.user", "who said it", _CHAT),
-    _line("message.channel", "where it was said", _CHAT),
-    _line("message.thread", "the thread it belongs to", _CHAT),
-    _line("message.id", "the id of the message", _CHAT),
+OWN_VARIABLES: tuple[Variable, ...] = (
+    _trusted("date", "the day of the beat in the schedule's zone, 2026-04-01"),
+    _trusted("time", "the time of the beat in the schedule's zone, 09:00"),
+    _trusted("fire_time", "the instant of the beat in UTC, 2026-04-01T09:00:00Z"),
+    _trusted("agent", "the name of the target"),
+    _trusted("schedule", "the name of the schedule"),
+    _trusted("cron_expression", "the expression that fired", _CRON),
+    _trusted("run_at", "the instant it was set for, in UTC", _DELAY),
+    _trusted("previous.fire_time", "the instant of the schedule's last beat that ran"),
+    _trusted("previous.started_at", "when the schedule's last run started"),
+    _trusted("previous.finished_at", "when the schedule's last run ended"),
+    _trusted("previous.status", "how it ended: succeeded, failed, timed_out, …"),
+    _trusted("previous.run_id", "the id of that run"),
+    _untrusted_text("previous.summary", "what that run said it did"),
+    _untrusted_text("previous.error", "why that run failed, if it did"),
+    _untrusted_text("previous.response.*", "one value of that run's JSON response"),
+    *_work_item_family("work", "work item"),
+    *_work_item_family("issue", "issue"),
+    _untrusted_text("payload", "the whole body of the call, as JSON", _WEBHOOK),
+    _untrusted_text("payload.*", "one value of the call's JSON body, such as payload.issue.labels.0.name", _WEBHOOK),
+    _untrusted_text("message.text", "what was said", _CHAT),
+    _untrusted_line("message.user", "who said it", _CHAT),
+    _untrusted_line("message.channel", "where it was said", _CHAT),
+    _untrusted_line("message.thread", "the thread it belongs to", _CHAT),
+    _untrusted_line("message.id", "the id of the message", _CHAT),
 )
 
-AGENTD_NAMES: tuple[Known, ...] = (
-    _line("source_id", "the dedup id of the beat; the item's id if there is a work item"),
-    _line("title", "what fired, in words; the title of the work item or call if there is one"),
-    _text("body", "the description of the work item or call; empty when the clock fired"),
-    _line("url", "the address of the work item or call; empty when the clock fired"),
-    _line("labels", "the labels of the work item or call, joined by commas; empty when the clock fired"),
-    _line("assignee", "who has the work item, if anybody; empty when the clock fired"),
-    _text("metadata", "everything else that is known, as lines of key: value"),
-    _text("metadata.*", "one value of it"),
-    _ours("workflow_id", "a UUID that stays with the schedule"),
-    _line("delivery_id", "the id of the delivery", _WEBHOOK),
-    _line("timestamp", "when the call came in", _CALLED),
-    _line("github_event", "the kind of event that GitHub sent", _WEBHOOK),
-    _line("action", "what happened to the thing the event is about", _WEBHOOK),
-    _line("issue_number", "the number of the issue the event is about", _WEBHOOK),
-    _line("pr_number", "the number of the pull request the event is about", _WEBHOOK),
-    _text("linear_*", "a value that Linear sent", _WEBHOOK),
-    _line("event_type", "the kind of agent event, or of answer", _CALLED),
-    _line("agent_id", "the agent that the event is about", _CALLED),
-    _line("source_workflow_id", "the workflow whose dispatch ended", _CALLED),
-    _line("dispatch_id", "the dispatch that ended", _CALLED),
-    _line("status", "how the dispatch ended", _CALLED),
-    _line("original_source_id", "the dedup id of the dispatch that ended", _CALLED),
-    _line("question_id", "the question that was answered", _CALLED),
-    _line("category", "the kind of question", _CALLED),
-    _text("question", "what was asked", _CALLED),
-    _text("answer", "what was answered", _CALLED),
-    _line("composite_sub_source_ids", "the dedup ids that came together", _CALLED),
-    _text("sub_*", "a value of one of the triggers that came together", _CALLED),
-    _work("head_ref", "the branch of the pull request"),
-    _work("base_ref", "the branch it is meant for"),
-    _work("is_draft", "true for a draft pull request"),
-    _work("source_branch", "the branch of the merge request"),
-    _work("target_branch", "the branch it is meant for"),
-    _work("merge_status", "whether it can be merged"),
-    _work("draft", "true for a draft merge request"),
-    _work("gitlab_project_id", "the GitLab project"),
-    _work("gitlab_iid", "the number of the item in its GitLab project"),
-    _work("identifier", "Linear's name for the issue, ENG-123"),
-    _work("linear_id", "Linear's id of the issue"),
-    _work("state", "the state of the issue"),
-    _work("priority", "its priority"),
-    _work("team", "the key of its team"),
-    _work("team_name", "the name of its team"),
-    _work("project", "its project"),
-    _work("queue_name", "the queue that the item came from"),
-    _work("queue_task_id", "the id of the item in its queue"),
-    _work("queue_priority", "the priority of the item in its queue"),
+AGENTD_VARIABLES: tuple[Variable, ...] = (
+    _untrusted_line("source_id", "the dedup id of the beat; the item's id if there is a work item"),
+    _untrusted_line("title", "what fired, in words; the title of the work item or call if there is one"),
+    _untrusted_text("body", "the description of the work item or call; empty when the clock fired"),
+    _untrusted_line("url", "the address of the work item or call; empty when the clock fired"),
+    _untrusted_line("labels", "the labels of the work item or call, joined by commas; empty when the clock fired"),
+    _untrusted_line("assignee", "who has the work item, if anybody; empty when the clock fired"),
+    _untrusted_text("metadata", "everything else that is known, as lines of key: value"),
+    _untrusted_text("metadata.*", "one value of it"),
+    _trusted("workflow_id", "a UUID that stays with the schedule"),
+    _untrusted_line("delivery_id", "the id of the delivery", _WEBHOOK),
+    _untrusted_line("timestamp", "when the call came in", _CALL_KINDS),
+    _untrusted_line("github_event", "the kind of event that GitHub sent", _WEBHOOK),
+    _untrusted_line("action", "what happened to the thing the event is about", _WEBHOOK),
+    _untrusted_line("issue_number", "the number of the issue the event is about", _WEBHOOK),
+    _untrusted_line("pr_number", "the number of the pull request the event is about", _WEBHOOK),
+    _untrusted_text("linear_*", "a value that Linear sent", _WEBHOOK),
+    _untrusted_line("event_type", "the kind of agent event, or of answer", _CALL_KINDS),
+    _untrusted_line("agent_id", "the agent that the event is about", _CALL_KINDS),
+    _untrusted_line("source_workflow_id", "the workflow whose dispatch ended", _CALL_KINDS),
+    _untrusted_line("dispatch_id", "the dispatch that ended", _CALL_KINDS),
+    _untrusted_line("status", "how the dispatch ended", _CALL_KINDS),
+    _untrusted_line("original_source_id", "the dedup id of the dispatch that ended", _CALL_KINDS),
+    _untrusted_line("question_id", "the question that was answered", _CALL_KINDS),
+    _untrusted_line("category", "the kind of question", _CALL_KINDS),
+    _untrusted_text("question", "what was asked", _CALL_KINDS),
+    _untrusted_text("answer", "what was answered", _CALL_KINDS),
+    _untrusted_line("composite_sub_source_ids", "the dedup ids that came together", _CALL_KINDS),
+    _untrusted_text("sub_*", "a value of one of the triggers that came together", _CALL_KINDS),
+    _work_variable("head_ref", "the branch of the pull request"),
+    _work_variable("base_ref", "the branch it is meant for"),
+    _work_variable("is_draft", "true for a draft pull request"),
+    _work_variable("source_branch", "the branch of the merge request"),
+    _work_variable("target_branch", "the branch it is meant for"),
+    _work_variable("merge_status", "whether it can be merged"),
+    _work_variable("draft", "true for a draft merge request"),
+    _work_variable("gitlab_project_id", "the GitLab project"),
+    _work_variable("gitlab_iid", "the number of the item in its GitLab project"),
+    _work_variable("identifier", "Linear's name for the issue, ENG-123"),
+    _work_variable("linear_id", "Linear's id of the issue"),
+    _work_variable("state", "the state of the issue"),
+    _work_variable("priority", "its priority"),
+    _work_variable("team", "the key of its team"),
+    _work_variable("team_name", "the name of its team"),
+    _work_variable("project", "its project"),
+    _work_variable("queue_name", "the queue that the item came from"),
+    _work_variable("queue_task_id", "the id of the item in its queue"),
+    _work_variable("queue_priority", "the priority of the item in its queue"),
 )
 """The words of agentd's triggers, kept so that its workflows run unchanged."""
 
-NAMES: tuple[Known, ...] = OWN_NAMES + AGENTD_NAMES
+VARIABLES: tuple[Variable, ...] = OWN_VARIABLES + AGENTD_VARIABLES
 
 
-def lookup(name: str, kind: TriggerKind, *, has_work: bool) -> Known | None:
+def find_variable(name: str, kind: TriggerKind, *, has_work: bool) -> Variable | None:
     """The row of a name on this kind of schedule, None if it never has such a value."""
-    return next((row for row in _rows(name) if row.is_provided(kind, has_work=has_work)), None)
+    return next((variable for variable in _iter_matching(name) if variable.is_provided(kind, has_work=has_work)), None)
 
 
-def elsewhere(name: str) -> tuple[Known, ...]:
+def find_variables(name: str) -> tuple[Variable, ...]:
     """Every row of a name, whichever schedules have it."""
-    return tuple(_rows(name))
+    return tuple(_iter_matching(name))
 
 
-def _rows(name: str) -> Iterator[Known]:
-    return (row for row in NAMES if row.matches(name))
+def _iter_matching(name: str) -> Iterator[Variable]:
+    return (variable for variable in VARIABLES if variable.matches(name))

@@ -5,11 +5,11 @@ import json
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.runners.settings import RunnerSettings
 
-SUCCEEDED = Outcome(status=RunStatus.SUCCEEDED)
+EMPTY_SUCCESS = Outcome(status=RunStatus.SUCCEEDED)
 """Shared by every run that has nothing to say."""
 
 
-def answered(value: object, settings: RunnerSettings) -> Outcome:
+def to_outcome(value: object, settings: RunnerSettings) -> Outcome:
     """An Outcome is taken as it is. JSON is copied, so that the function may go on changing its own."""
     if isinstance(value, Outcome):
         return value

@@ -35,7 +35,7 @@ class Job:
         return f"{self.claim.label}:{self.claim.dedup_id}"
 
 
-class Checked(NamedTuple):
+class PrecheckResult(NamedTuple):
     """What a precheck has said. A `note` is what is wrong with the check itself."""
 
     may_run: bool
@@ -52,6 +52,6 @@ class Runner(Protocol):
 
     async def run(self, job: Job) -> Outcome: ...
 
-    async def ended(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> None:
         """Return once nothing of that run is going on any more: at once, but for a function left in its thread."""
         ...

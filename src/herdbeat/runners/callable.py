@@ -20,12 +20,12 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import RunnerError
-from herdbeat.runners.answer import SUCCEEDED, answered
+from herdbeat.runners.answer import EMPTY_SUCCESS, to_outcome
 from herdbeat.runners.base import Job
-from herdbeat.runners.functions import Function, NotRegistered, find
-from herdbeat.runners.log import RunLog, Stream
+from herdbeat.runners.functions import Function, NotRegistered, import_function
+from herdbeat.runners.log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.runners.threads import Threads
+from herdbeat.runners.threads import DaemonThreadPool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class RunContext:
 
 
 @dataclass(frozen=True, slots=True)
-class _Raised:
+class _RaisedError:
     """An error on its way out of a thread."""
 
     error: BaseException
@@ -53,22 +53,22 @@ class CallableRunner:
     def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._threads: Threads[Any] = Threads(settings.max_concurrent)
+        self._threads: DaemonThreadPool[Any] = DaemonThreadPool(settings.max_concurrent)
         self._functions: dict[str, Function] = {}
-        self._finding = asyncio.Lock()
-        self._unstopped: dict[int, asyncio.Future[Any]] = {}
+        self._import_lock = asyncio.Lock()
+        self._unfinished_threads: dict[int, asyncio.Future[Any]] = {}
 
     async def run(self, job: Job) -> Outcome:
         spec = job.target.spec
         assert isinstance(spec, CallableSpec)
-        return await self.attempt(job, self._named(job, spec.call))
+        return await self.attempt(job, self._call_named(job, spec.call))
 
-    async def attempt(self, job: Job, value_of: Awaitable[object]) -> Outcome:
+    async def attempt(self, job: Job, awaitable: Awaitable[object]) -> Outcome:
         """How a call ended, whatever it raised. Only a cancellation of the run itself goes through."""
         try:
-            value = await value_of
+            value = await awaitable
         except NotRegistered as error:
-            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=_sentence(error))
+            return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=_describe_error(error))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -76,10 +76,10 @@ class CallableRunner:
             return self._failed(job, error)  # nobody cancelled the run: the function itself raised it
         except (Exception, SystemExit) as error:  # noqa: BLE001  a function may raise anything; it is its run that fails
             return self._failed(job, error)
-        return SUCCEEDED if value is None else answered(value, self._settings)
+        return EMPTY_SUCCESS if value is None else to_outcome(value, self._settings)
 
-    async def ended(self, run_id: int) -> None:
-        future = self._unstopped.get(run_id)
+    async def wait_stopped(self, run_id: int) -> None:
+        future = self._unfinished_threads.get(run_id)
         if future is not None:
             await asyncio.shield(future)
 
@@ -93,18 +93,20 @@ class CallableRunner:
             with suppress(ValueError):  # a function may have changed the path, too
                 sys.path.remove(str(folder))
 
-    async def _find(self, job: Job, name: str) -> Function:
+    async def _import_once(self, job: Job, name: str) -> Function:
         # One at a time: a thousand first runs at once would take a thread each to import the same module.
-        async with self._finding:
+        async with self._import_lock:
             if name not in self._functions:
-                self._functions[name] = await self._in_thread(job, partial(find, name))
+                self._functions[name] = await self._in_thread(job, partial(import_function, name))
         return self._functions[name]
 
-    async def _named(self, job: Job, name: str) -> object:
+    async def _call_named(self, job: Job, name: str) -> object:
         function = (
-            self._settings.at_hand.functions.get(name) or self._functions.get(name) or await self._find(job, name)
+            self._settings.local_functions.functions.get(name)
+            or self._functions.get(name)
+            or await self._import_once(job, name)
         )
-        call = partial(function.call, _context(job)) if function.takes_run else function.call
+        call = partial(function.call, _run_context(job)) if function.takes_run else function.call
         return await self.call(job, call, is_async=function.is_async)
 
     async def call(self, job: Job, call: Callable[[], Any], *, is_async: bool) -> object:
@@ -116,43 +118,43 @@ class CallableRunner:
         return await value if isawaitable(value) else value
 
     async def _in_thread(self, job: Job, call: Any) -> Any:
-        future = self._threads.call(partial(_attempt, call))
+        future = self._threads.call(partial(_call_safely, call))
         try:
             result = await asyncio.shield(future)
         except asyncio.CancelledError:
             run_id = job.claim.run_id
-            self._unstopped[run_id] = future
-            future.add_done_callback(lambda _: self._unstopped.pop(run_id))
+            self._unfinished_threads[run_id] = future
+            future.add_done_callback(lambda _: self._unfinished_threads.pop(run_id))
             raise
-        if isinstance(result, _Raised):
-            raise _tamed(result.error)
+        if isinstance(result, _RaisedError):
+            raise _contain_error(result.error)
         return result
 
     def _failed(self, job: Job, error: BaseException) -> Outcome:
         if isinstance(error, SystemExit) and not error.code:
-            return SUCCEEDED
+            return EMPTY_SUCCESS
         settings = self._settings
-        with closing(RunLog(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap)) as words:
-            words.write(Stream.ERR, "".join(traceback.format_exception(error)))
-        return Outcome(status=RunStatus.FAILED, error=_sentence(error))
+        with closing(RunLog(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap)) as run_log:
+            run_log.write(LogStream.ERR, "".join(traceback.format_exception(error)))
+        return Outcome(status=RunStatus.FAILED, error=_describe_error(error))
 
 
-def _attempt(call: Any) -> object:
+def _call_safely(call: Any) -> object:
     """Hand over what was raised: a future refuses StopIteration, and SystemExit would end the thread in silence."""
     try:
         return call()
     except BaseException as error:  # noqa: BLE001  it is raised again in the loop
-        return _Raised(error)
+        return _RaisedError(error)
 
 
-def _tamed(error: BaseException) -> BaseException:
+def _contain_error(error: BaseException) -> BaseException:
     """In the loop a KeyboardInterrupt would mean that the operator wants the node to stop."""
     if isinstance(error, Exception | SystemExit | asyncio.CancelledError):
         return error
     return RuntimeError(f"the function raised {type(error).__name__}").with_traceback(error.__traceback__)
 
 
-def _sentence(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, RunnerError):
         return f"{error.message} {error.hint}".strip()
     if isinstance(error, SystemExit):
@@ -160,7 +162,7 @@ def _sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
-def _context(job: Job) -> RunContext:
+def _run_context(job: Job) -> RunContext:
     claim = job.claim
     return RunContext(
         schedule=claim.label,

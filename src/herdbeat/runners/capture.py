@@ -3,44 +3,44 @@
 import codecs
 import json
 
-from herdbeat.runners.log import RunLog, Stream
+from herdbeat.runners.log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.runners.tail import Tail
+from herdbeat.runners.tail import TailBuffer
 
-ERROR_CAP = 4096
+MAX_STDERR_TAIL_BYTES = 4096
 
 
-class Capture:
+class OutputCapture:
     """Takes chunks as they come. Past the caps it only counts, so a child that prints a gigabyte costs as little
     memory as one that prints a page, and is never made to wait for us."""
 
     def __init__(self, log: RunLog, settings: RunnerSettings) -> None:
         self._log = log
-        self._output = Tail(settings.output_cap)
-        self._errors = Tail(ERROR_CAP)
-        self._answer: bytearray | None = bytearray()
-        self._answer_cap = settings.response_cap
-        self._unlogged = 0
-        self._decoders = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in Stream}
+        self._output = TailBuffer(settings.output_cap)
+        self._errors = TailBuffer(MAX_STDERR_TAIL_BYTES)
+        self._response_bytes: bytearray | None = bytearray()
+        self._response_cap = settings.response_cap
+        self._unlogged_bytes = 0
+        self._decoders = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in LogStream}
 
-    def take_out(self, chunk: bytes) -> None:
-        self._collect_answer(chunk)
-        self._take(Stream.OUT, chunk)
+    def add_stdout(self, chunk: bytes) -> None:
+        self._collect_response(chunk)
+        self._add(LogStream.OUT, chunk)
 
-    def take_err(self, chunk: bytes) -> None:
-        self._errors.take(chunk)
-        self._take(Stream.ERR, chunk)
+    def add_stderr(self, chunk: bytes) -> None:
+        self._errors.append(chunk)
+        self._add(LogStream.ERR, chunk)
 
     def close(self) -> None:
         """Write what the log still misses: half a letter, or the end of an output that was too long for it."""
         for stream, decoder in self._decoders.items():
             self._log.write(stream, decoder.decode(b"", final=True))
-        if self._unlogged:
-            end = self._output.text()[-self._unlogged :]
+        if self._unlogged_bytes:
+            end = self._output.text()[-self._unlogged_bytes :]
             self._log.note(
-                f"{max(0, self._unlogged - len(end.encode()))} bytes are left out; the end of the output is:"
+                f"{max(0, self._unlogged_bytes - len(end.encode()))} bytes are left out; the end of the output is:"
             )
-            self._log.write_end(Stream.OUT, end)
+            self._log.write_uncapped(LogStream.OUT, end)
 
     @property
     def output(self) -> str:
@@ -54,25 +54,25 @@ class Capture:
 
     def response(self) -> object:
         """Stdout, if it is one JSON object and not too long; else None."""
-        if not self._answer:
+        if not self._response_bytes:
             return None
         try:
-            found = json.loads(self._answer)
+            found = json.loads(self._response_bytes)
         except (ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
 
-    def _take(self, stream: Stream, chunk: bytes) -> None:
-        self._output.take(chunk)
+    def _add(self, stream: LogStream, chunk: bytes) -> None:
+        self._output.append(chunk)
         if self._log.is_full:
-            self._unlogged += len(chunk)
+            self._unlogged_bytes += len(chunk)
         else:
             self._log.write(stream, self._decoders[stream].decode(chunk))
 
-    def _collect_answer(self, chunk: bytes) -> None:
-        if self._answer is None:
+    def _collect_response(self, chunk: bytes) -> None:
+        if self._response_bytes is None:
             return
-        self._answer += chunk
-        start = self._answer[:64].lstrip()
-        if len(self._answer) > self._answer_cap or (start and not start.startswith(b"{")):
-            self._answer = None
+        self._response_bytes += chunk
+        start = self._response_bytes[:64].lstrip()
+        if len(self._response_bytes) > self._response_cap or (start and not start.startswith(b"{")):
+            self._response_bytes = None

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO
 
-from herdbeat.runners.processes import Process, start_of
+from herdbeat.runners.processes import ProcessIdentity, read_start_time
 
 
 class Child:
@@ -26,7 +26,7 @@ class Child:
         self._is_released = False
         self._pidfd = -1
         self.exited = asyncio.Event()
-        self.identity = Process(process.pid, start_of(process.pid) or 0)
+        self.identity = ProcessIdentity(process.pid, read_start_time(process.pid) or 0)
         self._watch()
 
     @property
@@ -95,11 +95,11 @@ def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *,
     try:
         return Child(process)
     except OSError:
-        _undo(process)  # no descriptor is left to watch it with
+        _kill_process(process)  # no descriptor is left to watch it with
         raise
 
 
-def _undo(process: subprocess.Popen[bytes]) -> None:
+def _kill_process(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.runners.base import Job
 
-BASE = frozenset(
+BASE_VARIABLES = frozenset(
     {
         "PATH",
         "HOME",
@@ -27,32 +27,36 @@ BASE = frozenset(
 )
 """Enough for a program to find its files, its language and other programs; nothing of it is a secret."""
 
-NODE = "HERDBEAT_NODE"
-RUN = "HERDBEAT_RUN"
+NODE_VARIABLE = "HERDBEAT_NODE"
+RUN_VARIABLE = "HERDBEAT_RUN"
 
 
-def child_environment(
-    ours: Mapping[str, str], named: tuple[str, ...], values: Mapping[str, str], job: Job, node: str
+def build_child_environment(
+    node_environ: Mapping[str, str], env_names: tuple[str, ...], values: Mapping[str, str], job: Job, node: str
 ) -> dict[str, str]:
     """The whole environment of a child. What the target sets beats what we have; who it runs for beats both."""
-    taken = {name: value for name, value in ours.items() if name in BASE or name.startswith("LC_") or name in named}
-    return {**taken, **values, **identity(job, node)}
+    inherited = {
+        name: value
+        for name, value in node_environ.items()
+        if name in BASE_VARIABLES or name.startswith("LC_") or name in env_names
+    }
+    return {**inherited, **values, **run_variables(job, node)}
 
 
-def missing(ours: Mapping[str, str], named: tuple[str, ...]) -> Iterator[str]:
+def find_missing_variables(node_environ: Mapping[str, str], env_names: tuple[str, ...]) -> Iterator[str]:
     """The names a target asked for that we do not have."""
-    return (name for name in named if name not in ours)
+    return (name for name in env_names if name not in node_environ)
 
 
-def identity(job: Job, node: str) -> dict[str, str]:
+def run_variables(job: Job, node: str) -> dict[str, str]:
     """What a child needs to do its work only once, and we need to find it again (SEMANTICS 24, 25)."""
     claim = job.claim
     return {
         "HERDBEAT_SCHEDULE": claim.label,
         "HERDBEAT_BEAT": job.beat_key,
-        RUN: short_id(claim.run_id),
+        RUN_VARIABLE: format_short_id(claim.run_id),
         "HERDBEAT_ATTEMPT": str(claim.attempt),
         "HERDBEAT_DUE_AT": claim.due_at.isoformat().replace("+00:00", "Z"),
         "HERDBEAT_FENCE": str(job.fence),
-        NODE: node,
+        NODE_VARIABLE: node,
     }

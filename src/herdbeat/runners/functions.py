@@ -8,8 +8,8 @@ from typing import Any
 
 from herdbeat.errors import RunnerError
 
-MEND = "Correct call, which is module:function."
-OTHER_ARGUMENTS = "Let it take no argument, or one: the run."
+CALL_HINT = "Correct call, which is module:function."
+ARGUMENTS_HINT = "Let it take no argument, or one: the run."
 
 
 class NotRegistered(RunnerError):
@@ -26,46 +26,46 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtHand:
+class LocalFunctions:
     """What the process brings along: functions by name, which need no import.
 
     `instead` is told of every run, as a Job, in place of the runner of its kind.
     """
 
     functions: Mapping[str, Function] = field(default_factory=dict)
-    instead: Function | None = None
+    override: Function | None = None
 
 
-def find(name: str) -> Function:
+def import_function(name: str) -> Function:
     """Import it. Raises RunnerError, permanent, that names the part that is missing; what the import raises stays."""
     module_name, _, path = name.partition(":")
     if not module_name or not path:
-        raise _wrong(f'"{name}" does not name a function.')
+        raise _call_error(f'"{name}" does not name a function.')
     if "<" in path:  # <lambda>, <locals>: it exists only where it was made
         raise NotRegistered(
             f'"{name}" cannot be imported, and the program that runs here has not registered it.',
             permanent=True,
             hint="Start the program that schedules it, or remove its schedule.",
         )
-    found: object = _module(module_name)
+    found: object = _import_module(module_name)
     for part in path.split("."):
         if not hasattr(found, part):
-            raise _wrong(f'The module "{module_name}" has no "{path}".')
+            raise _call_error(f'The module "{module_name}" has no "{path}".')
         found = getattr(found, part)
-    return described(name, found)
+    return inspect_function(name, found)
 
 
-def described(name: str, found: object) -> Function:
+def inspect_function(name: str, found: object) -> Function:
     """How what is at hand wants to be called. Raises RunnerError for what nobody here can call."""
     if not callable(found):
-        raise _wrong(f'"{name}" is a {type(found).__name__}, not a function.')
+        raise _call_error(f'"{name}" is a {type(found).__name__}, not a function.')
     if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
         # Called, it would return at once and succeed, without one line of it having run.
-        raise _wrong(f'"{name}" yields; nobody would ask it for its values.', "Let it return instead.")
+        raise _call_error(f'"{name}" yields; nobody would ask it for its values.', "Let it return instead.")
     return Function(call=found, is_async=is_async(found), takes_run=_takes_run(name, found))
 
 
-def _module(name: str) -> object:
+def _import_module(name: str) -> object:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -76,7 +76,7 @@ def _module(name: str) -> object:
         ) from error
 
 
-def _wrong(message: str, hint: str = MEND) -> RunnerError:
+def _call_error(message: str, hint: str = CALL_HINT) -> RunnerError:
     return RunnerError(message, permanent=True, hint=hint)
 
 
@@ -92,12 +92,12 @@ def _takes_run(name: str, found: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False  # written in C, and silent about itself
     positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    required = [each for each in parameters if each.default is each.empty and each.kind not in _OPEN]
+    required = [each for each in parameters if each.default is each.empty and each.kind not in _VARIADIC_KINDS]
     if any(each.kind is each.KEYWORD_ONLY for each in required):
-        raise _wrong(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.', OTHER_ARGUMENTS)
+        raise _call_error(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.', ARGUMENTS_HINT)
     if len(required) > 1:
-        raise _wrong(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.', OTHER_ARGUMENTS)
+        raise _call_error(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.', ARGUMENTS_HINT)
     return bool(required) or bool(positional and positional[0].name == "run")
 
 
-_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC_KINDS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -9,30 +9,40 @@ from datetime import timedelta
 from pathlib import Path
 
 import herdbeat
-from herdbeat.runners.processes import Process, end, is_alive, marked, parent_of, start_of, uptime
+from herdbeat.runners.processes import (
+    ProcessIdentity,
+    find_marked_processes,
+    is_alive,
+    read_parent_pid,
+    read_start_time,
+    terminate_processes,
+    uptime,
+)
 
 log = logging.getLogger(__name__)
 
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from herdbeat.runners.guardian_main import main; main()"
+REAPER_BOOTSTRAP = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from herdbeat.runners.guardian_main import main; main()"
+)
 """With -I -S Python starts in a few milliseconds, and knows no packages but its own: so the way to ours is told."""
 
-PATIENCE = 10.0
+CLOSE_TIMEOUT_S = 10.0
 """Seconds for a guardian to end: more than it takes to end children that do not obey."""
 
 
-class Guardian:
+class Reaper:
     """Started by the first run that needs it, and again should it be killed. Not for use from several threads.
 
     `node` is the mark that children carry in their environment: which state directory, and which process of it.
     """
 
     def __init__(self, state_dir: Path) -> None:
-        self._state = hashlib.sha256(os.fsencode(state_dir.resolve())).hexdigest()[:16]
-        self.node = f"{self._state}.{os.getpid()}.{start_of(os.getpid())}"
+        self._state_hash = hashlib.sha256(os.fsencode(state_dir.resolve())).hexdigest()[:16]
+        self.node = f"{self._state_hash}.{os.getpid()}.{read_start_time(os.getpid())}"
         self._process: subprocess.Popen[bytes] | None = None
-        self._runs: dict[str, Process | None] = {}
+        self._runs: dict[str, ProcessIdentity | None] = {}
         self._lease_until: float | None = None
-        self._obey = 0.0
+        self._grace_s = 0.0
         self._is_closed = False
 
     @property
@@ -42,17 +52,17 @@ class Guardian:
     def expect(self, run: str) -> None:
         """A child will be started for this run."""
         self._runs[run] = None
-        self._say(f"expect {run}\n")
+        self._send_line(f"expect {run}\n")
 
-    def watch(self, run: str, leader: Process) -> None:
+    def watch(self, run: str, leader: ProcessIdentity) -> None:
         """The run's child is there, and leads its group."""
         self._runs[run] = leader
-        self._say(_watch_line(run, leader))
+        self._send_line(_watch_line(run, leader))
 
     def forget(self, run: str) -> None:
         """Nothing is left of the run."""
         self._runs.pop(run, None)
-        self._say(f"forget {run}\n")
+        self._send_line(f"forget {run}\n")
 
     def renew(self, lease: timedelta) -> None:
         """Be called again within the lease, or the children are ended: another node may start in their place.
@@ -60,10 +70,10 @@ class Guardian:
         They are asked to end a little before it is over, so that they are gone when it is. Only where leases are kept,
         so not on SQLite, where a suspended laptop must kill nothing (SEMANTICS 23).
         """
-        self._obey = lease.total_seconds() / 6
-        self._lease_until = uptime() + lease.total_seconds() - self._obey
+        self._grace_s = lease.total_seconds() / 6
+        self._lease_until = uptime() + lease.total_seconds() - self._grace_s
         if self._process is not None:
-            self._say(self._lease_line())
+            self._send_line(self._lease_line())
 
     def close(self) -> None:
         """Let it go. If anything is still watched, it is ended, and waited for."""
@@ -73,13 +83,13 @@ class Guardian:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(PATIENCE)
+            self._process.wait(CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         self._process = None
 
-    def _say(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         if self._is_closed:
             return
         try:
@@ -100,7 +110,7 @@ class Guardian:
         os.write(self._process.stdin.fileno(), line.encode())
 
     def _lease_line(self) -> str:
-        return "" if self._lease_until is None else f"lease {self._lease_until} {self._obey}\n"
+        return "" if self._lease_until is None else f"lease {self._lease_until} {self._grace_s}\n"
 
     def _replace(self) -> None:
         assert self._process is not None
@@ -110,12 +120,12 @@ class Guardian:
         self._process.stdin.close()
         self._process = None
         for run, leader in self._runs.items():
-            self._say(f"expect {run}\n" if leader is None else _watch_line(run, leader))
+            self._send_line(f"expect {run}\n" if leader is None else _watch_line(run, leader))
 
     def _start(self) -> subprocess.Popen[bytes]:
         root = str(Path(herdbeat.__file__).parent.parent)
         process = subprocess.Popen(  # noqa: S603  our own interpreter
-            [sys.executable, "-I", "-S", "-c", START, root, self.node, str(os.getpid())],
+            [sys.executable, "-I", "-S", "-c", REAPER_BOOTSTRAP, root, self.node, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -134,16 +144,16 @@ class Guardian:
         `runs` says which runs never ended. Without it everything with our mark goes, also a server that an earlier
         run has started on purpose and left behind in good order.
         """
-        kin = _self_and_ancestors()
+        own_pids = _self_and_ancestors()
         found = [
             each.process
-            for each in marked(self._state)
-            if each.process.pid not in kin and not _is_node_alive(each.node) and (runs is None or each.run in runs)
+            for each in find_marked_processes(self._state_hash)
+            if each.process.pid not in own_pids and not _is_node_alive(each.node) and (runs is None or each.run in runs)
         ]
-        return end(found, wait.total_seconds())
+        return terminate_processes(found, wait.total_seconds())
 
 
-def _watch_line(run: str, leader: Process) -> str:
+def _watch_line(run: str, leader: ProcessIdentity) -> str:
     return f"watch {run} {leader.pid} {leader.start}\n"
 
 
@@ -152,14 +162,14 @@ def _is_node_alive(node: str) -> bool:
     pid, _, start = numbers.partition(".")
     if not (pid.isdecimal() and start.isdecimal()):
         return True  # not a mark that we have made: whoever made it may be alive
-    return is_alive(Process(int(pid), int(start)))
+    return is_alive(ProcessIdentity(int(pid), int(start)))
 
 
 def _self_and_ancestors() -> set[int]:
     """A node may be started by a run of its predecessor, say one that upgrades it: it must not end itself."""
-    kin: set[int] = set()
+    own_pids: set[int] = set()
     pid: int | None = os.getpid()
     while pid:
-        kin.add(pid)
-        pid = parent_of(pid)
-    return kin
+        own_pids.add(pid)
+        pid = read_parent_pid(pid)
+    return own_pids

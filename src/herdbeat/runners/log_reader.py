@@ -6,45 +6,45 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from herdbeat.domain.ids import short_id
-from herdbeat.runners.log import LOGS, Stream
+from herdbeat.domain.ids import format_short_id
+from herdbeat.runners.log import LOGS_FOLDER, LogStream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LogLine:
     """One line of output, without its end, and when its first letter arrived."""
 
     at: datetime
-    stream: Stream
+    stream: LogStream
     text: str
 
 
 def find_log(state_dir: Path, run_id: int) -> Path | None:
     """The log of a run; None if it never said anything, or its day was pruned."""
-    return max((state_dir / LOGS).glob(f"*/{short_id(run_id)}.jsonl"), default=None)
+    return max((state_dir / LOGS_FOLDER).glob(f"*/{format_short_id(run_id)}.jsonl"), default=None)
 
 
-def place_of_log(state_dir: Path, run_id: int, claimed_at: datetime, until: datetime) -> Path | None:
+def locate_log(state_dir: Path, run_id: int, claimed_at: datetime, until: datetime) -> Path | None:
     """The same for a run whose days are known: cheap enough to be asked until there is a first word."""
     day = claimed_at.date()
     while day <= until.date():
-        path = state_dir / LOGS / day.isoformat() / f"{short_id(run_id)}.jsonl"
+        path = state_dir / LOGS_FOLDER / day.isoformat() / f"{format_short_id(run_id)}.jsonl"
         if path.exists():
             return path
         day += timedelta(days=1)
     return None
 
 
-def read_log(path: Path) -> list[Line]:
+def read_log(path: Path) -> list[LogLine]:
     """All of it, also a last line that was not ended."""
     follower = LogFollower(path)
-    return [*follower.more(), *follower.rest()]
+    return [*follower.poll(), *follower.flush()]
 
 
-def read_kept(text: str) -> list[Line]:
+def read_stored_log(text: str) -> list[LogLine]:
     """The same for a log that came out of the ledger."""
-    follower = KeptLog(text)
-    return [*follower.more(), *follower.rest()]
+    follower = StoredLogFollower(text)
+    return [*follower.poll(), *follower.flush()]
 
 
 class LogFollower:
@@ -53,17 +53,17 @@ class LogFollower:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
-        self._open: dict[Stream, Line] = {}
+        self._open: dict[LogStream, LogLine] = {}
 
-    def more(self) -> Iterator[Line]:
+    def poll(self) -> Iterator[LogLine]:
         """The lines that have become whole. Nothing if the file is not there yet."""
         data = self._read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self._pass(whole)
-        for record in whole.split(b"\n"):
-            piece = _piece(record)
+        complete = data[: data.rfind(b"\n") + 1]
+        self._advance(complete)
+        for record in complete.split(b"\n"):
+            piece = _parse_record(record)
             if piece is not None:
-                yield from self._lines(piece)
+                yield from self._split_lines(piece)
 
     def _read(self) -> bytes:
         try:
@@ -73,25 +73,28 @@ class LogFollower:
         except FileNotFoundError:
             return b""
 
-    def _pass(self, whole: bytes) -> None:
-        self._offset += len(whole)
+    def _advance(self, complete: bytes) -> None:
+        self._offset += len(complete)
 
-    def rest(self) -> Iterator[Line]:
+    def flush(self) -> Iterator[LogLine]:
         """What was printed last without an end of line."""
         yield from self._open.values()
         self._open = {}
 
-    def _lines(self, piece: Line) -> Iterator[Line]:
-        begun = self._open.pop(piece.stream, None)
+    def _split_lines(self, piece: LogLine) -> Iterator[LogLine]:
+        partial = self._open.pop(piece.stream, None)
         first, *others = piece.text.split("\n")
-        lines = [_joined(begun, piece, first), *(Line(at=piece.at, stream=piece.stream, text=each) for each in others)]
+        lines = [
+            _join_line(partial, piece, first),
+            *(LogLine(at=piece.at, stream=piece.stream, text=each) for each in others),
+        ]
         last = lines.pop()
         if last.text:
             self._open[piece.stream] = last
         yield from lines
 
 
-class KeptLog(LogFollower):
+class StoredLogFollower(LogFollower):
     """The same for a log that came out of the ledger."""
 
     def __init__(self, text: str) -> None:
@@ -102,7 +105,7 @@ class KeptLog(LogFollower):
         return self._data[self._offset :]
 
 
-class SharedLog(LogFollower):
+class RemoteLogFollower(LogFollower):
     """The same for a run of another node, of whose log the ledger has the end, and now and then a newer one.
 
     What was said between two ends that do not meet is only in the log beside that node.
@@ -115,35 +118,37 @@ class SharedLog(LogFollower):
 
     def _read(self) -> bytes:
         data = (self._fetch() or "").encode("utf-8", "replace")
-        known = data.rfind(self._last) if self._last else -1
-        return data if known < 0 else data[known + len(self._last) :]
+        overlap_at = data.rfind(self._last) if self._last else -1
+        return data if overlap_at < 0 else data[overlap_at + len(self._last) :]
 
-    def _pass(self, whole: bytes) -> None:
-        if whole:
-            self._last = whole[whole.rfind(b"\n", 0, -1) + 1 :]
+    def _advance(self, complete: bytes) -> None:
+        if complete:
+            self._last = complete[complete.rfind(b"\n", 0, -1) + 1 :]
 
 
-def end_of_log(path: Path, most: int) -> str:
+def read_log_tail(path: Path, max_bytes: int) -> str:
     """The last records of a log, whole ones only."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
-        file.seek(max(0, size - most))
+        file.seek(max(0, size - max_bytes))
         data = file.read()
-    if size > most:
+    if size > max_bytes:
         data = data[data.find(b"\n") + 1 :]
     return data.decode("utf-8", "replace")
 
 
-def _joined(begun: Line | None, piece: Line, text: str) -> Line:
-    if begun is None:
-        return Line(at=piece.at, stream=piece.stream, text=text)
-    return Line(at=begun.at, stream=piece.stream, text=begun.text + text)
+def _join_line(partial: LogLine | None, piece: LogLine, text: str) -> LogLine:
+    if partial is None:
+        return LogLine(at=piece.at, stream=piece.stream, text=text)
+    return LogLine(at=partial.at, stream=piece.stream, text=partial.text + text)
 
 
-def _piece(record: bytes) -> Line | None:
+def _parse_record(record: bytes) -> LogLine | None:
     """None for a record that a full disk or a crash has torn: the others are still worth reading."""
     try:
         found = json.loads(record)
-        return Line(at=datetime.fromisoformat(found["at"]), stream=Stream(found["stream"]), text=str(found["text"]))
+        return LogLine(
+            at=datetime.fromisoformat(found["at"]), stream=LogStream(found["stream"]), text=str(found["text"])
+        )
     except (ValueError, KeyError, TypeError):
         return None

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from herdbeat.errors import RunnerError
 
-OURS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+MACHINE_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 """This machine is short of something: not the target's fault, and another time it may do."""
 
 
-def obstacle(error: OSError | ValueError, argv: tuple[str, ...], folder: str, path: str | None) -> str:
+def explain_spawn_error(error: OSError | ValueError, argv: tuple[str, ...], folder: str, path: str | None) -> str:
     """One or two sentences. Raises RunnerError where the fault is the machine's and not the target's."""
     if isinstance(error, ValueError):
         return "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
-    if error.errno in OURS:
+    if error.errno in MACHINE_ERRNOS:
         message = f"No process could be started: {error.strerror}."
         raise RunnerError(message, hint="Look at the limits on processes and open files (ulimit -a).") from error
     if not Path(folder).is_dir():

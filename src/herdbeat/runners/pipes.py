@@ -6,47 +6,47 @@ from collections.abc import Callable
 from io import FileIO
 from typing import IO, cast
 
-CHUNK = 1 << 18
+CHUNK_BYTES = 1 << 18
 """As much as is taken at once: then it is the others' turn."""
 
 
-class Drain:
+class PipeReader:
     """Reads a pipe to its end. `ended` is set when the last process that held the other end has let go."""
 
-    def __init__(self, pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
+    def __init__(self, pipe: IO[bytes], on_chunk: Callable[[bytes], None]) -> None:
         self._pipe = cast("FileIO", pipe)
-        self._take = take
+        self._on_chunk = on_chunk
         self._loop = asyncio.get_running_loop()
-        self.ended = asyncio.Event()
+        self.eof = asyncio.Event()
         os.set_blocking(pipe.fileno(), False)
         self._loop.add_reader(pipe.fileno(), self._on_readable)
 
     def close(self) -> None:
         """Stop reading, whoever still writes: they are told by a broken pipe."""
-        if not self.ended.is_set():
+        if not self.eof.is_set():
             self._loop.remove_reader(self._pipe.fileno())
             self._pipe.close()
-            self.ended.set()
+            self.eof.set()
 
-    def take_rest(self) -> None:
+    def read_remaining(self) -> None:
         """Read what is there now, at most one chunk, and no further."""
-        if not self.ended.is_set():
+        if not self.eof.is_set():
             self._on_readable()
 
     def _on_readable(self) -> None:
-        chunk = self._pipe.read(CHUNK)
+        chunk = self._pipe.read(CHUNK_BYTES)
         if chunk:
-            self._take(chunk)
+            self._on_chunk(chunk)
         elif chunk is not None:
             self.close()
 
 
-class Feed:
+class PipeWriter:
     """Writes all of a text into a pipe and closes it. A child that does not want to read on is left in peace."""
 
     def __init__(self, pipe: IO[bytes], text: bytes) -> None:
         self._pipe = pipe
-        self._left = memoryview(text)
+        self._unwritten = memoryview(text)
         self._loop = asyncio.get_running_loop()
         self._is_waiting = False
         os.set_blocking(pipe.fileno(), False)
@@ -60,12 +60,12 @@ class Feed:
 
     def _write(self) -> None:
         try:
-            self._left = self._left[os.write(self._pipe.fileno(), self._left[:CHUNK]) :]
+            self._unwritten = self._unwritten[os.write(self._pipe.fileno(), self._unwritten[:CHUNK_BYTES]) :]
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            self._left = self._left[:0]
-        if not self._left:
+            self._unwritten = self._unwritten[:0]
+        if not self._unwritten:
             self.close()
         elif not self._is_waiting:
             self._loop.add_writer(self._pipe.fileno(), self._write)

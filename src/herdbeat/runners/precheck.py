@@ -10,65 +10,65 @@ from contextlib import closing
 from datetime import timedelta
 
 from herdbeat.clock import Clock
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
 from herdbeat.durations import format_duration
-from herdbeat.runners.attended import Attended
-from herdbeat.runners.base import Checked, Job
-from herdbeat.runners.capture import Capture
+from herdbeat.runners.attended import SupervisedProcess
+from herdbeat.runners.base import Job, PrecheckResult
+from herdbeat.runners.capture import OutputCapture
 from herdbeat.runners.child import spawn
-from herdbeat.runners.environment import child_environment
-from herdbeat.runners.guardian import Guardian
+from herdbeat.runners.environment import build_child_environment
+from herdbeat.runners.guardian import Reaper
 from herdbeat.runners.log import RunLog
-from herdbeat.runners.obstacles import obstacle
+from herdbeat.runners.obstacles import explain_spawn_error
 from herdbeat.runners.settings import RunnerSettings
 
-LONGEST = timedelta(seconds=30)
+MAX_PRECHECK_TIME = timedelta(seconds=30)
 """A check may not take longer, nor longer than a whole run of its schedule."""
 
-DECLINED = 1
+DECLINED_EXIT_CODE = 1
 
 
-class Prechecks:
+class PrecheckRunner:
     """Asks prechecks, in the folder and with the environment of their target; what they print is in the run's log."""
 
-    def __init__(self, settings: RunnerSettings, guardian: Guardian, clock: Clock) -> None:
+    def __init__(self, settings: RunnerSettings, reaper: Reaper, clock: Clock) -> None:
         self._settings = settings
-        self._guardian = guardian
+        self._reaper = reaper
         self._clock = clock
 
-    async def check(self, job: Job) -> Checked:
+    async def check(self, job: Job) -> PrecheckResult:
         """May it run? Cancelled, the check is ended with its group before the cancellation goes through."""
-        run_id, name = job.claim.run_id, short_id(job.claim.run_id)
-        with closing(RunLog(self._settings.state_dir, run_id, self._clock, self._settings.log_cap)) as words:
-            self._guardian.expect(name)
+        run_id, name = job.claim.run_id, format_short_id(job.claim.run_id)
+        with closing(RunLog(self._settings.state_dir, run_id, self._clock, self._settings.log_cap)) as run_log:
+            self._reaper.expect(name)
             try:
-                checked = await self._ask(job, words)
+                checked = await self._run_check(job, run_log)
             finally:
-                self._guardian.forget(name)
+                self._reaper.forget(name)
             if checked.note:
-                words.note(checked.note)
+                run_log.note(checked.note)
             elif not checked.may_run:
-                words.note("the precheck declined")
+                run_log.note("the precheck declined")
         return checked
 
-    async def _ask(self, job: Job, words: RunLog) -> Checked:
+    async def _run_check(self, job: Job, run_log: RunLog) -> PrecheckResult:
         argv, folder = job.claim.plan.policies.precheck, self._folder(job.target.spec)
-        named, values = _environment(job.target.spec)
-        environment = child_environment(self._settings.environ, named, values, job, self._guardian.node)
+        env_names, values = _target_environment(job.target.spec)
+        environment = build_child_environment(self._settings.environ, env_names, values, job, self._reaper.node)
         try:
             child = spawn(argv, folder, environment, has_stdin=False)
         except (OSError, ValueError) as error:
-            return _broken(obstacle(error, argv, folder, environment.get("PATH")))
-        self._guardian.watch(short_id(job.claim.run_id), child.identity)
-        capture = Capture(words, self._settings)
-        limit = min(job.claim.plan.policies.timeout, LONGEST)
+            return _broken_check(explain_spawn_error(error, argv, folder, environment.get("PATH")))
+        self._reaper.watch(format_short_id(job.claim.run_id), child.identity)
+        capture = OutputCapture(run_log, self._settings)
+        limit = min(job.claim.plan.policies.timeout, MAX_PRECHECK_TIME)
         try:
             async with asyncio.timeout(limit.total_seconds()):
-                status = await Attended(child, capture, words, self._settings, b"").until_ended()
+                status = await SupervisedProcess(child, capture, run_log, self._settings, b"").wait_exit()
         except TimeoutError:
-            return _broken(f"it took longer than {format_duration(limit)}")
-        return _judged(status, capture.last_error)
+            return _broken_check(f"it took longer than {format_duration(limit)}")
+        return _interpret_exit(status, capture.last_error)
 
     def _folder(self, spec: TargetSpec) -> str:
         """Where its target works; of one that works nowhere, beside the fleet's own file."""
@@ -77,16 +77,16 @@ class Prechecks:
         return str(next(iter(self._settings.module_folders), self._settings.state_dir.parent))
 
 
-def _environment(spec: TargetSpec) -> tuple[tuple[str, ...], Mapping[str, str]]:
+def _target_environment(spec: TargetSpec) -> tuple[tuple[str, ...], Mapping[str, str]]:
     return (spec.env, spec.env_values) if isinstance(spec, CommandSpec | AgentSpec) else ((), {})
 
 
-def _judged(status: int, last_error: str) -> Checked:
-    if status in (0, DECLINED):
-        return Checked(may_run=status == 0)
-    said = f": {last_error}" if last_error else ""
-    return _broken(f"exit code {status}{said}" if status > 0 else f"it was killed by signal {-status}{said}")
+def _interpret_exit(status: int, last_error: str) -> PrecheckResult:
+    if status in (0, DECLINED_EXIT_CODE):
+        return PrecheckResult(may_run=status == 0)
+    detail = f": {last_error}" if last_error else ""
+    return _broken_check(f"exit code {status}{detail}" if status > 0 else f"it was killed by signal {-status}{detail}")
 
 
-def _broken(why: str) -> Checked:
-    return Checked(may_run=True, note=f"the precheck is broken, so it ran without: {why}"[:500])
+def _broken_check(why: str) -> PrecheckResult:
+    return PrecheckResult(may_run=True, note=f"the precheck is broken, so it ran without: {why}"[:500])

@@ -10,55 +10,55 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-POLL = 0.02
-DYING = 1.0
+POLL_INTERVAL_S = 0.02
+KILL_WAIT_S = 1.0
 """Seconds for a killed process to be gone; one that the kernel holds longer is not waited for."""
 
 HAS_PROC = os.path.exists("/proc/self/stat")  # noqa: PTH110  pathlib would double the guardian's start
-UNKNOWN = 0
+UNKNOWN_START = 0
 """The start time of a process on a system that does not tell."""
 
 
-class Process(NamedTuple):
+class ProcessIdentity(NamedTuple):
     pid: int
     start: int
 
 
-class Marked(NamedTuple):
+class MarkedProcess(NamedTuple):
     """A process that was started for a run: by which node, and for which run."""
 
-    process: Process
+    process: ProcessIdentity
     node: str
     run: str
 
 
-def start_of(pid: int) -> int | None:
+def read_start_time(pid: int) -> int | None:
     """When the process started, in clock ticks since boot; None if there is none of that pid."""
     if not HAS_PROC:
-        return UNKNOWN
-    fields = _stat(pid)
+        return UNKNOWN_START
+    fields = _read_stat(pid)
     return None if fields is None else int(fields[19])
 
 
-def parent_of(pid: int) -> int | None:
-    fields = _stat(pid)
+def read_parent_pid(pid: int) -> int | None:
+    fields = _read_stat(pid)
     return None if fields is None else int(fields[1])
 
 
-def group_of(pid: int) -> int | None:
-    fields = _stat(pid)
+def read_process_group(pid: int) -> int | None:
+    fields = _read_stat(pid)
     return None if fields is None else int(fields[2])
 
 
-def is_alive(process: Process) -> bool:
+def is_alive(process: ProcessIdentity) -> bool:
     """Whether it still runs, and is not another one under its old number. One that has ended unreaped is not."""
-    fields = _stat(process.pid)
+    fields = _read_stat(process.pid)
     if not HAS_PROC:
-        return _answers(process.pid)
+        return _responds_to_signal(process.pid)
     return fields is not None and int(fields[19]) == process.start and fields[0] not in (b"Z", b"X")
 
 
-def _answers(pid: int) -> bool:
+def _responds_to_signal(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except OSError:
@@ -66,7 +66,7 @@ def _answers(pid: int) -> bool:
     return True
 
 
-def _stat(pid: int) -> list[bytes] | None:
+def _read_stat(pid: int) -> list[bytes] | None:
     """The fields after the name; the name may hold spaces and parentheses of its own, so count from the last one."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
@@ -76,9 +76,9 @@ def _stat(pid: int) -> list[bytes] | None:
     return fields if len(fields) > 19 else None
 
 
-def marked(node: str) -> Iterator[Marked]:
+def find_marked_processes(node: str) -> Iterator[MarkedProcess]:
     """Every process whose environment says that a node of this name, or of this beginning, started it for a run."""
-    for name in _numbers():
+    for name in _list_pids():
         try:
             with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
                 environment = file.read()
@@ -91,19 +91,21 @@ def marked(node: str) -> Iterator[Marked]:
             yield found
 
 
-def _numbers() -> list[str]:
+def _list_pids() -> list[str]:
     try:
         return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
     except OSError:
         return []
 
 
-def _read_marks(pid: int, environment: bytes) -> Marked | None:
+def _read_marks(pid: int, environment: bytes) -> MarkedProcess | None:
     entries = dict(entry.partition(b"=")[::2] for entry in environment.split(b"\0"))
-    run, start = entries.get(b"HERDBEAT_RUN", b""), start_of(pid)
+    run, start = entries.get(b"HERDBEAT_RUN", b""), read_start_time(pid)
     if start is None:
         return None
-    return Marked(Process(pid, start), entries.get(b"HERDBEAT_NODE", b"").decode("utf-8", "replace"), run.decode())
+    return MarkedProcess(
+        ProcessIdentity(pid, start), entries.get(b"HERDBEAT_NODE", b"").decode("utf-8", "replace"), run.decode()
+    )
 
 
 def uptime() -> float:
@@ -111,39 +113,39 @@ def uptime() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def send(process: Process, number: int) -> None:
+def send_signal(process: ProcessIdentity, number: int) -> None:
     """Signal the process if it is still the same one."""
-    _send(process, number, os.kill)
+    _send_if_same(process, number, os.kill)
 
 
-def send_group(leader: Process, number: int) -> None:
+def send_group_signal(leader: ProcessIdentity, number: int) -> None:
     """Signal the whole group if its leader is still the same process."""
-    _send(leader, number, os.killpg)
+    _send_if_same(leader, number, os.killpg)
 
 
-def _send(process: Process, number: int, how: Callable[[int, int], None]) -> None:
-    if start_of(process.pid) != process.start:
+def _send_if_same(process: ProcessIdentity, number: int, kill: Callable[[int, int], None]) -> None:
+    if read_start_time(process.pid) != process.start:
         return
     try:
-        how(process.pid, number)
+        kill(process.pid, number)
     except (ProcessLookupError, PermissionError):
         return  # it ended just now, or became another user's: neither is ours any more
 
 
-def end(processes: Iterable[Process], wait: float) -> int:
+def terminate_processes(processes: Iterable[ProcessIdentity], wait: float) -> int:
     """TERM to all, and KILL to those still there after the wait. Returns how many there were, when they are gone."""
-    there = [process for process in processes if is_alive(process)]
-    for process in there:
-        send(process, signal.SIGTERM)
-    stubborn = _left_after(there, wait)
-    for process in stubborn:
-        send(process, signal.SIGKILL)
-    _left_after(stubborn, DYING)
-    return len(there)
+    alive = [process for process in processes if is_alive(process)]
+    for process in alive:
+        send_signal(process, signal.SIGTERM)
+    survivors = _wait_gone(alive, wait)
+    for process in survivors:
+        send_signal(process, signal.SIGKILL)
+    _wait_gone(survivors, KILL_WAIT_S)
+    return len(alive)
 
 
-def _left_after(processes: list[Process], wait: float) -> list[Process]:
+def _wait_gone(processes: list[ProcessIdentity], wait: float) -> list[ProcessIdentity]:
     until = uptime() + wait
-    while (left := [process for process in processes if is_alive(process)]) and uptime() < until:
-        time.sleep(POLL)
-    return left
+    while (remaining := [process for process in processes if is_alive(process)]) and uptime() < until:
+        time.sleep(POLL_INTERVAL_S)
+    return remaining

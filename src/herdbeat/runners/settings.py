@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from herdbeat.runners.functions import AtHand
+from herdbeat.runners.functions import LocalFunctions
 
 MIB = 1024 * 1024
 
@@ -33,7 +33,7 @@ class RunnerSettings:
     body_cap: int = MIB
     module_folders: tuple[Path, ...] = ()
     egress_allow: tuple[str, ...] = ()
-    at_hand: AtHand = field(default_factory=AtHand, repr=False)
+    local_functions: LocalFunctions = field(default_factory=LocalFunctions, repr=False)
 
     def folder(self, written: str) -> str:
         """Where a target works on this node. The ledger holds it as it was written, for nodes that lie elsewhere."""

@@ -3,14 +3,14 @@
 from collections import deque
 
 
-class Tail:
+class TailBuffer:
     def __init__(self, cap: int) -> None:
         self._cap = cap
         self._chunks: deque[bytes] = deque()
         self._size = 0
         self.total = 0
 
-    def take(self, chunk: bytes) -> None:
+    def append(self, chunk: bytes) -> None:
         self.total += len(chunk)
         self._chunks.append(chunk[-self._cap :])
         self._size += len(self._chunks[-1])

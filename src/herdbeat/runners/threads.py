@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Threads(Generic[T]):
+class DaemonThreadPool(Generic[T]):
     """At most so many at once; more wait their turn. Threads are kept for the next function."""
 
     def __init__(self, limit: int) -> None:

@@ -8,7 +8,7 @@ from herdbeat.runners.callable import CallableRunner
 from herdbeat.runners.functions import Function
 
 
-class ToldRunner:
+class CallbackRunner:
     """The function gets the Job. What it returns or raises counts as with any callable."""
 
     def __init__(self, function: Function, callables: CallableRunner) -> None:
@@ -19,5 +19,5 @@ class ToldRunner:
         call = partial(self._function.call, job)
         return await self._callables.attempt(job, self._callables.call(job, call, is_async=self._function.is_async))
 
-    async def ended(self, run_id: int) -> None:
-        await self._callables.ended(run_id)
+    async def wait_stopped(self, run_id: int) -> None:
+        await self._callables.wait_stopped(run_id)

@@ -16,106 +16,122 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
-from herdbeat.scheduler.hours import part_by_hours
-from herdbeat.scheduler.instants import Instants, newest, passed, up_to
+from herdbeat.scheduler.hours import split_by_active_hours
+from herdbeat.scheduler.instants import InstantRange, due_since, split_at, take_newest
 
-_SMALLEST = timedelta(microseconds=1)
+_TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class InstantOutcome:
     """What becomes of some consecutive instants. `PENDING` means that it is to be run, as soon as it may."""
 
-    instants: Instants
+    instants: InstantRange
     outcome: BeatOutcome
     reason: str = ""
     source: Source | None = None
 
 
-def account(now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]) -> list[Fate]:
+def classify_due(
+    now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+) -> list[InstantOutcome]:
     """The fates of `due_at` and everything the calendar had since, in order of time."""
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
-    inside, outside = part_by_hours(trigger, passed(trigger, due_at, until), policies.active_hours)
-    fates = [Fate(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
+    inside, outside = split_by_active_hours(trigger, due_since(trigger, due_at, until), policies.active_hours)
+    results = [InstantOutcome(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
     if policies.max_late is not None:
         # An instant exactly max_late old still runs: only what is older is too late.
-        old, inside = _cut(trigger, inside, now - policies.max_late - _SMALLEST)
-        fates += [Fate(each, BeatOutcome.MISSED, MissedReason.TOO_LATE) for each in old]
-    fates += _by_gaps(now, inside, trigger, policies, gaps)
-    return sorted(fates, key=lambda fate: fate.instants.first)
+        old, inside = _split_ranges(trigger, inside, now - policies.max_late - _TICK)
+        results += [InstantOutcome(each, BeatOutcome.MISSED, MissedReason.TOO_LATE) for each in old]
+    results += _apply_gaps(now, inside, trigger, policies, gaps)
+    return sorted(results, key=lambda result: result.instants.first)
 
 
-def _cut(trigger: Trigger, pieces: list[Instants], moment: datetime) -> tuple[list[Instants], list[Instants]]:
+def _split_ranges(
+    trigger: Trigger, ranges: list[InstantRange], moment: datetime
+) -> tuple[list[InstantRange], list[InstantRange]]:
     """Those at or before the moment, and those after it."""
-    parts = [up_to(trigger, piece, moment) for piece in pieces]
+    parts = [split_at(trigger, instant_range, moment) for instant_range in ranges]
     return [early for early, _ in parts if early is not None], [late for _, late in parts if late is not None]
 
 
-def _by_gaps(
-    now: datetime, pieces: list[Instants], trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
-) -> list[Fate]:
+def _apply_gaps(
+    now: datetime, ranges: list[InstantRange], trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+) -> list[InstantOutcome]:
     """Part the instants at the edges of the gaps, then judge: absences first, as what runs may absorb them."""
-    absent: list[tuple[Instants, Gap]] = []
-    live: list[Instants] = []
-    rest = pieces
+    missed_ranges: list[tuple[InstantRange, Gap]] = []
+    live: list[InstantRange] = []
+    rest = ranges
     for gap in sorted(gaps, key=lambda gap: gap.from_at):
-        before, rest = _cut(trigger, rest, gap.from_at)
+        before, rest = _split_ranges(trigger, rest, gap.from_at)
         live += before
-        within, rest = _cut(trigger, rest, gap.until)
-        absent += [(each, gap) for each in within]
+        within, rest = _split_ranges(trigger, rest, gap.until)
+        missed_ranges += [(each, gap) for each in within]
     live += rest
-    fates = _missed(now, absent, trigger, policies, absorbed=bool(live))
-    return fates + [Fate(each, BeatOutcome.PENDING) for each in live]
+    results = _apply_grace(now, missed_ranges, trigger, policies, is_absorbed=bool(live))
+    return results + [InstantOutcome(each, BeatOutcome.PENDING) for each in live]
 
 
-def _missed(
-    now: datetime, absent: list[tuple[Instants, Gap]], trigger: Trigger, policies: Policies, *, absorbed: bool
-) -> list[Fate]:
-    if not absent:
+def _apply_grace(
+    now: datetime,
+    missed_ranges: list[tuple[InstantRange, Gap]],
+    trigger: Trigger,
+    policies: Policies,
+    *,
+    is_absorbed: bool,
+) -> list[InstantOutcome]:
+    if not missed_ranges:
         return []
-    fates: list[Fate] = []
-    latest, gap = absent[-1]
+    results: list[InstantOutcome] = []
+    latest, gap = missed_ranges[-1]
     if now - latest.last <= policies.grace:
-        rest, (just_late,) = newest(trigger, latest, 1)
-        fates.append(Fate(Instants.one(just_late), BeatOutcome.PENDING))
-        absent, absorbed = [*absent[:-1], *([(rest, gap)] if rest else [])], True
-    return fates + _caught_up(absent, trigger, policies, absorbed=absorbed)
+        rest, (just_late,) = take_newest(trigger, latest, 1)
+        results.append(InstantOutcome(InstantRange.single(just_late), BeatOutcome.PENDING))
+        missed_ranges, is_absorbed = [*missed_ranges[:-1], *([(rest, gap)] if rest else [])], True
+    return results + _apply_catchup(missed_ranges, trigger, policies, is_absorbed=is_absorbed)
 
 
-def _caught_up(
-    absent: list[tuple[Instants, Gap]], trigger: Trigger, policies: Policies, *, absorbed: bool
-) -> list[Fate]:
+def _apply_catchup(
+    missed_ranges: list[tuple[InstantRange, Gap]], trigger: Trigger, policies: Policies, *, is_absorbed: bool
+) -> list[InstantOutcome]:
     match policies.catchup:
         case Catchup.SKIP:
-            return [Fate(each, BeatOutcome.MISSED, gap.reason) for each, gap in absent]
+            return [InstantOutcome(each, BeatOutcome.MISSED, gap.reason) for each, gap in missed_ranges]
         case Catchup.ONCE:
-            return _once([each for each, _ in absent], trigger, absorbed=absorbed)
+            return _apply_catchup_once([each for each, _ in missed_ranges], trigger, is_absorbed=is_absorbed)
         case Catchup.ALL:
-            return _all(absent, trigger, policies.catchup_max)
+            return _apply_catchup_all(missed_ranges, trigger, policies.catchup_max)
         case never:
             assert_never(never)
 
 
-def _once(absent: list[Instants], trigger: Trigger, *, absorbed: bool) -> list[Fate]:
+def _apply_catchup_once(
+    missed_ranges: list[InstantRange], trigger: Trigger, *, is_absorbed: bool
+) -> list[InstantOutcome]:
     """One run for all of them: the newest, unless another beat runs anyway and absorbs it too."""
-    fates: list[Fate] = []
-    if absent and not absorbed:
-        rest, (chosen,) = newest(trigger, absent[-1], 1)
-        fates.append(Fate(Instants.one(chosen), BeatOutcome.PENDING, source=Source.CATCH_UP))
-        absent = [*absent[:-1], *([rest] if rest else [])]
-    return fates + [Fate(each, BeatOutcome.MERGED, Catchup.ONCE) for each in absent]
+    results: list[InstantOutcome] = []
+    if missed_ranges and not is_absorbed:
+        rest, (chosen,) = take_newest(trigger, missed_ranges[-1], 1)
+        results.append(InstantOutcome(InstantRange.single(chosen), BeatOutcome.PENDING, source=Source.CATCH_UP))
+        missed_ranges = [*missed_ranges[:-1], *([rest] if rest else [])]
+    return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each in missed_ranges]
 
 
-def _all(absent: list[tuple[Instants, Gap]], trigger: Trigger, at_most: int) -> list[Fate]:
+def _apply_catchup_all(
+    missed_ranges: list[tuple[InstantRange, Gap]], trigger: Trigger, remaining: int
+) -> list[InstantOutcome]:
     """Each on its own, the newest so many; what is older than those is missed."""
-    fates: list[Fate] = []
-    for instants, gap in reversed(absent):
-        rest: Instants | None = instants
-        if at_most > 0:
-            rest, listed = newest(trigger, instants, at_most)
-            fates += [Fate(Instants.one(each), BeatOutcome.PENDING, source=Source.CATCH_UP) for each in listed]
-            at_most -= len(listed)
+    results: list[InstantOutcome] = []
+    for instants, gap in reversed(missed_ranges):
+        rest: InstantRange | None = instants
+        if remaining > 0:
+            rest, listed = take_newest(trigger, instants, remaining)
+            results += [
+                InstantOutcome(InstantRange.single(each), BeatOutcome.PENDING, source=Source.CATCH_UP)
+                for each in listed
+            ]
+            remaining -= len(listed)
         if rest is not None:
-            fates.append(Fate(rest, BeatOutcome.MISSED, gap.reason))
-    return fates
+            results.append(InstantOutcome(rest, BeatOutcome.MISSED, gap.reason))
+    return results

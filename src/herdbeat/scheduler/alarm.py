@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+_TIMERFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 """TFD_NONBLOCK and TFD_CLOEXEC are these, on every Linux."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 """Asked directly: Python itself has `timerfd_create` only from 3.13 on."""
 
 
-class _Spec(ctypes.Structure):
+class _ITimerSpec(ctypes.Structure):
     """struct itimerspec: how often again (never), and how long from now."""
 
     _fields_ = (
@@ -30,39 +30,39 @@ class _Spec(ctypes.Structure):
 
 
 @contextmanager
-def alarm(seconds: float, ring: Callable[[], None]) -> Iterator[None]:
+def timerfd_alarm(seconds: float, callback: Callable[[], None]) -> Iterator[None]:
     """Within the block, call `ring` from the running loop when so much time has passed."""
     loop = asyncio.get_running_loop()
-    timer = _start(seconds)
-    if timer is None:
-        handle = loop.call_later(seconds, ring)
+    fd = _start_timerfd(seconds)
+    if fd is None:
+        handle = loop.call_later(seconds, callback)
         try:
             yield
         finally:
             handle.cancel()
         return
-    loop.add_reader(timer, _once, loop, timer, ring)
+    loop.add_reader(fd, _call_once, loop, fd, callback)
     try:
         yield
     finally:
-        loop.remove_reader(timer)
-        os.close(timer)
+        loop.remove_reader(fd)
+        os.close(fd)
 
 
-def _once(loop: asyncio.AbstractEventLoop, timer: int, ring: Callable[[], None]) -> None:
+def _call_once(loop: asyncio.AbstractEventLoop, fd: int, callback: Callable[[], None]) -> None:
     """The file stays readable, and would ring at every turn of the loop until somebody gets up."""
-    loop.remove_reader(timer)
-    ring()
+    loop.remove_reader(fd)
+    callback()
 
 
-def _start(seconds: float) -> int | None:
+def _start_timerfd(seconds: float) -> int | None:
     """A file that becomes readable then."""
     if not hasattr(_LIBC, "timerfd_create"):
         return None
-    timer: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
-    if timer < 0:
+    fd: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _TIMERFD_FLAGS)
+    if fd < 0:
         return None  # no more files: late is better than never
-    whole = int(seconds)
-    spec = _Spec(0, 0, whole, int((seconds - whole) * 1e9))
-    _LIBC.timerfd_settime(timer, 0, ctypes.byref(spec), None)
-    return timer
+    whole_seconds = int(seconds)
+    spec = _ITimerSpec(0, 0, whole_seconds, int((seconds - whole_seconds) * 1e9))
+    _LIBC.timerfd_settime(fd, 0, ctypes.byref(spec), None)
+    return fd

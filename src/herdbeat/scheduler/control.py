@@ -13,50 +13,50 @@ from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.hint import Hint, Rank
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import Pause, decide
-from herdbeat.governor.wishes import MOST_ENDED, MOST_ONE_SHOTS, refuse_flood
-from herdbeat.scheduler.judge import is_reached, state_of, write_off_due, write_off_outside, write_off_passed
-from herdbeat.scheduler.quarantine import put_away
-from herdbeat.scheduler.room import Pacer, Rooms
-from herdbeat.scheduler.turn import Claimed, Node, write
-from herdbeat.scheduler.verdict import Bench, Verdict
-from herdbeat.store.base import Counted, Standing, Transaction
+from herdbeat.governor.wishes import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
+from herdbeat.scheduler.judge import governor_state, is_in_flight, skip_due, skip_outside_hours, skip_passed
+from herdbeat.scheduler.quarantine import quarantine_evaluation
+from herdbeat.scheduler.room import CapacitySnapshot, CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, ClaimResult, write_evaluations
+from herdbeat.scheduler.verdict import ClaimCycle, Evaluation
+from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
-WriteOff = Callable[[Bench, Verdict, SkipReason], None]
+SkipInstants = Callable[[ClaimCycle, Evaluation, SkipReason], None]
 
-NOBODY = Node(0, 0, Pacer(1))
+NON_CLAIMING_CONTEXT = ClaimContext(0, 0, CatchupPacer(1))
 """Who writes a change: it claims nothing, and has no place to start anything."""
 
-_MINUTE = timedelta(minutes=1)
+_HINT_RATE_WINDOW = timedelta(minutes=1)
 
 
-def pause(tx: Transaction, now: datetime, schedule_id: int, hold: Pause) -> Decision | None:
+def pause(tx: Transaction, now: datetime, schedule_id: int, pause_state: Pause) -> Decision | None:
     """Hold a schedule. What is due or waits for room is skipped; a run in progress finishes."""
-    tx.set_pause(schedule_id, hold)
-    return _stop(tx, now, schedule_id, SkipReason.PAUSED)
+    tx.set_pause(schedule_id, pause_state)
+    return _hold_schedule(tx, now, schedule_id, SkipReason.PAUSED)
 
 
 def resume(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """Let it go on. What passed meanwhile is skipped, so that no burst follows."""
-    return _go_on(tx, now, schedule_id, SkipReason.PAUSED, lambda: tx.set_pause(schedule_id, None))
+    return _release_hold(tx, now, schedule_id, SkipReason.PAUSED, lambda: tx.set_pause(schedule_id, None))
 
 
 def disable(tx: Transaction, now: datetime, schedule_id: int, by: str) -> Decision | None:
     """Off until it is enabled; survives restarts."""
     tx.set_disabled(schedule_id, by)
-    return _stop(tx, now, schedule_id, SkipReason.DISABLED)
+    return _hold_schedule(tx, now, schedule_id, SkipReason.DISABLED)
 
 
 def enable(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """On again. A one-shot that is done is armed once more, and fires at once if its time has passed."""
-    if is_done(_standing(tx, schedule_id)):
-        tx.arm_again([schedule_id])
-    return _go_on(tx, now, schedule_id, SkipReason.DISABLED, lambda: tx.set_disabled(schedule_id, None))
+    if is_one_shot_done(_load_snapshot(tx, schedule_id)):
+        tx.schedule_rearm([schedule_id])
+    return _release_hold(tx, now, schedule_id, SkipReason.DISABLED, lambda: tx.set_disabled(schedule_id, None))
 
 
-def is_done(standing: Standing) -> bool:
+def is_one_shot_done(snapshot: ScheduleSnapshot) -> bool:
     """A one-shot whose instant is used up, with nothing of it still open."""
-    is_one_shot = standing.unreadable is None and standing.plan.trigger.kind is TriggerKind.DELAY
-    return is_one_shot and not standing.is_new and not standing.running and not standing.waiting
+    is_one_shot = snapshot.unreadable is None and snapshot.plan.trigger.kind is TriggerKind.DELAY
+    return is_one_shot and not snapshot.is_new and not snapshot.running and not snapshot.waiting
 
 
 def give_hint(tx: Transaction, now: datetime, schedule_id: int, hint: Hint) -> Decision | None:
@@ -65,19 +65,19 @@ def give_hint(tx: Transaction, now: datetime, schedule_id: int, hint: Hint) -> D
     Raises UsageError for a flood of them. The same wish again only moves the end of the one that stands.
     """
     if not tx.extend_hint(schedule_id, hint, now):
-        refuse_flood(hint.origin, tx.recent_hints(schedule_id, hint.origin, now - _MINUTE))
+        check_rate_limit(hint.origin, tx.hint_count_recent(schedule_id, hint.origin, now - _HINT_RATE_WINDOW))
         tx.add_hint(schedule_id, hint, now)
         rank = hint.origin.partition(":")[0]
-        tx.trim_hints(schedule_id, rank, now, one_shots=MOST_ONE_SHOTS, ended=MOST_ENDED)
-    return decide_again(tx, now, schedule_id)
+        tx.trim_hints(schedule_id, rank, now, one_shots=MAX_ONE_SHOT_HINTS, ended=MAX_ENDED_HINTS)
+    return reschedule(tx, now, schedule_id)
 
 
 def clear_hints(
     tx: Transaction, now: datetime, schedule_id: int, by: str, ranks: Iterable[Rank] = Rank
 ) -> Decision | None:
     """End those of some ranks; all of them, if nothing is said."""
-    tx.end_hints_of(schedule_id, [rank.name.lower() for rank in ranks], now, by)
-    return decide_again(tx, now, schedule_id)
+    tx.hint_end_by_rank(schedule_id, [rank.name.lower() for rank in ranks], now, by)
+    return reschedule(tx, now, schedule_id)
 
 
 def reset(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
@@ -85,104 +85,108 @@ def reset(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
 
     What still cannot be decided rests on, with its reason.
     """
-    standing = _standing(tx, schedule_id)
-    if standing.unreadable is not None:
-        tx.forget_failures(schedule_id)
+    snapshot = _load_snapshot(tx, schedule_id)
+    if snapshot.unreadable is not None:
+        tx.schedule_reset_failures(schedule_id)
         return None
-    if standing.quarantine is None and is_reached(now, standing):
+    if snapshot.quarantine is None and is_in_flight(now, snapshot):
         # The beat that is due comes first. It decides again, by then without the failures.
-        tx.forget_failures(schedule_id)
+        tx.schedule_reset_failures(schedule_id)
         return None
-    was_put_away = standing.quarantine is not None
-    verdict = Verdict(standing._replace(failures=0, quarantine=None))
-    return _written(tx, now, verdict, SkipReason.CONFIG_ERROR if was_put_away else None)
+    was_quarantined = snapshot.quarantine is not None
+    evaluation = Evaluation(snapshot._replace(failures=0, quarantine=None))
+    return _decide_and_write(tx, now, evaluation, SkipReason.CONFIG_ERROR if was_quarantined else None)
 
 
-def _stop(tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason) -> Decision | None:
+def _hold_schedule(tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason) -> Decision | None:
     skipped = tx.skip_waiting(schedule_id, reason, now)
-    standing = _standing(tx, schedule_id)
-    if _rests(standing):
-        tx.count_schedules([Counted(schedule_id, waiting=-skipped)], None)
+    snapshot = _load_snapshot(tx, schedule_id)
+    if _is_quarantined(snapshot):
+        tx.schedule_adjust_counters([CounterDelta(schedule_id, waiting=-skipped)], None)
         return None
-    verdict = Verdict(standing._replace(waiting=standing.waiting - skipped))
-    return _written(tx, now, verdict, reason, write_off_due)
+    evaluation = Evaluation(snapshot._replace(waiting=snapshot.waiting - skipped))
+    return _decide_and_write(tx, now, evaluation, reason, skip_due)
 
 
-def _go_on(
+def _release_hold(
     tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason, change: Callable[[], None]
 ) -> Decision | None:
-    before = _standing(tx, schedule_id)
+    before = _load_snapshot(tx, schedule_id)
     change()
     was_held = is_held(now, before)
-    if _rests(before) or (not was_held and is_reached(now, before)):
+    if _is_quarantined(before) or (not was_held and is_in_flight(now, before)):
         return None  # it rests; or a beat is due, which comes first and decides with what was just changed
-    return _written(tx, now, Verdict(_standing(tx, schedule_id)), reason if was_held else None)
+    return _decide_and_write(tx, now, Evaluation(_load_snapshot(tx, schedule_id)), reason if was_held else None)
 
 
-def decide_again(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
+def reschedule(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """When next, with what stands now. What is due already stays so: its claim decides."""
-    standing = _standing(tx, schedule_id)
-    if _rests(standing) or is_reached(now, standing):
+    snapshot = _load_snapshot(tx, schedule_id)
+    if _is_quarantined(snapshot) or is_in_flight(now, snapshot):
         return None  # as in _go_on
     # A pause may be over without anybody having looked yet: deciding now would forget what passed inside it.
-    was_paused = standing.next_source is Source.PAUSED
-    return _written(tx, now, Verdict(standing), SkipReason.PAUSED if was_paused else None)
+    was_paused = snapshot.next_source is Source.PAUSED
+    return _decide_and_write(tx, now, Evaluation(snapshot), SkipReason.PAUSED if was_paused else None)
 
 
-def is_held(now: datetime, standing: Standing) -> bool:
-    return is_paused(now, standing) or not standing.enabled
+def is_held(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    return is_paused(now, snapshot) or not snapshot.enabled
 
 
-def is_paused(now: datetime, standing: Standing) -> bool:
+def is_paused(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """Held, or not yet looked at since the hold was over. A pause that ended long ago may still stand in the row."""
-    is_held = standing.pause is not None and standing.pause.holds(now)
-    return is_held or standing.next_source is Source.PAUSED
+    is_held = snapshot.pause is not None and snapshot.pause.is_active(now)
+    return is_held or snapshot.next_source is Source.PAUSED
 
 
-def _rests(standing: Standing) -> bool:
-    return standing.quarantine is not None or standing.unreadable is not None
+def _is_quarantined(snapshot: ScheduleSnapshot) -> bool:
+    return snapshot.quarantine is not None or snapshot.unreadable is not None
 
 
-def _written(
+def _decide_and_write(
     tx: Transaction,
     now: datetime,
-    verdict: Verdict,
+    evaluation: Evaluation,
     reason: SkipReason | None = None,
-    write_off: WriteOff | None = None,
+    skip_instants: SkipInstants | None = None,
 ) -> Decision | None:
     """Account for what has passed under a reason, if there is one; decide; write. What cannot be decided rests."""
-    standing = verdict.standing
+    snapshot = evaluation.snapshot
     try:
-        if reason is None or write_off is not None:
-            settle_outside(now, verdict)
+        if reason is None or skip_instants is not None:
+            settle_outside_hours(now, evaluation)
         if reason is not None:
-            (write_off or write_off_passed)(_bench(now), verdict, reason)
-        verdict.decision = _decided(now, verdict)
+            (skip_instants or skip_passed)(_build_cycle(now), evaluation, reason)
+        evaluation.decision = _decide_next(now, evaluation)
     except Exception as error:  # noqa: BLE001 - one broken schedule must not take a hundred others with it
-        verdict = put_away(now, standing, error)
-    write(tx, _bench(now), NOBODY, [verdict], Claimed())
-    return verdict.decision
+        evaluation = quarantine_evaluation(now, snapshot, error)
+    write_evaluations(tx, _build_cycle(now), NON_CLAIMING_CONTEXT, [evaluation], ClaimResult())
+    return evaluation.decision
 
 
-def settle_outside(now: datetime, verdict: Verdict) -> None:
+def settle_outside_hours(now: datetime, evaluation: Evaluation) -> None:
     """It was not held until now, so what its active hours have passed over is theirs, not the change's."""
-    standing = verdict.standing
-    if standing.plan.policies.active_hours is not None and standing.next_due_at is not None:
-        write_off_outside(_bench(now), verdict)
+    snapshot = evaluation.snapshot
+    if snapshot.plan.policies.active_hours is not None and snapshot.next_due_at is not None:
+        skip_outside_hours(_build_cycle(now), evaluation)
 
 
-def _decided(now: datetime, verdict: Verdict) -> Decision | None:
-    standing = verdict.standing
-    if verdict.is_paced and standing.next_run_at is None and (standing.running or standing.waiting):
+def _decide_next(now: datetime, evaluation: Evaluation) -> Decision | None:
+    snapshot = evaluation.snapshot
+    if (
+        evaluation.is_rescheduled_on_completion
+        and snapshot.next_run_at is None
+        and (snapshot.running or snapshot.waiting)
+    ):
         # A pace that is at it has no next time: its finish decides, with what was changed meanwhile. One that has a
         # time although it runs was run by hand, and that finish decides nothing.
         return None
-    return decide(now, state_of(standing._replace(anchor_at=verdict.anchor_at or standing.anchor_at)))
+    return decide(now, governor_state(snapshot._replace(anchor_at=evaluation.anchor_at or snapshot.anchor_at)))
 
 
-def _standing(tx: Transaction, schedule_id: int) -> Standing:
+def _load_snapshot(tx: Transaction, schedule_id: int) -> ScheduleSnapshot:
     return tx.schedules([schedule_id])[schedule_id]
 
 
-def _bench(now: datetime) -> Bench:
-    return Bench(now, Rooms(0), Pacer(1))
+def _build_cycle(now: datetime) -> ClaimCycle:
+    return ClaimCycle(now, CapacitySnapshot(0), CatchupPacer(1))

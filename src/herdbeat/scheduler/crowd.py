@@ -10,53 +10,65 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.scheduler.room import Rooms
-from herdbeat.scheduler.verdict import Verdict
-from herdbeat.store.base import Standing, Transaction
+from herdbeat.scheduler.room import CapacitySnapshot
+from herdbeat.scheduler.verdict import Evaluation
+from herdbeat.store.base import ScheduleSnapshot, Transaction
 
-SLICE = 100
+SATURATED_BATCH_SIZE = 100
 """Schedules of a crowd that one turn parks: a few milliseconds, and no beat of another target is held up longer."""
 
-MANY = 10
+MIN_SATURATED_SCHEDULES = 10
 """Fewer of one target in one turn are no crowd: they pass with the others."""
 
-_MARGIN = timedelta(milliseconds=250)
+_RESCAN_MARGIN = timedelta(milliseconds=250)
 """A finish writes down what was now when it began, so what has been seen just now is looked through once more."""
 
 
-class Crowd(NamedTuple):
+class SaturatedTargets(NamedTuple):
     """Full targets of which more is due, and the moment before which nothing else is."""
 
     targets: frozenset[int]
-    alone_until: datetime
+    scanned_until: datetime
 
 
-class Look(NamedTuple):
+class DueBatch(NamedTuple):
     """What a turn takes up, whether more is due, and the moment before which only the crowd's is left."""
 
-    due: list[Standing]
-    is_more: bool
-    alone_until: datetime
+    due: list[ScheduleSnapshot]
+    has_more: bool
+    scanned_until: datetime
 
 
-def look(tx: Transaction, now: datetime, limit: int, crowd: Crowd | None) -> Look:
+def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTargets | None) -> DueBatch:
     """What is due, the oldest first; beside a crowd, what is not of it before a slice of it."""
-    if crowd is None:
+    if saturated is None:
         due = tx.due_schedules(now, limit)
-        return Look(due, len(due) == limit, (due[0].wake_at or now) if due else now)
-    others = tx.due_beside(now, limit, crowd.targets, crowd.alone_until)
-    sliced = tx.due_schedules(now, SLICE)
+        return DueBatch(due, len(due) == limit, (due[0].wake_at or now) if due else now)
+    others = tx.schedule_list_due_excluding(now, limit, saturated.targets, saturated.scanned_until)
+    saturated_due = tx.due_schedules(now, SATURATED_BATCH_SIZE)
     seen = {each.id for each in others}
-    alone_until = max(crowd.alone_until, now - _MARGIN) if len(others) < limit else crowd.alone_until
-    return Look(others + [each for each in sliced if each.id not in seen], len(sliced) == SLICE, alone_until)
+    scanned_until = (
+        max(saturated.scanned_until, now - _RESCAN_MARGIN) if len(others) < limit else saturated.scanned_until
+    )
+    return DueBatch(
+        others + [each for each in saturated_due if each.id not in seen],
+        len(saturated_due) == SATURATED_BATCH_SIZE,
+        scanned_until,
+    )
 
 
-def crowd_after(looked: Look, verdicts: Iterable[Verdict], rooms: Rooms, before: Crowd | None) -> Crowd | None:
+def find_saturated_targets(
+    batch: DueBatch, evaluations: Iterable[Evaluation], capacity: CapacitySnapshot, before: SaturatedTargets | None
+) -> SaturatedTargets | None:
     """Whom the next turn passes by at first. None, as nearly always, if this turn has come to an end of it."""
-    if not looked.is_more:
+    if not batch.has_more:
         return None
-    parked = Counter(each.standing.target_id for each in verdicts if each.parked)
-    many = frozenset(target for target, count in parked.items() if count >= MANY and rooms.free.get(target, 0) <= 0)
-    if not many:
+    queued = Counter(each.snapshot.target_id for each in evaluations if each.queued)
+    full_targets = frozenset(
+        target
+        for target, count in queued.items()
+        if count >= MIN_SATURATED_SCHEDULES and capacity.free_by_target.get(target, 0) <= 0
+    )
+    if not full_targets:
         return None
-    return Crowd(many | before.targets if before else many, looked.alone_until)
+    return SaturatedTargets(full_targets | before.targets if before else full_targets, batch.scanned_until)

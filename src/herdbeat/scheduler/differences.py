@@ -8,63 +8,65 @@ from enum import Enum
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.change import Facts
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.change import ChangeData
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import Bounds, Budget, Limits
 from herdbeat.durations import format_duration
-from herdbeat.errors import shown
-from herdbeat.moments import format_moment
+from herdbeat.errors import truncate_for_message
+from herdbeat.moments import format_timestamp
 from herdbeat.store.base import ScheduleRow, TargetRow
 
-_LONGEST = 80
+_MAX_PROMPT_CHARS = 80
 """Letters of a prompt that are kept: enough to see which one it was."""
 
-_SPREAD = (Limits, Bounds)
+_FLATTENED_POLICIES = (Limits, Bounds)
 """Policies that are several keys of a file."""
 
-_KEYS = {"at_least": "min_interval", "at_most": "max_interval", "zone": "timezone"}
+_CONFIG_KEYS = {"at_least": "min_interval", "at_most": "max_interval", "zone": "timezone"}
 
 
-def plan_facts(plan: Plan) -> dict[str, object]:
+def describe_spec(plan: ScheduleSpec) -> dict[str, object]:
     """A plan in the words of the file, as far as it says anything."""
-    return {"when": plan.trigger.describe(), **_spread(plan.policies)}
+    return {"when": plan.trigger.describe(), **_flatten(plan.policies)}
 
 
-def edit_of(before: ScheduleRow, old: Plan | None, after: ScheduleRow, new: Plan) -> tuple[Facts, Facts]:
+def diff_schedule(
+    before: ScheduleRow, old: ScheduleSpec | None, after: ScheduleRow, new: ScheduleSpec
+) -> tuple[ChangeData, ChangeData]:
     """What differs, before and after. Without the old plan, which could not be read, the new one stands alone."""
-    was = {"enabled": before.enabled, **_brief(before), **(plan_facts(old) if old else {})}
-    will = {"enabled": after.enabled, **_brief(after), **plan_facts(new)}
-    names = [name for name in {**was, **will} if was.get(name) != will.get(name)]
-    return {name: was.get(name) for name in names}, {name: will.get(name) for name in names}
+    before_data = {"enabled": before.enabled, **_describe_run_spec(before), **(describe_spec(old) if old else {})}
+    after_data = {"enabled": after.enabled, **_describe_run_spec(after), **describe_spec(new)}
+    names = [name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name)]
+    return {name: before_data.get(name) for name in names}, {name: after_data.get(name) for name in names}
 
 
-def target_edit_of(before: TargetRow, after: TargetRow) -> Facts:
+def diff_target(before: TargetRow, after: TargetRow) -> ChangeData:
     """Only which keys differ: what a target says may be secret."""
-    was, will = _target(before), _target(after)
-    changed = sorted(name for name in {**was, **will} if was.get(name) != will.get(name))
+    before_data, after_data = _describe_target(before), _describe_target(after)
+    changed = sorted(name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name))
     return {"changed": changed} if changed else {}
 
 
-def budget_facts(budget: Budget | None) -> dict[str, object] | None:
-    return None if budget is None else _spread(budget)
+def describe_budget(budget: Budget | None) -> dict[str, object] | None:
+    return None if budget is None else _flatten(budget)
 
 
-def _spread(value: Any) -> dict[str, object]:
-    told: dict[str, object] = {}
+def _flatten(value: Any) -> dict[str, object]:
+    flat: dict[str, object] = {}
     for each in fields(value):
-        found = getattr(value, each.name)
-        if isinstance(found, _SPREAD):
-            told |= _spread(found)
-        elif each.init and found is not None and found not in ("", ()):
-            told[_KEYS.get(each.name, each.name)] = _told(found)
-    return told
+        field_value = getattr(value, each.name)
+        if isinstance(field_value, _FLATTENED_POLICIES):
+            flat |= _flatten(field_value)
+        elif each.init and field_value is not None and field_value not in ("", ()):
+            flat[_CONFIG_KEYS.get(each.name, each.name)] = _to_json_value(field_value)
+    return flat
 
 
-def _told(value: Any) -> object:
+def _to_json_value(value: Any) -> object:
     if isinstance(value, timedelta):
         return format_duration(value)
     if isinstance(value, datetime):
-        return format_moment(value)
+        return format_timestamp(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, ZoneInfo):
@@ -72,16 +74,19 @@ def _told(value: Any) -> object:
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(name): _told(item) for name, item in value.items()}
+        return {str(name): _to_json_value(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_told(item) for item in value]
-    return _spread(value) if is_dataclass(value) and type(value).__str__ is object.__str__ else str(value)
+        return [_to_json_value(item) for item in value]
+    return _flatten(value) if is_dataclass(value) and type(value).__str__ is object.__str__ else str(value)
 
 
-def _brief(row: ScheduleRow) -> dict[str, object]:
-    said: dict[str, object] = json.loads(row.brief)
-    return {name: shown(value, _LONGEST) if isinstance(value, str) else value for name, value in said.items()}
+def _describe_run_spec(row: ScheduleRow) -> dict[str, object]:
+    values: dict[str, object] = json.loads(row.brief)
+    return {
+        name: truncate_for_message(value, _MAX_PROMPT_CHARS) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
-def _target(row: TargetRow) -> dict[str, object]:
+def _describe_target(row: TargetRow) -> dict[str, object]:
     return {"kind": row.kind, "max_concurrent": row.max_concurrent, **json.loads(row.spec)}

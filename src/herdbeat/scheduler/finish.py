@@ -13,21 +13,21 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.errors import SchedulerError, shown
+from herdbeat.errors import SchedulerError, truncate_for_message
 from herdbeat.governor import Pause, decide
-from herdbeat.governor.state import BY_POLICY
-from herdbeat.scheduler.budget import correct
-from herdbeat.scheduler.control import decide_again, pause
-from herdbeat.scheduler.judge import is_let_go, is_reached, state_of
-from herdbeat.scheduler.quarantine import Quarantined, put_to_rest, reason_of
-from herdbeat.scheduler.shares import shares
-from herdbeat.scheduler.verdict import trace_of
-from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, Standing, Transaction
+from herdbeat.governor.state import PAUSED_BY_POLICY
+from herdbeat.scheduler.budget import settle_reservations
+from herdbeat.scheduler.control import pause, reschedule
+from herdbeat.scheduler.judge import governor_state, has_pause_ended, is_in_flight
+from herdbeat.scheduler.quarantine import QuarantinedSchedule, clear_next_run, format_reason
+from herdbeat.scheduler.shares import batched
+from herdbeat.scheduler.verdict import serialize_trace
+from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, ScheduleSnapshot, Transaction
 
-ERROR_LENGTH = 200
+MAX_ERROR_CHARS = 200
 
 
-class Closed(NamedTuple):
+class CompletedRun(NamedTuple):
     """A run that is over and written down, and when its schedule runs next."""
 
     schedule: str
@@ -39,188 +39,201 @@ class Closed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Finished:
+class CompletionResult:
     """What the finish did, and which runs were no longer ours."""
 
     at: datetime
-    closed: list[Closed] = field(default_factory=list)
+    completed: list[CompletedRun] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
     wake_at: datetime | None = None
-    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined: list[QuarantinedSchedule] = field(default_factory=list)
 
 
-def finish(tx: Transaction, now: datetime, ended: Sequence[FinishedRun]) -> Finished:
-    ours = tx.open_runs([run.run_id for run in ended])
-    finished = Finished(now, lost=[run.run_id for run in ended if run.run_id not in ours])
-    closing = [run for run in ended if run.run_id in ours]
-    standings = tx.schedules({run.schedule_id for run in ours.values()})
-    correct(tx, closing)
-    group = _Group(now, ours, standings, finished, is_crowded=len(standings) < len(closing))
-    for share in shares(closing):
-        group.close(tx, share)
-    for schedule_id, hold in group.holds.items():
-        pause(tx, now, schedule_id, hold)
-    for schedule_id in _left_without_time(tx, [ours[run.run_id] for run in closing], group.changes, standings):
-        decide_again(tx, now, schedule_id)
-    _give_room(tx, now, list(ours.values()))
-    finished.wake_at = tx.next_wake()
-    return finished
+def complete_runs(tx: Transaction, now: datetime, finished_runs: Sequence[FinishedRun]) -> CompletionResult:
+    open_runs = tx.open_runs([run.run_id for run in finished_runs])
+    result = CompletionResult(now, lost=[run.run_id for run in finished_runs if run.run_id not in open_runs])
+    owned_runs = [run for run in finished_runs if run.run_id in open_runs]
+    snapshots = tx.schedules({run.schedule_id for run in open_runs.values()})
+    settle_reservations(tx, owned_runs)
+    completion_batch = _CompletionBatch(now, open_runs, snapshots, result, has_repeats=len(snapshots) < len(owned_runs))
+    for chunk in batched(owned_runs):
+        completion_batch.close(tx, chunk)
+    for schedule_id, new_pause in completion_batch.new_pauses.items():
+        pause(tx, now, schedule_id, new_pause)
+    for schedule_id in _find_unscheduled_intervals(
+        tx, [open_runs[run.run_id] for run in owned_runs], completion_batch.changes, snapshots
+    ):
+        reschedule(tx, now, schedule_id)
+    _release_capacity(tx, now, list(open_runs.values()))
+    result.wake_at = tx.next_wake()
+    return result
 
 
 @dataclass(slots=True)
-class _Group:
+class _CompletionBatch:
     """Runs that end in one transaction. Crowded, if several of one schedule are among them."""
 
     now: datetime
-    ours: dict[int, OpenRun]
-    standings: dict[int, Standing]
-    finished: Finished
-    is_crowded: bool
+    open_runs: dict[int, OpenRun]
+    snapshots: dict[int, ScheduleSnapshot]
+    result: CompletionResult
+    has_repeats: bool
     changes: dict[int, ChangedSchedule] = field(default_factory=dict)
-    holds: dict[int, Pause] = field(default_factory=dict)
+    new_pauses: dict[int, Pause] = field(default_factory=dict)
 
     def close(self, tx: Transaction, runs: list[FinishedRun]) -> None:
         tx.finish_runs(runs, self.now)
         beats: list[ChangedBeat] = []
         changes: dict[int, ChangedSchedule] = {}
         for run in runs:
-            beat, change = self._close(run)
+            beat, change = self._complete(run)
             beats.append(beat)
             changes[change.id] = change
         tx.change_beats(beats, self.now)
         tx.change_schedules(list(changes.values()))
         self.changes |= changes
 
-    def _close(self, run: FinishedRun) -> tuple[ChangedBeat, ChangedSchedule]:
-        opened, outcome = self.ours[run.run_id], run.outcome
-        standing = self.standings[opened.schedule_id]
+    def _complete(self, run: FinishedRun) -> tuple[ChangedBeat, ChangedSchedule]:
+        open_run, outcome = self.open_runs[run.run_id], run.outcome
+        snapshot = self.snapshots[open_run.schedule_id]
         try:
-            beat, change = close(self.now, standing, opened, outcome)
+            beat, change = complete_run(self.now, snapshot, open_run, outcome)
         except Exception as error:  # noqa: BLE001 - the run is over all the same, and the others go on
-            reason = reason_of(error)
-            beat, change = _rest(self.now, standing, opened, outcome, reason)
-            self.finished.quarantined.append(Quarantined(standing.label, reason))
-        hold = hold_after(standing, change.failures, outcome) if change.failures > standing.failures else None
-        if hold is not None:
-            self.holds[standing.id] = hold
-        next_run_at = None if hold else change.next_run_at
-        self.finished.closed.append(
-            Closed(standing.label, run.run_id, outcome.status, _said(outcome), run.started_at, next_run_at)
+            reason = format_reason(error)
+            beat, change = _quarantined(self.now, snapshot, open_run, outcome, reason)
+            self.result.quarantined.append(QuarantinedSchedule(snapshot.label, reason))
+        new_pause = auto_pause(snapshot, change.failures, outcome) if change.failures > snapshot.failures else None
+        if new_pause is not None:
+            self.new_pauses[snapshot.id] = new_pause
+        next_run_at = None if new_pause else change.next_run_at
+        self.result.completed.append(
+            CompletedRun(
+                snapshot.label, run.run_id, outcome.status, _describe_outcome(outcome), run.started_at, next_run_at
+            )
         )
-        if self.is_crowded:
+        if self.has_repeats:
             # Another run of the same schedule ends in this very group: it goes on from what this one left.
-            self.standings[standing.id] = _after(standing, change)
+            self.snapshots[snapshot.id] = _apply_change(snapshot, change)
         return beat, change
 
 
-def close(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> tuple[ChangedBeat, ChangedSchedule]:
+def complete_run(
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome
+) -> tuple[ChangedBeat, ChangedSchedule]:
     """What becomes of the beat and its schedule when one of its runs has ended. Pure.
 
     Raises whatever is wrong with the schedule: the caller contains it.
     """
-    if standing.quarantine is not None:
-        return _rest(now, standing, run, outcome, standing.quarantine)
-    if standing.unreadable is not None:
-        raise SchedulerError(standing.unreadable)
-    retry_at = _retry_at(now, standing, run, outcome)
+    if snapshot.quarantine is not None:
+        return _quarantined(now, snapshot, run, outcome, snapshot.quarantine)
+    if snapshot.unreadable is not None:
+        raise SchedulerError(snapshot.unreadable)
+    retry_at = _compute_retry_at(now, snapshot, run, outcome)
     if retry_at is not None:
         beat = ChangedBeat(run.beat_id, BeatOutcome.PENDING, Source.RETRY, retry_at, run.attempt + 1, settled=False)
-        return beat, _changed(now, standing, None, outcome)
-    beat = _over(run, outcome)
-    settled = _settled(now, standing, run, outcome)
-    if not run.source.is_clock and (settled.failures == standing.failures or standing.next_run_at is None):
+        return beat, _build_schedule_change(now, snapshot, None, outcome)
+    beat = _settle_beat(run, outcome)
+    settled = _count_outcome(now, snapshot, run, outcome)
+    if not run.source.is_clock and (settled.failures == snapshot.failures or snapshot.next_run_at is None):
         # Without a next run it is at a beat of its own, which decides when it ends, or nothing is to be decided.
-        return beat, _changed(now, settled, None, outcome)
-    if is_reached(now, standing) or is_let_go(now, standing):
+        return beat, _build_schedule_change(now, settled, None, outcome)
+    if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot):
         # Due already, and not yet claimed: deciding now would lose that instant.
-        return beat, _changed(now, settled, None, outcome)
-    return beat, _changed(now, settled, decide(now, state_of(settled)), outcome)
+        return beat, _build_schedule_change(now, settled, None, outcome)
+    return beat, _build_schedule_change(now, settled, decide(now, governor_state(settled)), outcome)
 
 
-def _rest(
-    now: datetime, standing: Standing, run: OpenRun, outcome: Outcome, reason: str
+def _quarantined(
+    now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome, reason: str
 ) -> tuple[ChangedBeat, ChangedSchedule]:
     """The run is closed and its beat settled, and nothing is decided: the schedule is in quarantine."""
-    return _over(run, outcome), put_to_rest(_changed(now, _settled(now, standing, run, outcome), None, outcome), reason)
+    return _settle_beat(run, outcome), clear_next_run(
+        _build_schedule_change(now, _count_outcome(now, snapshot, run, outcome), None, outcome), reason
+    )
 
 
-def _over(run: OpenRun, outcome: Outcome) -> ChangedBeat:
+def _settle_beat(run: OpenRun, outcome: Outcome) -> ChangedBeat:
     """A beat with a run has run, however that ended; unless it was declined before it began."""
     if outcome.status is RunStatus.SKIPPED and run.attempt == 1:
         return ChangedBeat(run.beat_id, BeatOutcome.SKIPPED, outcome.skip, None, run.attempt, settled=True)
     return ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
 
 
-def _said(outcome: Outcome) -> str:
+def _describe_outcome(outcome: Outcome) -> str:
     """Why it ended as it did, for those who listen."""
     return outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error
 
 
-def hold_after(standing: Standing, failures: int, outcome: Outcome) -> Pause | None:
+def auto_pause(snapshot: ScheduleSnapshot, failures: int, outcome: Outcome) -> Pause | None:
     """`pause_after_failures`: a schedule that has failed so often in a row pauses itself, until somebody resumes it."""
-    most = standing.plan.policies.pause_after_failures
-    if most is None or failures < most or standing.pause is not None:
+    max_failures = snapshot.plan.policies.pause_after_failures
+    if max_failures is None or failures < max_failures or snapshot.pause is not None:
         return None
     count = "1 failure" if failures == 1 else f"{failures} failures in a row"
-    return Pause(by=BY_POLICY, reason=f"{count}: {shown(outcome.error, ERROR_LENGTH)}" if outcome.error else count)
+    return Pause(
+        by=PAUSED_BY_POLICY,
+        reason=f"{count}: {truncate_for_message(outcome.error, MAX_ERROR_CHARS)}" if outcome.error else count,
+    )
 
 
-def _settled(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> Standing:
+def _count_outcome(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> ScheduleSnapshot:
     """Count the outcome first. Only clock beats move the anchor; other runs may mend, never harm."""
-    failures = standing.failures
+    failures = snapshot.failures
     if outcome.status is RunStatus.SUCCEEDED:
         failures = 0
     elif outcome.status.is_failure and run.source.is_clock:
         failures += 1
     if not run.source.is_clock:
-        return standing._replace(failures=failures)
-    runs = standing.runs + int(outcome.status is not RunStatus.SKIPPED)
-    return standing._replace(failures=failures, anchor_at=now, is_new=False, runs=runs)
+        return snapshot._replace(failures=failures)
+    runs = snapshot.runs + int(outcome.status is not RunStatus.SKIPPED)
+    return snapshot._replace(failures=failures, anchor_at=now, is_new=False, runs=runs)
 
 
-def _retry_at(now: datetime, standing: Standing, run: OpenRun, outcome: Outcome) -> datetime | None:
+def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outcome: Outcome) -> datetime | None:
     """When to try the same beat again; None if not, or if the next instant comes first anyway."""
-    policies = standing.plan.policies
+    policies = snapshot.plan.policies
     if outcome.status is RunStatus.INTERRUPTED:
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if not outcome.status.is_failure or run.attempt >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who has it run again by hand looks at it, and asks again
-    at = now + _wait(policies.retry, run.attempt)
-    return None if standing.next_run_at is not None and at >= standing.next_run_at else at
+    at = now + _compute_retry_delay(policies.retry, run.attempt)
+    return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
 
 
-def _wait(retry: Retry, attempt: int) -> timedelta:
+def _compute_retry_delay(retry: Retry, attempt: int) -> timedelta:
     return retry.wait * float(retry.factor ** (attempt - 1))
 
 
-def _changed(now: datetime, standing: Standing, decision: Decision | None, outcome: Outcome) -> ChangedSchedule:
+def _build_schedule_change(
+    now: datetime, snapshot: ScheduleSnapshot, decision: Decision | None, outcome: Outcome
+) -> ChangedSchedule:
     """Without a decision the time that stands is kept, and its trace with it."""
     is_declined = outcome.status is RunStatus.SKIPPED and outcome.skip != SkipReason.NO_WORK
     return ChangedSchedule(
-        id=standing.id,
-        next_run_at=decision.next_run_at if decision else standing.next_run_at,
-        next_due_at=decision.due_at if decision else standing.next_due_at,
-        next_source=decision.source if decision else standing.next_source,
-        next_origin=decision.origin if decision else standing.next_origin,
-        next_trace=trace_of(decision) if decision else None,
-        wake_at=decision.wake_at if decision else standing.wake_at,
-        anchor_at=standing.anchor_at,
-        settled_until=standing.settled_until,
-        is_new=standing.is_new,
-        failures=standing.failures,
-        runs=standing.runs,
-        running=standing.running - 1,
-        waiting=standing.waiting,
-        tail_id=standing.tail_id,
-        tail=standing.tail,
+        id=snapshot.id,
+        next_run_at=decision.next_run_at if decision else snapshot.next_run_at,
+        next_due_at=decision.due_at if decision else snapshot.next_due_at,
+        next_source=decision.source if decision else snapshot.next_source,
+        next_origin=decision.origin if decision else snapshot.next_origin,
+        next_trace=serialize_trace(decision) if decision else None,
+        wake_at=decision.wake_at if decision else snapshot.wake_at,
+        anchor_at=snapshot.anchor_at,
+        settled_until=snapshot.settled_until,
+        is_new=snapshot.is_new,
+        failures=snapshot.failures,
+        runs=snapshot.runs,
+        running=snapshot.running - 1,
+        waiting=snapshot.waiting,
+        tail_id=snapshot.tail_id,
+        tail=snapshot.tail,
         last_run_at=None if is_declined else now,
         last_status=None if is_declined else outcome.status,
         last_error=outcome.error if outcome.status.is_failure else None,
     )
 
 
-def _after(standing: Standing, change: ChangedSchedule) -> Standing:
-    return standing._replace(
+def _apply_change(snapshot: ScheduleSnapshot, change: ChangedSchedule) -> ScheduleSnapshot:
+    return snapshot._replace(
         next_run_at=change.next_run_at,
         next_due_at=change.next_due_at,
         next_source=change.next_source,
@@ -235,25 +248,29 @@ def _after(standing: Standing, change: ChangedSchedule) -> Standing:
     )
 
 
-def _left_without_time(
-    tx: Transaction, runs: list[OpenRun], changes: dict[int, ChangedSchedule], standings: dict[int, Standing]
+def _find_unscheduled_intervals(
+    tx: Transaction, runs: list[OpenRun], changes: dict[int, ChangedSchedule], snapshots: dict[int, ScheduleSnapshot]
 ) -> list[int]:
     """Paces that were changed while they ran by hand: nothing is planned, and no own beat is left to decide."""
-    suspects = {
+    candidate_ids = {
         run.schedule_id
         for run in runs
         if not run.source.is_clock
         and changes[run.schedule_id].next_run_at is None
         and changes[run.schedule_id].running == 0
-        and standings[run.schedule_id].plan.trigger.pace is not None
-        and standings[run.schedule_id].enabled
+        and snapshots[run.schedule_id].plan.trigger.interval is not None
+        and snapshots[run.schedule_id].enabled
     }
-    return [number for number, tally in tx.tallies(suspects).items() if not tally.open] if suspects else []
+    return (
+        [number for number, tally in tx.schedule_count_open(candidate_ids).items() if not tally.open]
+        if candidate_ids
+        else []
+    )
 
 
-def _give_room(tx: Transaction, now: datetime, runs: list[OpenRun]) -> None:
-    freed = Counter(run.target_id for run in runs)
-    tx.move_rooms({target: -count for target, count in freed.items()})
-    for room in tx.rooms(freed).values():
+def _release_capacity(tx: Transaction, now: datetime, runs: list[OpenRun]) -> None:
+    freed_slots = Counter(run.target_id for run in runs)
+    tx.target_adjust_running({target: -count for target, count in freed_slots.items()})
+    for room in tx.target_get_capacity(freed_slots).values():
         if room.has_waiting and room.max_concurrent > room.running:
-            tx.wake_waiting(room.target_id, room.max_concurrent - room.running, now)
+            tx.beat_wake_pending(room.target_id, room.max_concurrent - room.running, now)

@@ -8,54 +8,54 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import ActiveHours
-from herdbeat.domain.trigger import Calendar, Trigger
-from herdbeat.scheduler.instants import Instants, passed, up_to
-from herdbeat.store.base import Standing
+from herdbeat.domain.trigger import CalendarTrigger, Trigger
+from herdbeat.scheduler.instants import InstantRange, due_since, split_at
+from herdbeat.store.base import ScheduleSnapshot
 
 _TICK = timedelta(microseconds=1)
-_REPLACES_THE_CALENDAR = frozenset({Source.AI_INTERVAL, Source.CLAMPED_MIN, Source.CLAMPED_MAX})
+_CALENDAR_OVERRIDES = frozenset({Source.AI_INTERVAL, Source.CLAMPED_MIN, Source.CLAMPED_MAX})
 """Under these the calendar's own instants are not due, so none of them can have been passed over."""
 
 
-def part_by_hours(
-    trigger: Trigger, instants: Instants, hours: ActiveHours | None
-) -> tuple[list[Instants], list[Instants]]:
+def split_by_active_hours(
+    trigger: Trigger, instants: InstantRange, hours: ActiveHours | None
+) -> tuple[list[InstantRange], list[InstantRange]]:
     """The instants inside and those outside, each as pieces in the order of time. Without hours all are inside.
 
     Only a calendar's are parted: any other due time was moved to an opening when it was decided.
     """
-    if hours is None or not isinstance(trigger, Calendar):
+    if hours is None or not isinstance(trigger, CalendarTrigger):
         return [instants], []
-    inside: list[Instants] = []
-    outside: list[Instants] = []
-    rest: Instants | None = instants
+    inside: list[InstantRange] = []
+    outside: list[InstantRange] = []
+    rest: InstantRange | None = instants
     while rest is not None:
         is_inside = hours.contains(rest.first)
         edge = hours.next_closing(rest.first) if is_inside else hours.next_opening(rest.first)
-        piece, rest = up_to(trigger, rest, max(edge - _TICK, rest.first))
-        assert piece is not None
-        (inside if is_inside else outside).append(piece)
+        instant_range, rest = split_at(trigger, rest, max(edge - _TICK, rest.first))
+        assert instant_range is not None
+        (inside if is_inside else outside).append(instant_range)
     return inside, outside
 
 
-def accounted_until(standing: Standing, now: datetime) -> datetime:
+def settled_through(snapshot: ScheduleSnapshot, now: datetime) -> datetime:
     """Up to where a look at `now` accounts for the instants: a jittered clock is late by its jitter."""
-    run_at, due_at = standing.next_run_at, standing.next_due_at
-    if standing.plan.policies.jitter is None or run_at is None or due_at is None or due_at > now:
+    run_at, due_at = snapshot.next_run_at, snapshot.next_due_at
+    if snapshot.plan.policies.jitter is None or run_at is None or due_at is None or due_at > now:
         return now
-    return max(standing.settled_until, now - (run_at - due_at))
+    return max(snapshot.settled_until, now - (run_at - due_at))
 
 
-def passed_over(standing: Standing, now: datetime) -> Instants | None:
+def skipped_outside_hours(snapshot: ScheduleSnapshot, now: datetime) -> InstantRange | None:
     """The calendar's instants between the mark and the next due one: all of them lay outside the hours."""
-    trigger, policies = standing.plan.trigger, standing.plan.policies
-    if not isinstance(trigger, Calendar) or standing.next_source in _REPLACES_THE_CALENDAR:
+    trigger, policies = snapshot.plan.trigger, snapshot.plan.policies
+    if not isinstance(trigger, CalendarTrigger) or snapshot.next_source in _CALENDAR_OVERRIDES:
         return None
-    since, starts_at = standing.settled_until, policies.bounds.starts_at
+    since, starts_at = snapshot.settled_until, policies.bounds.starts_at
     if starts_at is not None:
         since = max(since, starts_at - _TICK)  # before its start nothing is due
-    until = now if standing.next_due_at is None else min(now, standing.next_due_at - _TICK)
+    until = now if snapshot.next_due_at is None else min(now, snapshot.next_due_at - _TICK)
     if policies.bounds.ends_at is not None:
         until = min(until, policies.bounds.ends_at)
     first = trigger.next_time(None, since)
-    return passed(trigger, first, until) if first is not None and first <= until else None
+    return due_since(trigger, first, until) if first is not None and first <= until else None

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from herdbeat.domain.trigger import Calendar, Trigger
+from herdbeat.domain.trigger import CalendarTrigger, Trigger
 
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Instants:
+class InstantRange:
     """Consecutive instants of one schedule: first, last, and how many. Never empty."""
 
     first: datetime
@@ -17,40 +17,42 @@ class Instants:
     count: int = 1
 
     @classmethod
-    def one(cls, instant: datetime) -> "Instants":
+    def single(cls, instant: datetime) -> "InstantRange":
         return cls(instant, instant)
 
 
-def passed(trigger: Trigger, first: datetime, until: datetime) -> Instants:
+def due_since(trigger: Trigger, first: datetime, until: datetime) -> InstantRange:
     """`first`, which is due, and what the calendar had after it up to `until`."""
-    if not isinstance(trigger, Calendar):
-        return Instants.one(first)
+    if not isinstance(trigger, CalendarTrigger):
+        return InstantRange.single(first)
     last = trigger.latest(first, until)
     if last is None:
-        return Instants.one(first)
-    return Instants(first, last, 1 + trigger.count(first, until))
+        return InstantRange.single(first)
+    return InstantRange(first, last, 1 + trigger.count(first, until))
 
 
-def up_to(trigger: Trigger, instants: Instants, moment: datetime) -> tuple[Instants | None, Instants | None]:
+def split_at(
+    trigger: Trigger, instants: InstantRange, moment: datetime
+) -> tuple[InstantRange | None, InstantRange | None]:
     """Part them: those at or before the moment, and those after it."""
     if instants.last <= moment:
         return instants, None
     if instants.first > moment:
         return None, instants
-    assert isinstance(trigger, Calendar)
+    assert isinstance(trigger, CalendarTrigger)
     early_last = trigger.latest(instants.first, moment)
-    early = Instants(instants.first, early_last, 1 + trigger.count(instants.first, moment)) if early_last else None
-    early = early or Instants.one(instants.first)
+    early = InstantRange(instants.first, early_last, 1 + trigger.count(instants.first, moment)) if early_last else None
+    early = early or InstantRange.single(instants.first)
     late_first = trigger.next_time(None, early.last)
     assert late_first is not None
-    return early, Instants(late_first, instants.last, instants.count - early.count)
+    return early, InstantRange(late_first, instants.last, instants.count - early.count)
 
 
-def newest(trigger: Trigger, instants: Instants, wanted: int) -> tuple[Instants | None, list[datetime]]:
+def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:
     """The newest so many, one by one, and the older rest as a range."""
-    if instants.count == 1 or not isinstance(trigger, Calendar):
+    if instants.count == 1 or not isinstance(trigger, CalendarTrigger):
         return None, [instants.last]
-    rest = _drop_newest(trigger, instants, wanted)
+    rest = _drop_newest(trigger, instants, limit)
     listed: list[datetime] = []
     instant = instants.first if rest is None else trigger.next_time(None, rest.last)
     while instant is not None and instant <= instants.last:
@@ -59,27 +61,27 @@ def newest(trigger: Trigger, instants: Instants, wanted: int) -> tuple[Instants 
     return rest, listed
 
 
-def oldest(trigger: Trigger, instants: Instants, wanted: int) -> tuple[Instants, Instants | None]:
+def take_oldest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange, InstantRange | None]:
     """The first so many (at least one), and the rest."""
-    if instants.count <= wanted or not isinstance(trigger, Calendar):
+    if instants.count <= limit or not isinstance(trigger, CalendarTrigger):
         return instants, None
-    first = _drop_newest(trigger, instants, instants.count - wanted)
+    first = _drop_newest(trigger, instants, instants.count - limit)
     assert first is not None
     following = trigger.next_time(None, first.last)
     assert following is not None
-    return first, Instants(following, instants.last, instants.count - first.count)
+    return first, InstantRange(following, instants.last, instants.count - first.count)
 
 
-def _drop_newest(trigger: Calendar, instants: Instants, dropped: int) -> Instants | None:
+def _drop_newest(trigger: CalendarTrigger, instants: InstantRange, dropped: int) -> InstantRange | None:
     """What is left without the newest ones: found by halving the time, for counting is cheap and walking is not."""
-    left = instants.count - dropped
-    if left <= 0:
+    kept_count = instants.count - dropped
+    if kept_count <= 0:
         return None
     low, high = instants.first, instants.last
     while True:
         middle = low + (high - low) / 2
-        held = 1 + trigger.count(instants.first, middle)
-        if held == left:
+        count_so_far = 1 + trigger.count(instants.first, middle)
+        if count_so_far == kept_count:
             last = trigger.latest(instants.first - _TICK, middle) or instants.first
-            return Instants(instants.first, last, left)
-        low, high = (middle, high) if held < left else (low, middle)
+            return InstantRange(instants.first, last, kept_count)
+        low, high = (middle, high) if count_so_far < kept_count else (low, middle)

@@ -10,53 +10,53 @@ from datetime import timedelta
 
 from herdbeat.scheduler.timer import Timer
 
-STOP_AT = 2 / 3
+LEASE_STOP_FRACTION = 2 / 3
 """Of the lease: then the runs are ended, so that they are gone when somebody else may start in their place."""
 
-Renewed = Callable[[timedelta], None]
+OnLeaseRenewed = Callable[[timedelta], None]
 """Told how much of the lease is left."""
 
 
-def nobody_to_tell(left: timedelta) -> None:
+def ignore_renewal(remaining: timedelta) -> None:
     """For who has no children."""
 
 
 class Lease:
     """Begins with the first renewal."""
 
-    def __init__(self, lasts: timedelta, timer: Timer, renewed: Renewed = nobody_to_tell) -> None:
-        self._lasts = lasts
+    def __init__(self, duration: timedelta, timer: Timer, on_renewed: OnLeaseRenewed = ignore_renewal) -> None:
+        self._duration = duration
         self._timer = timer
-        self._tell = renewed
-        self._held_since = 0.0
-        self.is_lost = asyncio.Event()
+        self._on_renewed = on_renewed
+        self._renewed_at = 0.0
+        self.lease_lost = asyncio.Event()
 
     def uptime(self) -> float:
         """To be asked before a renewal is sent."""
         return self._timer.pulse().boottime
 
-    def begin(self, asked_at: float) -> None:
+    def begin(self, sent_at: float) -> None:
         """As a new node."""
-        self.is_lost.clear()
-        self.renew(asked_at)
+        self.lease_lost.clear()
+        self.renew(sent_at)
 
-    def renew(self, asked_at: float) -> None:
+    def renew(self, sent_at: float) -> None:
         """The store has said yes to what was asked then."""
-        self._held_since = asked_at
-        self._tell(self._lasts - timedelta(seconds=self.uptime() - asked_at))
+        self._renewed_at = sent_at
+        self._on_renewed(self._duration - timedelta(seconds=self.uptime() - sent_at))
 
     def is_held(self) -> bool:
         """Looked at again right before anything is started."""
-        return not self.is_lost.is_set() and self._left() > 0
+        return not self.lease_lost.is_set() and self._remaining_s() > 0
 
-    def lose(self) -> None:
-        self.is_lost.set()
+    def mark_lost(self) -> None:
+        self.lease_lost.set()
 
-    async def watch(self) -> None:
+    async def wait_lost(self) -> None:
         """Until it is lost: because somebody says so, or because nothing was heard for too long."""
-        while not self.is_lost.is_set() and (left := self._left()) > 0:
-            await self._timer.sleep_until(self._timer.now() + timedelta(seconds=left), self.is_lost)
-        self.is_lost.set()
+        while not self.lease_lost.is_set() and (remaining := self._remaining_s()) > 0:
+            await self._timer.sleep_until(self._timer.now() + timedelta(seconds=remaining), self.lease_lost)
+        self.lease_lost.set()
 
-    def _left(self) -> float:
-        return self._held_since + self._lasts.total_seconds() * STOP_AT - self.uptime()
+    def _remaining_s(self) -> float:
+        return self._renewed_at + self._duration.total_seconds() * LEASE_STOP_FRACTION - self.uptime()

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from herdbeat.crashpoints import CrashPoint, pass_by
+from herdbeat.crashpoints import Failpoint, failpoint
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.scheduler.finish import Finished, finish
+from herdbeat.scheduler.finish import CompletionResult, complete_runs
 from herdbeat.store.base import FinishedRun, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class NodeInfo:
     """Who a node is to those who read the ledger."""
 
     host: str
@@ -23,7 +23,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Registration:
     """What a node finds when it comes: its number, the time nobody was there, and what was cut off."""
 
     node_id: int
@@ -31,24 +31,26 @@ class Joined:
     interrupted: int
 
 
-def join(tx: Transaction, now: datetime, identity: Identity, before: int | None = None) -> Joined:
+def register_node(
+    tx: Transaction, now: datetime, node_info: NodeInfo, previous_node_id: int | None = None
+) -> Registration:
     """One transaction before anything starts. The time since the last sign of life is a gap.
 
     `before` is the number this process had until it lost its lease.
     """
-    if before is not None:
-        tx.leave_node(before, now)
-    last_sign = tx.last_sign_of_life()
-    known = (identity.host, identity.pid, identity.version)
-    node_id = tx.join_node(*known, now, identity.labels, works=identity.works)
-    if last_sign is not None and last_sign < now:
-        tx.add_gap(Gap(from_at=last_sign, until=now, reason=MissedReason.SCHEDULER_DOWN))
-    swept = sweep(tx, now, node_id)
-    return Joined(node_id, tuple(tx.gaps(tx.oldest_wake() or now)), len(swept.closed))
+    if previous_node_id is not None:
+        tx.leave_node(previous_node_id, now)
+    last_heartbeat_at = tx.node_get_last_seen()
+    known = (node_info.host, node_info.pid, node_info.version)
+    node_id = tx.join_node(*known, now, node_info.labels, works=node_info.works)
+    if last_heartbeat_at is not None and last_heartbeat_at < now:
+        tx.add_gap(Gap(from_at=last_heartbeat_at, until=now, reason=MissedReason.SCHEDULER_DOWN))
+    rescued = rescue_orphans(tx, now, node_id)
+    return Registration(node_id, tuple(tx.gaps(tx.oldest_wake() or now)), len(rescued.completed))
 
 
-def sweep(tx: Transaction, now: datetime, node_id: int) -> Finished:
+def rescue_orphans(tx: Transaction, now: datetime, node_id: int) -> CompletionResult:
     """Runs of nodes that are gone end as interrupted: nobody's failure, and never stuck."""
-    pass_by(CrashPoint.DURING_SWEEP)
-    cut_off = Outcome(status=RunStatus.INTERRUPTED, error="the node that ran it is gone")
-    return finish(tx, now, [FinishedRun(run_id, None, cut_off) for run_id in tx.orphaned_runs(node_id)])
+    failpoint(Failpoint.DURING_SWEEP)
+    interrupted = Outcome(status=RunStatus.INTERRUPTED, error="the node that ran it is gone")
+    return complete_runs(tx, now, [FinishedRun(run_id, None, interrupted) for run_id in tx.orphaned_runs(node_id)])

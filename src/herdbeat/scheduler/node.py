@@ -9,14 +9,23 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreUnavailable
-from herdbeat.events import Listener, NodeReady, TimeLost, nobody
-from herdbeat.scheduler.lease import Lease, Renewed, nobody_to_tell
-from herdbeat.scheduler.life import Identity, Joined, join, sweep
-from herdbeat.scheduler.loop import Ended, Loop, Perform, Prepare, Settings, always, as_it_is, at_once
-from herdbeat.scheduler.shared_timer import SharedTimer
+from herdbeat.events import EventListener, GapDetected, NodeReady, null_listener
+from herdbeat.scheduler.lease import Lease, OnLeaseRenewed, ignore_renewal
+from herdbeat.scheduler.life import NodeInfo, Registration, register_node, rescue_orphans
+from herdbeat.scheduler.loop import (
+    ExecuteRun,
+    Loop,
+    NodeSettings,
+    PrefetchSpecs,
+    WaitStopped,
+    can_always_start,
+    no_prefetch,
+    no_wait,
+)
+from herdbeat.scheduler.shared_timer import DatabaseTimer
 from herdbeat.scheduler.timer import Timer
-from herdbeat.scheduler.told import stop_when_told
-from herdbeat.store.base import Shared, Store
+from herdbeat.scheduler.told import watch_stop_requests
+from herdbeat.store.base import SharedStore, Store
 
 log = logging.getLogger(__name__)
 
@@ -27,27 +36,27 @@ class NodeParts:
 
     store: Store
     timer: Timer
-    perform: Perform
-    listener: Listener = nobody
-    upkeep: Callable[[], Coroutine[None, None, None]] | None = None
-    prepare: Prepare = as_it_is
-    ended: Ended = at_once
-    shared: Shared | None = None
-    renewed: Renewed = nobody_to_tell
+    execute_run: ExecuteRun
+    listener: EventListener = null_listener
+    maintenance: Callable[[], Coroutine[None, None, None]] | None = None
+    prefetch: PrefetchSpecs = no_prefetch
+    ended: WaitStopped = no_wait
+    shared: SharedStore | None = None
+    on_renewed: OnLeaseRenewed = ignore_renewal
 
 
-class ServingNode:
+class Node:
     """One process that claims and runs. `serve` returns when it has stopped."""
 
-    def __init__(self, parts: NodeParts, settings: Settings, identity: Identity) -> None:
+    def __init__(self, parts: NodeParts, settings: NodeSettings, node_info: NodeInfo) -> None:
         self._parts = parts
         self._settings = settings
-        self._identity = identity
+        self._node_info = node_info
         self._stop = asyncio.Event()
-        self._cut_off = asyncio.Event()
-        self._told = asyncio.Event()
+        self._hard_stop = asyncio.Event()
+        self._notified = asyncio.Event()
         self._stop_timeout = timedelta(seconds=30)
-        self._lease = Lease(settings.lease, parts.timer, parts.renewed) if parts.shared else None
+        self._lease = Lease(settings.lease, parts.timer, parts.on_renewed) if parts.shared else None
         self.loop: Loop | None = None
 
     def stop(self, timeout: timedelta) -> None:
@@ -55,113 +64,123 @@ class ServingNode:
         self._stop_timeout = timeout
         self._stop.set()
 
-    def cut_off(self) -> None:
+    def hard_stop(self) -> None:
         """Stop, and wait for no run any longer."""
         self._stop.set()
-        self._cut_off.set()
+        self._hard_stop.set()
 
     def wake(self) -> None:
         """Look now: something was written."""
         if self.loop is not None:
             self.loop.wake()
 
-    def _hear(self) -> None:
+    def _on_notify(self) -> None:
         """Somebody elsewhere has changed something."""
-        self._told.set()
+        self._notified.set()
         self.wake()
 
     async def serve(self) -> None:
         """Raises SchedulerShutdownError if runs had to be cut off, or results could not be written."""
-        joined: Joined | None = await self._join(None)
-        with _heard(self._parts.shared, self._hear):
-            while joined is not None and await self._serve_as(joined):
-                log.error("lease lost node=%s its runs are interrupted, it joins again", joined.node_id)
-                joined = await self._join_again(joined.node_id)
+        registration: Registration | None = await self._register(None)
+        with _subscribe_changes(self._parts.shared, self._on_notify):
+            while registration is not None and await self._serve_registered(registration):
+                log.error("lease lost node=%s its runs are interrupted, it joins again", registration.node_id)
+                registration = await self._register_again(registration.node_id)
 
-    async def _join(self, before: int | None) -> Joined:
+    async def _register(self, previous_node_id: int | None) -> Registration:
         """As a new node; what is left of the one it was before is swept with what the dead have left."""
         timer = self._parts.timer
-        if isinstance(timer, SharedTimer):
+        if isinstance(timer, DatabaseTimer):
             await timer.measure()
-        asked_at = timer.pulse().boottime
-        joined = await self._parts.store.write(lambda tx: join(tx, timer.now(), self._identity, before))
+        sent_at = timer.pulse().boottime
+        registration = await self._parts.store.write(
+            lambda tx: register_node(tx, timer.now(), self._node_info, previous_node_id)
+        )
         if self._lease is not None:
-            self._lease.begin(asked_at)
-        return joined
+            self._lease.begin(sent_at)
+        return registration
 
-    async def _join_again(self, before: int) -> Joined | None:
+    async def _register_again(self, previous_node_id: int) -> Registration | None:
         """None if it is stopped before it can."""
         assert self._parts.shared is not None
-        self._parts.shared.give_up()
+        self._parts.shared.abandon_node()
         timer, wait = self._parts.timer, self._settings.check_interval
         while not self._stop.is_set():
             try:
-                return await self._join(before)
+                return await self._register(previous_node_id)
             except StoreUnavailable as error:
                 log.warning("not joined error=%s %s next in %s", error, error.hint, wait)
             await timer.sleep_until(timer.now() + wait, self._stop)
         return None
 
-    async def _serve_as(self, joined: Joined) -> bool:
+    async def _serve_registered(self, registration: Registration) -> bool:
         """Until it is stopped; or, and then it returns True, until its lease is lost."""
         parts, timer = self._parts, self._parts.timer
-        settings = replace(self._settings, node_id=joined.node_id, gaps=joined.gaps, is_alone=self._lease is None)
-        may_start = always if self._lease is None else self._lease.is_held
-        self.loop = Loop(
-            parts.store, timer, parts.perform, settings, parts.listener, parts.prepare, parts.ended, may_start
+        settings = replace(
+            self._settings, node_id=registration.node_id, gaps=registration.gaps, is_single_node=self._lease is None
         )
-        for gap in joined.gaps[-1:]:
-            parts.listener(TimeLost(timer.now(), gap))
-        parts.listener(NodeReady(timer.now(), joined.node_id, joined.interrupted))
+        can_start = can_always_start if self._lease is None else self._lease.is_held
+        self.loop = Loop(
+            parts.store, timer, parts.execute_run, settings, parts.listener, parts.prefetch, parts.ended, can_start
+        )
+        for gap in registration.gaps[-1:]:
+            parts.listener(GapDetected(timer.now(), gap))
+        parts.listener(NodeReady(timer.now(), registration.node_id, registration.interrupted))
         try:
-            return await self._until_stopped(self.loop, joined.node_id)
+            return await self._serve_until_stopped(self.loop, registration.node_id)
         finally:
-            await self._leave(joined.node_id)
+            await self._leave(registration.node_id)
 
-    async def _until_stopped(self, loop: Loop, node_id: int) -> bool:
+    async def _serve_until_stopped(self, loop: Loop, node_id: int) -> bool:
         """Soft stop and hard stop are two things: first no more claims, then no more patience."""
         async with asyncio.TaskGroup() as tasks:
-            alive = tasks.create_task(self._stay_alive(loop, node_id), name="heartbeat")
-            serving = tasks.create_task(loop.run(), name="loop")
-            upkeep = tasks.create_task(self._parts.upkeep(), name="upkeep") if self._parts.upkeep else alive
-            obeying = tasks.create_task(self._obey(loop, node_id), name="told to stop")
-            stopping = tasks.create_task(self._stop.wait(), name="stop")
-            cutting = tasks.create_task(self._cut_off.wait(), name="cut off")
-            losing = tasks.create_task(self._lose(loop), name="lease")
-            await asyncio.wait([serving, stopping, losing], return_when=asyncio.FIRST_COMPLETED)
-            is_lost = losing.done()
+            heartbeat = tasks.create_task(self._heartbeat(loop, node_id), name="heartbeat")
+            loop_task = tasks.create_task(loop.run(), name="loop")
+            maintenance = (
+                tasks.create_task(self._parts.maintenance(), name="upkeep") if self._parts.maintenance else heartbeat
+            )
+            stop_watch = tasks.create_task(self._watch_stop_requests(loop, node_id), name="told to stop")
+            stop_wait = tasks.create_task(self._stop.wait(), name="stop")
+            hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="cut off")
+            lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
+            await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=asyncio.FIRST_COMPLETED)
+            is_lost = lease_watch.done()
             loop.stop()
-            patience = 0.0 if is_lost else self._stop_timeout.total_seconds()
-            await asyncio.wait([serving, cutting, losing], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-            loop.cut_off()
-            await asyncio.wait([serving])
-            for task in (alive, upkeep, obeying, stopping, cutting, losing):
+            grace_s = 0.0 if is_lost else self._stop_timeout.total_seconds()
+            await asyncio.wait(
+                [loop_task, hard_stop_wait, lease_watch], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            loop.hard_stop()
+            await asyncio.wait([loop_task])
+            for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch):
                 task.cancel()
         if is_lost and not self._stop.is_set():
             return True
-        cut_off, unwritten = len(loop.cut_off_runs), loop.recorder.unwritten
+        cut_off, unwritten = len(loop.interrupted_runs), loop.completer.unwritten
         if cut_off or unwritten:
-            raise _shutdown_error(cut_off, unwritten, None if self._cut_off.is_set() else self._stop_timeout)
+            raise _build_shutdown_error(cut_off, unwritten, None if self._hard_stop.is_set() else self._stop_timeout)
         return False
 
-    async def _obey(self, loop: Loop, node_id: int) -> None:
+    async def _watch_stop_requests(self, loop: Loop, node_id: int) -> None:
         shared = self._parts.shared
         if shared is not None:
-            await stop_when_told(shared, self._parts.timer, loop, node_id, self._told, self._settings.check_interval)
+            await watch_stop_requests(
+                shared, self._parts.timer, loop, node_id, self._notified, self._settings.check_interval
+            )
 
-    async def _lose(self, loop: Loop) -> None:
+    async def _watch_lease(self, loop: Loop) -> None:
         """Until the node's hold on its runs is over. Where it has the ledger alone, that never is."""
         if self._lease is None:
             await asyncio.Event().wait()
             return
         async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(self._lease.watch(), name="lease by the clock")
-            refused = tasks.create_task(loop.is_lost.wait(), name="lease by the store")
-            await asyncio.wait([watching, refused], return_when=asyncio.FIRST_COMPLETED)
-            self._lease.lose()
-            refused.cancel()
+            expiry_watch = tasks.create_task(self._lease.wait_lost(), name="lease by the clock")
+            claim_lost = tasks.create_task(loop.lease_lost.wait(), name="lease by the store")
+            await asyncio.wait([expiry_watch, claim_lost], return_when=asyncio.FIRST_COMPLETED)
+            self._lease.mark_lost()
+            claim_lost.cancel()
 
-    async def _stay_alive(self, loop: Loop, node_id: int) -> None:
+    async def _heartbeat(self, loop: Loop, node_id: int) -> None:
         """Renewed at a third of the lease, so that two renewals may fail before anybody worries."""
         timer, lease = self._parts.timer, self._settings.lease
         never = asyncio.Event()
@@ -170,19 +189,19 @@ class ServingNode:
             try:
                 await self._renew(node_id)
                 if self._lease is not None:
-                    loop.hear(await self._parts.store.write(lambda tx: sweep(tx, timer.now(), node_id)))
+                    loop.on_rescue(await self._parts.store.write(lambda tx: rescue_orphans(tx, timer.now(), node_id)))
             except StoreUnavailable as error:
                 log.warning("no sign of life written error=%s %s next in %s", error, error.hint, lease / 3)
             except ClaimLost:
-                loop.is_lost.set()
+                loop.lease_lost.set()
 
     async def _renew(self, node_id: int) -> None:
         timer = self._parts.timer
-        asked_at = timer.pulse().boottime
+        sent_at = timer.pulse().boottime
         await self._parts.store.write(lambda tx: tx.renew_node(node_id, timer.now()))
         if self._lease is not None:
-            self._lease.renew(asked_at)
-        if isinstance(timer, SharedTimer):
+            self._lease.renew(sent_at)
+        if isinstance(timer, DatabaseTimer):
             await timer.measure()
 
     async def _leave(self, node_id: int) -> None:
@@ -197,7 +216,7 @@ class ServingNode:
 
 
 @contextmanager
-def _heard(shared: Shared | None, wake: Callable[[], None]) -> Iterator[None]:
+def _subscribe_changes(shared: SharedStore | None, wake: Callable[[], None]) -> Iterator[None]:
     """While the node serves, it looks as soon as another one says that something was changed."""
     if shared is None:
         yield
@@ -214,7 +233,7 @@ def _heard(shared: Shared | None, wake: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def _shutdown_error(cut_off: int, unwritten: int, timeout: timedelta | None) -> SchedulerShutdownError:
+def _build_shutdown_error(cut_off: int, unwritten: int, timeout: timedelta | None) -> SchedulerShutdownError:
     """Without a timeout somebody has asked for it."""
     parts = []
     if cut_off:

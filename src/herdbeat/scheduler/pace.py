@@ -8,21 +8,23 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from herdbeat.domain.decision import Source
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.verdict import Verdict
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.verdict import Evaluation
 from herdbeat.store.base import Transaction
 
 
-def keep_pace(tx: Transaction, now: datetime, pacer: Pacer, verdicts: Sequence[Verdict]) -> None:
+def assign_catchup_slots(
+    tx: Transaction, now: datetime, pacer: CatchupPacer, evaluations: Sequence[Evaluation]
+) -> None:
     """Give every beat of these verdicts that is caught up the next free place, before they are written."""
-    catching_up = [verdict for verdict in verdicts if verdict.catching_up]
+    catching_up = [evaluation for evaluation in evaluations if evaluation.catchup_count]
     if not catching_up:
         return
-    number = sum(verdict.catching_up for verdict in catching_up)
-    *starts, free_at = pacer.starts(number + 1, pacer.free_from(now, tx.pace()))
-    tx.set_pace(free_at)
-    places = iter(starts)
-    for verdict in catching_up:
-        verdict.beats = [
-            beat._replace(wake_at=next(places)) if beat.reason == Source.CATCH_UP else beat for beat in verdict.beats
+    number = sum(evaluation.catchup_count for evaluation in catching_up)
+    *start_times, free_at = pacer.start_times(number + 1, pacer.next_free_at(now, tx.catchup_get_cursor()))
+    tx.catchup_set_cursor(free_at)
+    slots = iter(start_times)
+    for evaluation in catching_up:
+        evaluation.beats = [
+            beat._replace(wake_at=next(slots)) if beat.reason == Source.CATCH_UP else beat for beat in evaluation.beats
         ]

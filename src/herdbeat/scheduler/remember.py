@@ -11,13 +11,13 @@ from enum import StrEnum
 from herdbeat.domain.run import RunStatus
 from herdbeat.governor import decide
 from herdbeat.scheduler import control
-from herdbeat.scheduler.judge import state_of
-from herdbeat.scheduler.verdict import Verdict, changed
-from herdbeat.store.base import Standing, Transaction
+from herdbeat.scheduler.judge import governor_state
+from herdbeat.scheduler.verdict import Evaluation, to_row
+from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class ImportedState:
     """What is known of one schedule from elsewhere."""
 
     last_run_at: datetime | None = None
@@ -25,7 +25,7 @@ class Memory:
     disabled: bool = False
 
 
-class Taking(StrEnum):
+class ImportOutcome(StrEnum):
     """What became of a memory."""
 
     TAKEN = "taken"
@@ -33,23 +33,25 @@ class Taking(StrEnum):
     EMPTY = "empty"  # it says nothing
 
 
-def remember(tx: Transaction, now: datetime, schedule_id: int, memory: Memory, by: str) -> Taking:
-    standing = tx.schedules([schedule_id])[schedule_id]
-    if memory.last_run_at is None and not memory.disabled:
-        return Taking.EMPTY
-    if not standing.is_new or standing.running or standing.waiting or standing.unreadable is not None:
-        return Taking.KEPT
-    if memory.last_run_at is not None:
-        _take(tx, now, standing, memory, min(memory.last_run_at, now))
-    if memory.disabled and standing.disabled_by is None:
+def import_state(tx: Transaction, now: datetime, schedule_id: int, imported: ImportedState, by: str) -> ImportOutcome:
+    snapshot = tx.schedules([schedule_id])[schedule_id]
+    if imported.last_run_at is None and not imported.disabled:
+        return ImportOutcome.EMPTY
+    if not snapshot.is_new or snapshot.running or snapshot.waiting or snapshot.unreadable is not None:
+        return ImportOutcome.KEPT
+    if imported.last_run_at is not None:
+        _write_imported_state(tx, now, snapshot, imported, min(imported.last_run_at, now))
+    if imported.disabled and snapshot.disabled_by is None:
         control.disable(tx, now, schedule_id, by)
-    return Taking.TAKEN
+    return ImportOutcome.TAKEN
 
 
-def _take(tx: Transaction, now: datetime, standing: Standing, memory: Memory, last: datetime) -> None:
+def _write_imported_state(
+    tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, imported: ImportedState, last: datetime
+) -> None:
     """As after an edit: nothing that was due before now is owed, for the other scheduler has seen to it."""
-    standing = standing._replace(is_new=False, anchor_at=last)
-    verdict = Verdict(standing, decision=decide(now, state_of(standing)), anchor_at=last, settled_until=now)
-    row = changed(verdict, 0, None)
-    status = RunStatus.FAILED if memory.last_error else RunStatus.SUCCEEDED
-    tx.change_schedules([row._replace(last_run_at=last, last_status=status, last_error=memory.last_error or None)])
+    snapshot = snapshot._replace(is_new=False, anchor_at=last)
+    evaluation = Evaluation(snapshot, decision=decide(now, governor_state(snapshot)), anchor_at=last, settled_until=now)
+    row = to_row(evaluation, 0, None)
+    status = RunStatus.FAILED if imported.last_error else RunStatus.SUCCEEDED
+    tx.change_schedules([row._replace(last_run_at=last, last_status=status, last_error=imported.last_error or None)])

@@ -2,82 +2,84 @@
 
 from datetime import datetime
 
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.scheduler.handover import is_another_calendar
-from herdbeat.scheduler.judge import is_due, is_reached, state_of
-from herdbeat.scheduler.verdict import trace_of
-from herdbeat.store.base import Standing, Tally, Timed
+from herdbeat.scheduler.handover import has_calendar_changed
+from herdbeat.scheduler.judge import governor_state, is_due, is_in_flight
+from herdbeat.scheduler.verdict import serialize_trace
+from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot
 
 
-def replanned(before: Standing, schedule: Schedule) -> Standing:
+def replace_spec(before: ScheduleSnapshot, schedule: Schedule) -> ScheduleSnapshot:
     """How a schedule would stand with what is written of it now."""
-    plan = plan_of(schedule)
-    is_on = schedule.enabled and before.disabled_by is None
-    standing = before._replace(plan=plan, enabled=is_on, quarantine=None, unreadable=None)
+    plan = build_spec(schedule)
+    is_enabled = schedule.enabled and before.disabled_by is None
+    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None)
     # A one-shot with another time is another one-shot, also if the first has fired.
-    return standing._replace(is_new=True) if is_another_moment(readable_plan(before), plan) else standing
+    return snapshot._replace(is_new=True) if has_run_at_changed(readable_spec(before), plan) else snapshot
 
 
-def plan_of(schedule: Schedule) -> Plan:
-    return Plan(trigger=schedule.trigger, policies=schedule.policies)
+def build_spec(schedule: Schedule) -> ScheduleSpec:
+    return ScheduleSpec(trigger=schedule.trigger, policies=schedule.policies)
 
 
-def edited_time(now: datetime, before: Standing, standing: Standing, tally: Tally) -> Timed:
+def reschedule_edited(
+    now: datetime, before: ScheduleSnapshot, snapshot: ScheduleSnapshot, tally: CounterCheck
+) -> NextRunColumns:
     """When an edited schedule is due next. `before` is how it stood, `standing` the same with its new plan."""
-    is_on = standing.enabled and before.enabled and before.unreadable is None
-    is_left = is_on and is_due(now, before) and is_another_calendar(before.plan, standing.plan)
-    if is_on and not is_left and is_reached(now, before):
+    is_enabled = snapshot.enabled and before.enabled and before.unreadable is None
+    is_settled_first = is_enabled and is_due(now, before) and has_calendar_changed(before.plan, snapshot.plan)
+    if is_enabled and not is_settled_first and is_in_flight(now, before):
         # Due, and not yet claimed: that beat comes first, and its claim decides by the new plan.
-        return _kept(before)
+        return _keep_next_run(before)
     # By another calendar the claim would count instants that never were: what is due is settled first, and waits.
-    tally = tally._replace(open=tally.open + int(is_left))
-    timed = time_of(now, state_of(standing))
-    if _is_at_it(standing, tally):
+    tally = tally._replace(open=tally.open + int(is_settled_first))
+    next_run = decide_next_run(now, governor_state(snapshot))
+    if _has_open_beat(snapshot, tally):
         # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
-        return timed._replace(next_run_at=None, next_due_at=None, wake_at=None)
-    return timed
+        return next_run._replace(next_run_at=None, next_due_at=None, wake_at=None)
+    return next_run
 
 
-def readable_plan(standing: Standing) -> Plan | None:
+def readable_spec(snapshot: ScheduleSnapshot) -> ScheduleSpec | None:
     """The plan it had; None for one that could not be read."""
-    return standing.plan if standing.unreadable is None else None
+    return snapshot.plan if snapshot.unreadable is None else None
 
 
-def is_another_moment(old: Plan | None, new: Plan) -> bool:
+def has_run_at_changed(old: ScheduleSpec | None, new: ScheduleSpec) -> bool:
     """Whether a one-shot has another time, which arms it anew."""
     if old is None or TriggerKind.DELAY not in (old.trigger.kind, new.trigger.kind):
         return False
     return old.trigger.options().get("run_at") != new.trigger.options().get("run_at")
 
 
-def _kept(standing: Standing) -> Timed:
-    assert standing.next_source is not None
-    return Timed(
-        next_run_at=standing.next_run_at,
-        next_due_at=standing.next_due_at,
-        next_source=standing.next_source,
-        next_origin=standing.next_origin,
+def _keep_next_run(snapshot: ScheduleSnapshot) -> NextRunColumns:
+    assert snapshot.next_source is not None
+    return NextRunColumns(
+        next_run_at=snapshot.next_run_at,
+        next_due_at=snapshot.next_due_at,
+        next_source=snapshot.next_source,
+        next_origin=snapshot.next_origin,
         next_trace=None,
-        wake_at=standing.wake_at,
+        wake_at=snapshot.wake_at,
     )
 
 
-def _is_at_it(standing: Standing, tally: Tally) -> bool:
+def _has_open_beat(snapshot: ScheduleSnapshot, tally: CounterCheck) -> bool:
     """An interval has no next time while one of its own beats is running, waiting, or to be retried."""
-    is_running = tally.running > 0 and standing.next_run_at is None
-    return standing.plan.trigger.pace is not None and (tally.open > 0 or is_running)
+    is_running = tally.running > 0 and snapshot.next_run_at is None
+    return snapshot.plan.trigger.interval is not None and (tally.open > 0 or is_running)
 
 
-def time_of(now: datetime, state: ScheduleState) -> Timed:
+def decide_next_run(now: datetime, state: ScheduleState) -> NextRunColumns:
     decision = decide(now, state)
-    return Timed(
+    return NextRunColumns(
         next_run_at=decision.next_run_at,
         next_due_at=decision.due_at,
         next_source=decision.source,
         next_origin=decision.origin,
-        next_trace=trace_of(decision),
+        next_trace=serialize_trace(decision),
         wake_at=decision.wake_at,
     )

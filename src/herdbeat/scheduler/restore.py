@@ -10,91 +10,101 @@ from datetime import datetime
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor import decide
-from herdbeat.scheduler.finish import finish
-from herdbeat.scheduler.instants import passed
-from herdbeat.scheduler.judge import is_due, state_of
-from herdbeat.scheduler.quarantine import put_away
-from herdbeat.scheduler.verdict import Verdict, changed
-from herdbeat.store.base import ChangedBeat, Counted, FinishedRun, NewBeat, Standing, Transaction, WaitingBeat
+from herdbeat.scheduler.finish import complete_runs
+from herdbeat.scheduler.instants import due_since
+from herdbeat.scheduler.judge import governor_state, is_due
+from herdbeat.scheduler.quarantine import quarantine_evaluation
+from herdbeat.scheduler.verdict import Evaluation, to_row
+from herdbeat.store.base import (
+    ChangedBeat,
+    CounterDelta,
+    FinishedRun,
+    NewBeat,
+    PendingBeat,
+    ScheduleSnapshot,
+    Transaction,
+)
 
-BATCH = 500
+RESTORE_BATCH_SIZE = 500
 
-_CUT_OFF = Outcome(status=RunStatus.INTERRUPTED, error="it was running when the backup was made")
+_INTERRUPTED_BY_BACKUP = Outcome(status=RunStatus.INTERRUPTED, error="it was running when the backup was made")
 
 
-def close_runs(tx: Transaction, now: datetime) -> int:
+def interrupt_open_runs(tx: Transaction, now: datetime) -> int:
     """Up to a batch of open runs ends as interrupted; returns how many there were."""
-    runs = tx.unfinished_runs(BATCH)
-    finish(tx, now, [FinishedRun(run_id, None, _CUT_OFF) for run_id in runs])
+    runs = tx.unfinished_runs(RESTORE_BATCH_SIZE)
+    complete_runs(tx, now, [FinishedRun(run_id, None, _INTERRUPTED_BY_BACKUP) for run_id in runs])
     return len(runs)
 
 
 def settle_pending(tx: Transaction, now: datetime) -> int:
     """Up to a batch of waiting beats is missed, or ran if it had a run; returns how many there were."""
-    beats = tx.pending_beats(BATCH)
-    tx.change_beats([_settled(beat) for beat in beats], now)
-    waited = Counter(beat.schedule_id for beat in beats if beat.source.is_clock and beat.attempt == 1)
-    tx.count_schedules([Counted(schedule_id, waiting=-number) for schedule_id, number in waited.items()], None)
+    beats = tx.pending_beats(RESTORE_BATCH_SIZE)
+    tx.change_beats([_settle_beat(beat) for beat in beats], now)
+    waiting_counts = Counter(beat.schedule_id for beat in beats if beat.source.is_clock and beat.attempt == 1)
+    tx.schedule_adjust_counters(
+        [CounterDelta(schedule_id, waiting=-number) for schedule_id, number in waiting_counts.items()], None
+    )
     return len(beats)
 
 
-def decide_anew(tx: Transaction, now: datetime, after: int) -> int | None:
+def reschedule_all(tx: Transaction, now: datetime, after: int) -> int | None:
     """A page of schedules: what was due is missed, and the next time lies ahead. None after the last page."""
-    ids = tx.schedule_ids(after, BATCH)
-    standings = tx.schedules(ids).values()
-    tx.end_one_shots([(each.id, now) for each in standings if each.hints], now)
-    verdicts = [_contained(now, each) for each in standings if _needs_decision(now, each)]
-    beat_ids = iter(tx.add_beats([beat for verdict in verdicts for beat in verdict.beats]))
-    tails = [next(beat_ids) if verdict.beats else None for verdict in verdicts]
-    tx.change_schedules([changed(verdict, 0, tail) for verdict, tail in zip(verdicts, tails, strict=True)])
-    tx.set_marks(now)
-    return ids[-1] if len(ids) == BATCH else None
+    ids = tx.schedule_ids(after, RESTORE_BATCH_SIZE)
+    snapshots = tx.schedules(ids).values()
+    tx.end_one_shots([(each.id, now) for each in snapshots if each.hints], now)
+    evaluations = [_decide_or_quarantine(now, each) for each in snapshots if _is_decision_needed(now, each)]
+    beat_ids = iter(tx.add_beats([beat for evaluation in evaluations for beat in evaluation.beats]))
+    tails = [next(beat_ids) if evaluation.beats else None for evaluation in evaluations]
+    tx.change_schedules([to_row(evaluation, 0, tail) for evaluation, tail in zip(evaluations, tails, strict=True)])
+    tx.schedule_settle_all(now)
+    return ids[-1] if len(ids) == RESTORE_BATCH_SIZE else None
 
 
-def _settled(beat: WaitingBeat) -> ChangedBeat:
+def _settle_beat(beat: PendingBeat) -> ChangedBeat:
     outcome, reason = (BeatOutcome.RAN, "") if beat.attempt > 1 else (BeatOutcome.MISSED, MissedReason.RESTORED)
     return ChangedBeat(beat.id, outcome, reason, None, beat.attempt, settled=True)
 
 
-def _needs_decision(now: datetime, standing: Standing) -> bool:
+def _is_decision_needed(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """What is due, and what has lost its time with the beats that were just closed."""
-    if standing.quarantine is not None or not standing.enabled:
+    if snapshot.quarantine is not None or not snapshot.enabled:
         return False
-    return standing.next_run_at is None or is_due(now, standing)
+    return snapshot.next_run_at is None or is_due(now, snapshot)
 
 
-def _contained(now: datetime, standing: Standing) -> Verdict:
-    if standing.unreadable is None:
+def _decide_or_quarantine(now: datetime, snapshot: ScheduleSnapshot) -> Evaluation:
+    if snapshot.unreadable is None:
         try:
-            return _verdict(now, standing)
+            return _evaluate_restored(now, snapshot)
         except Exception as error:  # noqa: BLE001 - a schedule that cannot be decided is quarantined, here as anywhere
-            return put_away(now, standing, error)
-    return put_away(now, standing, ValueError(standing.unreadable))
+            return quarantine_evaluation(now, snapshot, error)
+    return quarantine_evaluation(now, snapshot, ValueError(snapshot.unreadable))
 
 
-def _verdict(now: datetime, standing: Standing) -> Verdict:
-    beats = [_missed(now, standing)] if is_due(now, standing) else []
-    standing = standing._replace(is_new=False)  # it was at its first beat, or due: that one is over now
-    hints = tuple(hint for hint in standing.hints if hint.at is None or hint.at > now)
-    state = replace(state_of(standing), anchor_at=now, hints=hints)
-    return Verdict(standing, beats=beats, decision=decide(now, state), anchor_at=now, settled_until=now)
+def _evaluate_restored(now: datetime, snapshot: ScheduleSnapshot) -> Evaluation:
+    beats = [_build_missed_beat(now, snapshot)] if is_due(now, snapshot) else []
+    snapshot = snapshot._replace(is_new=False)  # it was at its first beat, or due: that one is over now
+    hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > now)
+    state = replace(governor_state(snapshot), anchor_at=now, hints=hints)
+    return Evaluation(snapshot, beats=beats, decision=decide(now, state), anchor_at=now, settled_until=now)
 
 
-def _missed(now: datetime, standing: Standing) -> NewBeat:
-    trigger, due_at = standing.plan.trigger, standing.next_due_at
+def _build_missed_beat(now: datetime, snapshot: ScheduleSnapshot) -> NewBeat:
+    trigger, due_at = snapshot.plan.trigger, snapshot.next_due_at
     assert due_at is not None
-    instants = passed(trigger, due_at, now)
+    instants = due_since(trigger, due_at, now)
     return NewBeat(
-        schedule_id=standing.id,
-        target_id=standing.target_id,
-        dedup_id=trigger.dedup_id(instants.first, standing.label),
+        schedule_id=snapshot.id,
+        target_id=snapshot.target_id,
+        dedup_id=trigger.dedup_id(instants.first, snapshot.label),
         due_at=instants.first,
         last_due_at=instants.last,
         number=instants.count,
         outcome=BeatOutcome.MISSED,
         reason=MissedReason.RESTORED,
-        source=standing.next_source or trigger.kind.source,
-        origin=standing.next_origin,
+        source=snapshot.next_source or trigger.kind.source,
+        origin=snapshot.next_origin,
         created_at=now,
         settled_at=now,
     )

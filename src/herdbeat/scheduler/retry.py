@@ -14,7 +14,7 @@ from herdbeat.store.base import LastAttempt, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retried:
+class RetryResult:
     """The attempt that was written down; or none, and what is in the way."""
 
     last: LastAttempt
@@ -22,7 +22,7 @@ class Retried:
     obstacle: str = ""
 
 
-def retry(tx: Transaction, now: datetime, run_id: int, *, by: str, force: bool = False) -> Retried | None:
+def retry_run(tx: Transaction, now: datetime, run_id: int, *, by: str, force: bool = False) -> RetryResult | None:
     """Let the beat of a run wait for one more attempt, due now. None if there is no such run.
 
     Only what did not succeed is run again, unless `force` insists: an agent's work is not repeated behind one's back.
@@ -33,14 +33,14 @@ def retry(tx: Transaction, now: datetime, run_id: int, *, by: str, force: bool =
     # Looked at again under its lock: two who asked at once had the same attempt started by two nodes.
     tx.schedules([last.schedule_id])
     last = tx.last_attempt(run_id) or last
-    obstacle = why_not(last, force=force)
+    obstacle = find_retry_obstacle(last, force=force)
     if obstacle:
-        return Retried(last=last, obstacle=obstacle)
+        return RetryResult(last=last, obstacle=obstacle)
     tx.retry_beat(last.beat_id, last.attempt + 1, by=by, reason=Source.RETRY, now=now)
-    return Retried(last=last, attempt=last.attempt + 1)
+    return RetryResult(last=last, attempt=last.attempt + 1)
 
 
-def why_not(last: LastAttempt, *, force: bool) -> str:
+def find_retry_obstacle(last: LastAttempt, *, force: bool) -> str:
     """What keeps a beat from another attempt; empty if nothing does. Pure."""
     if last.status is RunStatus.RUNNING:
         return "it is still going"

@@ -4,73 +4,73 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from herdbeat.scheduler.budget import Wallet
-from herdbeat.store.base import Pace, Room
+from herdbeat.scheduler.budget import ScheduleBudgets
+from herdbeat.store.base import CatchupCursor, TargetCapacity
 
 
 @dataclass(slots=True)
-class Rooms:
+class CapacitySnapshot:
     """The free places as a turn sees them. A target that is unknown has none."""
 
-    node: int
-    free: dict[int, int] = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)
-    wallets: Mapping[int, Wallet] = field(default_factory=dict)
+    free_node_slots: int
+    free_by_target: dict[int, int] = field(default_factory=dict)
+    taken_by_target: dict[int, int] = field(default_factory=dict)
+    budgets_by_schedule: Mapping[int, ScheduleBudgets] = field(default_factory=dict)
     labels: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, node: int, targets: Mapping[int, Room]) -> "Rooms":
-        return cls(node, {room.target_id: room.max_concurrent - room.running for room in targets.values()})
+    def from_targets(cls, free_node_slots: int, targets: Mapping[int, TargetCapacity]) -> "CapacitySnapshot":
+        return cls(free_node_slots, {room.target_id: room.max_concurrent - room.running for room in targets.values()})
 
     @property
-    def node_is_full(self) -> bool:
+    def is_node_full(self) -> bool:
         """What finds no place then must look again by itself: no finish of its own target will wake it."""
-        return self.node <= 0
+        return self.free_node_slots <= 0
 
-    def take(self, target_id: int) -> bool:
+    def reserve(self, target_id: int) -> bool:
         """A place for one run, if the target has one and the node too."""
-        if self.node_is_full or self.free.get(target_id, 0) <= 0:
+        if self.is_node_full or self.free_by_target.get(target_id, 0) <= 0:
             return False
-        self.node -= 1
-        self.free[target_id] -= 1
-        self.taken[target_id] = self.taken.get(target_id, 0) + 1
+        self.free_node_slots -= 1
+        self.free_by_target[target_id] -= 1
+        self.taken_by_target[target_id] = self.taken_by_target.get(target_id, 0) + 1
         return True
 
-    def spend(self, schedule_id: int) -> None:
+    def reserve_budget(self, schedule_id: int) -> None:
         """Set aside what a run of it is going to cost, if it has a budget or shares one."""
-        wallet = self.wallets.get(schedule_id)
-        if wallet is not None:
-            wallet.take()
+        budgets = self.budgets_by_schedule.get(schedule_id)
+        if budgets is not None:
+            budgets.reserve()
 
-    def give_back_to(self, target_id: int, taken: int) -> None:
+    def release_excess(self, target_id: int, taken: int) -> None:
         """Give back what was taken since there were so many."""
-        while self.taken.get(target_id, 0) > taken:
-            self.give_back(target_id)
+        while self.taken_by_target.get(target_id, 0) > taken:
+            self.release(target_id)
 
-    def give_back(self, target_id: int) -> None:
-        self.node += 1
-        self.free[target_id] += 1
-        self.taken[target_id] -= 1
+    def release(self, target_id: int) -> None:
+        self.free_node_slots += 1
+        self.free_by_target[target_id] += 1
+        self.taken_by_target[target_id] -= 1
 
 
 @dataclass(frozen=True, slots=True)
-class Pacer:
+class CatchupPacer:
     """Starts that were missed do not come as a burst: at most so many a second (`catchup_rate`), of all nodes."""
 
     rate: float
 
     @property
-    def step(self) -> timedelta:
+    def spacing(self) -> timedelta:
         return timedelta(seconds=1 / self.rate)
 
-    def starts(self, number: int, first: datetime) -> list[datetime]:
+    def start_times(self, number: int, first: datetime) -> list[datetime]:
         """When so many may start, the first of them then."""
-        return [first + place * self.step for place in range(number)]
+        return [first + place * self.spacing for place in range(number)]
 
-    def free_from(self, now: datetime, given: Pace) -> datetime:
+    def next_free_at(self, now: datetime, cursor: CatchupCursor) -> datetime:
         """The first moment that nobody has been given yet.
 
         A mark that lies beyond all who wait was left by a clock that has been put back since, and counts for nothing.
         """
-        last = now if given.last_start_at is None else max(now, given.last_start_at)
-        return max(now, min(given.free_at or now, last + self.step))
+        last = now if cursor.last_start_at is None else max(now, cursor.last_start_at)
+        return max(now, min(cursor.free_at or now, last + self.spacing))

@@ -12,7 +12,7 @@ from herdbeat.domain.run import Outcome
 from herdbeat.store.base import NewBeat
 
 
-class Running(NamedTuple):
+class ActiveRun(NamedTuple):
     """A run that this node holds."""
 
     claim: Claim
@@ -21,14 +21,14 @@ class Running(NamedTuple):
 
 
 @dataclass(slots=True)
-class Ending:
+class PendingCancel:
     """How a run ends that was told to. It is `out` when only what cannot be stopped is left of it."""
 
     outcome: Outcome
-    is_out: bool = False
+    is_detached: bool = False
 
 
-class Occupant(NamedTuple):
+class BlockingRun(NamedTuple):
     """A run that is in the way of a beat; nothing if none is, or it is another node's."""
 
     run_id: int | None = None
@@ -36,25 +36,25 @@ class Occupant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Occupants:
+class BlockingRuns:
     """The oldest run of each target and of each schedule."""
 
-    targets: dict[int, Occupant]
-    schedules: dict[int, Occupant]
+    targets: dict[int, BlockingRun]
+    schedules: dict[int, BlockingRun]
 
     @classmethod
-    def of(cls, running: Iterable[Running]) -> "Occupants":
-        occupants = cls({}, {})
+    def from_runs(cls, running: Iterable[ActiveRun]) -> "BlockingRuns":
+        blocking_runs = cls({}, {})
         for claim, _, since in running:
-            occupant = Occupant(claim.run_id, since)
-            occupants.targets.setdefault(claim.target_id, occupant)
-            occupants.schedules.setdefault(claim.schedule_id, occupant)
-        return occupants
+            blocking_run = BlockingRun(claim.run_id, since)
+            blocking_runs.targets.setdefault(claim.target_id, blocking_run)
+            blocking_runs.schedules.setdefault(claim.schedule_id, blocking_run)
+        return blocking_runs
 
-    def before(self, beat: NewBeat) -> Occupant:
+    def blocking(self, beat: NewBeat) -> BlockingRun:
         """Who has the place that this beat did not get."""
         if beat.reason == SkipReason.AT_CAPACITY:
-            return self.targets.get(beat.target_id, Occupant())
+            return self.targets.get(beat.target_id, BlockingRun())
         if beat.reason == SkipReason.ALREADY_RUNNING:
-            return self.schedules.get(beat.schedule_id, Occupant())
-        return Occupant()
+            return self.schedules.get(beat.schedule_id, BlockingRun())
+        return BlockingRun()

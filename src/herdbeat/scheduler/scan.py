@@ -11,13 +11,20 @@ from typing import NamedTuple
 
 from herdbeat.domain.decision import Decision
 from herdbeat.governor import decide
-from herdbeat.scheduler.judge import state_of
-from herdbeat.scheduler.quarantine import put_to_rest, reason_of
-from herdbeat.scheduler.verdict import trace_of
-from herdbeat.store.base import ChangedSchedule, Standing, Suspects, Tally, TargetTally, Transaction
+from herdbeat.scheduler.judge import governor_state
+from herdbeat.scheduler.quarantine import clear_next_run, format_reason
+from herdbeat.scheduler.verdict import serialize_trace
+from herdbeat.store.base import (
+    ChangedSchedule,
+    CounterCheck,
+    InconsistencyCandidates,
+    ScheduleSnapshot,
+    TargetCounterCheck,
+    Transaction,
+)
 
 
-class Finding(NamedTuple):
+class Inconsistency(NamedTuple):
     """What was wrong, and with whom."""
 
     subject: str
@@ -25,109 +32,111 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Mending:
+class RepairPlan:
     """What is wrong, and what would put it right."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Inconsistency] = field(default_factory=list)
     counters: list[tuple[int, int, int]] = field(default_factory=list)
-    rooms: list[tuple[int, int]] = field(default_factory=list)
+    target_counters: list[tuple[int, int]] = field(default_factory=list)
     changes: list[ChangedSchedule] = field(default_factory=list)
     schedules_to_wake: list[int] = field(default_factory=list)
     beats_to_wake: list[int] = field(default_factory=list)
-    deaf: list[TargetTally] = field(default_factory=list)
+    stalled_targets: list[TargetCounterCheck] = field(default_factory=list)
 
 
-def mend(tx: Transaction, now: datetime, suspects: Suspects) -> list[Finding]:
+def repair(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -> list[Inconsistency]:
     """Look at the suspects again, under the writer's own lock, and put right what is really wrong."""
-    mending = examine(tx, now, suspects)
-    tx.set_counters(mending.counters)
-    tx.set_rooms(mending.rooms)
-    tx.change_schedules(mending.changes)
-    tx.wake_schedules(mending.schedules_to_wake, now)
-    tx.wake_beats(mending.beats_to_wake, now)
-    for target in mending.deaf:
-        tx.wake_waiting(target.id, target.max_concurrent - target.running, now)
-    return mending.findings
+    repair_plan = inspect(tx, now, suspects)
+    tx.set_counters(repair_plan.counters)
+    tx.target_set_running(repair_plan.target_counters)
+    tx.change_schedules(repair_plan.changes)
+    tx.wake_schedules(repair_plan.schedules_to_wake, now)
+    tx.wake_beats(repair_plan.beats_to_wake, now)
+    for target in repair_plan.stalled_targets:
+        tx.beat_wake_pending(target.id, target.max_concurrent - target.running, now)
+    return repair_plan.findings
 
 
-def examine(tx: Transaction, now: datetime, suspects: Suspects) -> Mending:
+def inspect(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -> RepairPlan:
     """The same without touching anything."""
-    mending = Mending()
-    standings, tallies = tx.schedules(suspects.schedules), tx.tallies(suspects.schedules)
-    for standing in standings.values():
-        _examine_schedule(now, standing, tallies[standing.id], mending)
-    for target in tx.target_tallies(suspects.targets):
+    repair_plan = RepairPlan()
+    snapshots, tallies = tx.schedules(suspects.schedules), tx.schedule_count_open(suspects.schedules)
+    for snapshot in snapshots.values():
+        _inspect_schedule(now, snapshot, tallies[snapshot.id], repair_plan)
+    for target in tx.target_count_running(suspects.targets):
         if target.counted != target.running:
-            mending.rooms.append((target.id, target.running))
+            repair_plan.target_counters.append((target.id, target.running))
             what = f"its row said {target.counted} running, its open runs say {target.running}"
-            mending.findings.append(Finding(target.name, what))
-    for target in tx.deaf_targets(suspects.deaf_targets, now):
-        mending.deaf.append(target)
-        mending.findings.append(Finding(target.name, "beats waited for room that was there"))
-    for beat_id, label in tx.sleeping_beats(suspects.beats):
-        mending.beats_to_wake.append(beat_id)
-        mending.findings.append(Finding(label, "a beat waited for nothing"))
-    return mending
+            repair_plan.findings.append(Inconsistency(target.name, what))
+    for target in tx.target_list_stalled(suspects.stalled_targets, now):
+        repair_plan.stalled_targets.append(target)
+        repair_plan.findings.append(Inconsistency(target.name, "beats waited for room that was there"))
+    for beat_id, label in tx.beat_list_stuck(suspects.beats):
+        repair_plan.beats_to_wake.append(beat_id)
+        repair_plan.findings.append(Inconsistency(label, "a beat waited for nothing"))
+    return repair_plan
 
 
-def _examine_schedule(now: datetime, standing: Standing, tally: Tally, mending: Mending) -> None:
-    if standing.unreadable is not None and standing.quarantine is None:
-        mending.findings.append(Finding(standing.label, standing.unreadable))
-        mending.changes.append(put_to_rest(_row(standing, tally), standing.unreadable))
+def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterCheck, repair_plan: RepairPlan) -> None:
+    if snapshot.unreadable is not None and snapshot.quarantine is None:
+        repair_plan.findings.append(Inconsistency(snapshot.label, snapshot.unreadable))
+        repair_plan.changes.append(clear_next_run(_build_schedule_change(snapshot, tally), snapshot.unreadable))
         return
-    mending.findings += _miscounted(standing, tally)
-    if (standing.running, standing.waiting) != (tally.running, tally.waiting):
-        mending.counters.append((standing.id, tally.running, tally.waiting))
-    if standing.quarantine is not None or not standing.enabled:
+    repair_plan.findings += _find_miscounts(snapshot, tally)
+    if (snapshot.running, snapshot.waiting) != (tally.running, tally.waiting):
+        repair_plan.counters.append((snapshot.id, tally.running, tally.waiting))
+    if snapshot.quarantine is not None or not snapshot.enabled:
         return
-    if standing.next_run_at is not None:
-        if standing.wake_at is None or standing.wake_at > standing.next_run_at:
-            mending.findings.append(Finding(standing.label, "nothing would have woken it for its next run"))
-            mending.schedules_to_wake.append(standing.id)
-    elif standing.wake_at is None and not tally.running and not tally.open:
-        _decide_again(now, standing, tally, mending)
+    if snapshot.next_run_at is not None:
+        if snapshot.wake_at is None or snapshot.wake_at > snapshot.next_run_at:
+            repair_plan.findings.append(Inconsistency(snapshot.label, "nothing would have woken it for its next run"))
+            repair_plan.schedules_to_wake.append(snapshot.id)
+    elif snapshot.wake_at is None and not tally.running and not tally.open:
+        _reschedule(now, snapshot, tally, repair_plan)
 
 
-def _miscounted(standing: Standing, tally: Tally) -> Iterator[Finding]:
-    if standing.running != tally.running:
-        what = f"its row said {standing.running} running, its open runs say {tally.running}"
-        yield Finding(standing.label, what)
-    if standing.waiting != tally.waiting:
-        what = f"its row said {standing.waiting} waiting, its pending beats say {tally.waiting}"
-        yield Finding(standing.label, what)
+def _find_miscounts(snapshot: ScheduleSnapshot, tally: CounterCheck) -> Iterator[Inconsistency]:
+    if snapshot.running != tally.running:
+        what = f"its row said {snapshot.running} running, its open runs say {tally.running}"
+        yield Inconsistency(snapshot.label, what)
+    if snapshot.waiting != tally.waiting:
+        what = f"its row said {snapshot.waiting} waiting, its pending beats say {tally.waiting}"
+        yield Inconsistency(snapshot.label, what)
 
 
-def _decide_again(now: datetime, standing: Standing, tally: Tally, mending: Mending) -> None:
+def _reschedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterCheck, repair_plan: RepairPlan) -> None:
     """A calendar is decided from the mark, so that what has passed unseen since then is settled by the next turn."""
-    at = now if standing.plan.trigger.pace is not None else min(now, standing.settled_until)
+    at = now if snapshot.plan.trigger.interval is not None else min(now, snapshot.settled_until)
     try:
-        decision = decide(at, state_of(standing))
+        decision = decide(at, governor_state(snapshot))
     except Exception as error:  # noqa: BLE001 - a schedule that cannot be decided is quarantined, here as anywhere
-        reason = reason_of(error)
-        mending.findings.append(Finding(standing.label, f"it cannot be decided: {reason}"))
-        mending.changes.append(put_to_rest(_row(standing, tally), reason))
+        reason = format_reason(error)
+        repair_plan.findings.append(Inconsistency(snapshot.label, f"it cannot be decided: {reason}"))
+        repair_plan.changes.append(clear_next_run(_build_schedule_change(snapshot, tally), reason))
         return
     if decision.next_run_at is not None or decision.wake_at is not None:
-        mending.findings.append(Finding(standing.label, "it had no next run, although it is to run again"))
-        mending.changes.append(_row(standing, tally, decision))
+        repair_plan.findings.append(Inconsistency(snapshot.label, "it had no next run, although it is to run again"))
+        repair_plan.changes.append(_build_schedule_change(snapshot, tally, decision))
 
 
-def _row(standing: Standing, tally: Tally, decision: Decision | None = None) -> ChangedSchedule:
+def _build_schedule_change(
+    snapshot: ScheduleSnapshot, tally: CounterCheck, decision: Decision | None = None
+) -> ChangedSchedule:
     return ChangedSchedule(
-        id=standing.id,
+        id=snapshot.id,
         next_run_at=decision.next_run_at if decision else None,
         next_due_at=decision.due_at if decision else None,
-        next_source=decision.source if decision else standing.next_source,
-        next_origin=decision.origin if decision else standing.next_origin,
-        next_trace=trace_of(decision) if decision else None,
+        next_source=decision.source if decision else snapshot.next_source,
+        next_origin=decision.origin if decision else snapshot.next_origin,
+        next_trace=serialize_trace(decision) if decision else None,
         wake_at=decision.wake_at if decision else None,
-        anchor_at=standing.anchor_at,
-        settled_until=standing.settled_until,
-        is_new=standing.is_new,
-        failures=standing.failures,
-        runs=standing.runs,
+        anchor_at=snapshot.anchor_at,
+        settled_until=snapshot.settled_until,
+        is_new=snapshot.is_new,
+        failures=snapshot.failures,
+        runs=snapshot.runs,
         running=tally.running,
         waiting=tally.waiting,
-        tail_id=standing.tail_id,
-        tail=standing.tail,
+        tail_id=snapshot.tail_id,
+        tail=snapshot.tail,
     )

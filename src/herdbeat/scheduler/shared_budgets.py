@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from herdbeat.domain.change import Facts
+from herdbeat.domain.change import ChangeData
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.spend import THE_FLEET, Holder, Scope
-from herdbeat.scheduler.differences import budget_facts
+from herdbeat.domain.spend import FLEET_OWNER, BudgetOwner, BudgetScope
+from herdbeat.scheduler.differences import describe_budget
 from herdbeat.store.base import Transaction
 
-WHOLE_FLEET = "the fleet"
+FLEET_SUBJECT = "the fleet"
 """What the record of changes calls it. No target can have this name: it has a blank."""
 
-_UNKNOWN = -1
+_UNSAVED_TARGET_ID = -1
 """The number of a target that is not in the ledger yet: nothing is stored for it."""
 
 
@@ -21,33 +21,37 @@ class BudgetEdit(NamedTuple):
     """Whose budget differs, by the name of the target; before and after in the words of the file."""
 
     name: str
-    before: Facts | None
-    after: Facts | None
+    before: ChangeData | None
+    after: ChangeData | None
 
 
-def arrange_budgets(tx: Transaction, fleet: Fleet, numbers: Mapping[str, int], is_whole: bool) -> list[BudgetEdit]:
+def apply_budgets(tx: Transaction, fleet: Fleet, target_ids: Mapping[str, int], is_whole: bool) -> list[BudgetEdit]:
     """Make the ledger hold the shared budgets of this fleet. `numbers` are those of all targets, by name."""
-    stored = tx.budgets(numbers.values())
-    edits = list(budget_edits(fleet, stored, numbers, is_whole=is_whole))
-    wanted = _wanted(fleet, numbers, is_whole=is_whole)
-    tx.set_budgets({_holder(edit.name, numbers): wanted[edit.name] for edit in edits})
+    stored = tx.budgets(target_ids.values())
+    edits = list(diff_budgets(fleet, stored, target_ids, is_whole=is_whole))
+    desired = _desired_budgets(fleet, target_ids, is_whole=is_whole)
+    tx.set_budgets({_budget_owner(edit.name, target_ids): desired[edit.name] for edit in edits})
     return edits
 
 
-def budget_edits(
-    fleet: Fleet, stored: Mapping[Holder, Budget], numbers: Mapping[str, int], *, is_whole: bool
+def diff_budgets(
+    fleet: Fleet, stored: Mapping[BudgetOwner, Budget], target_ids: Mapping[str, int], *, is_whole: bool
 ) -> Iterator[BudgetEdit]:
     """What differs. Targets that are gone from the files lose theirs; a part of a fleet leaves all others alone."""
-    for name, new in _wanted(fleet, numbers, is_whole=is_whole).items():
-        old = stored.get(_holder(name, numbers))
+    for name, new in _desired_budgets(fleet, target_ids, is_whole=is_whole).items():
+        old = stored.get(_budget_owner(name, target_ids))
         if old != new:
-            yield BudgetEdit(name, budget_facts(old), budget_facts(new))
+            yield BudgetEdit(name, describe_budget(old), describe_budget(new))
 
 
-def _wanted(fleet: Fleet, numbers: Mapping[str, int], *, is_whole: bool) -> dict[str, Budget | None]:
-    own = {target.name: target.budget for target in fleet.targets}
-    return dict.fromkeys(numbers) | own | {WHOLE_FLEET: fleet.budget} if is_whole else own
+def _desired_budgets(fleet: Fleet, target_ids: Mapping[str, int], *, is_whole: bool) -> dict[str, Budget | None]:
+    own_budgets = {target.name: target.budget for target in fleet.targets}
+    return dict.fromkeys(target_ids) | own_budgets | {FLEET_SUBJECT: fleet.budget} if is_whole else own_budgets
 
 
-def _holder(name: str, numbers: Mapping[str, int]) -> Holder:
-    return THE_FLEET if name == WHOLE_FLEET else Holder(Scope.TARGET, numbers.get(name, _UNKNOWN))
+def _budget_owner(name: str, target_ids: Mapping[str, int]) -> BudgetOwner:
+    return (
+        FLEET_OWNER
+        if name == FLEET_SUBJECT
+        else BudgetOwner(BudgetScope.TARGET, target_ids.get(name, _UNSAVED_TARGET_ID))
+    )

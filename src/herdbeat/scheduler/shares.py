@@ -6,11 +6,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SHARE = 256
+WRITE_CHUNK_SIZE = 256
 """Small enough to have the database begin early, large enough for a statement to be worth its way."""
 
 
-def shares(rows: Iterable[T]) -> Iterator[list[T]]:
-    left = iter(rows)
-    while share := list(islice(left, SHARE)):
-        yield share
+def batched(rows: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, WRITE_CHUNK_SIZE)):
+        yield chunk

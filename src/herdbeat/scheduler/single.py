@@ -5,54 +5,56 @@ from datetime import datetime
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.claim import Claim
-from herdbeat.scheduler.budget import open_wallets
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.judge import is_due, judge
-from herdbeat.scheduler.room import Pacer, Rooms
-from herdbeat.scheduler.turn import Claimed, Node, take_up, write
-from herdbeat.scheduler.verdict import Bench
-from herdbeat.store.base import Standing, Transaction
+from herdbeat.scheduler.budget import load_budgets
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.judge import evaluate, is_due
+from herdbeat.scheduler.room import CapacitySnapshot, CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, ClaimResult, claim_waiting, write_evaluations
+from herdbeat.scheduler.verdict import ClaimCycle
+from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Single:
+class SingleClaim:
     """What was claimed; or nothing, and why."""
 
     claims: tuple[Claim, ...] = ()
     skip_reason: SkipReason | None = None
 
 
-def start_one(tx: Transaction, now: datetime, node_id: int, schedule_id: int, *, origin: str, event_id: str) -> Single:
+def claim_single(
+    tx: Transaction, now: datetime, node_id: int, schedule_id: int, *, origin: str, event_id: str
+) -> SingleClaim:
     """Claim its beat if it is due, so that its next run is decided by this one; else a beat by hand beside it."""
-    standing = tx.schedules([schedule_id])[schedule_id]
-    rooms = Rooms.of(100, tx.rooms([standing.target_id]))
-    rooms.wallets = open_wallets(tx, now, [standing])
-    node, claimed = Node(node_id, 100, Pacer(1)), Claimed()
-    if standing.quarantine is None and standing.unreadable is None and is_due(now, standing):
-        bench = Bench(now, rooms, node.pacer, tuple(tx.gaps(standing.next_run_at or now)))
-        write(tx, bench, node, [judge(bench, standing)], claimed)
-        reason = next((beat.reason for _, beat in claimed.settled), "")
+    snapshot = tx.schedules([schedule_id])[schedule_id]
+    capacity = CapacitySnapshot.from_targets(100, tx.target_get_capacity([snapshot.target_id]))
+    capacity.budgets_by_schedule = load_budgets(tx, now, [snapshot])
+    context, result = ClaimContext(node_id, 100, CatchupPacer(1)), ClaimResult()
+    if snapshot.quarantine is None and snapshot.unreadable is None and is_due(now, snapshot):
+        cycle = ClaimCycle(now, capacity, context.pacer, tuple(tx.gaps(snapshot.next_run_at or now)))
+        write_evaluations(tx, cycle, context, [evaluate(cycle, snapshot)], result)
+        reason = next((beat.reason for _, beat in result.settled), "")
     else:
-        reason = _by_hand(tx, now, node, standing, rooms, claimed, origin, event_id)
-    tx.move_rooms(rooms.taken)
-    skipped = SkipReason(reason) if not claimed.claims and reason in set(SkipReason) else None
-    return Single(claims=tuple(claimed.claims), skip_reason=skipped)
+        reason = _claim_manual(tx, now, context, snapshot, capacity, result, origin, event_id)
+    tx.target_adjust_running(capacity.taken_by_target)
+    skipped = SkipReason(reason) if not result.claims and reason in set(SkipReason) else None
+    return SingleClaim(claims=tuple(result.claims), skip_reason=skipped)
 
 
-def _by_hand(
+def _claim_manual(
     tx: Transaction,
     now: datetime,
-    node: Node,
-    standing: Standing,
-    rooms: Rooms,
-    claimed: Claimed,
+    context: ClaimContext,
+    snapshot: ScheduleSnapshot,
+    capacity: CapacitySnapshot,
+    result: ClaimResult,
     origin: str,
     event_id: str,
 ) -> str:
     """Why not, if not."""
-    fired = fire(tx, now, standing.id, origin=origin, event_id=event_id)
-    if fired.beat_id is None:
-        return fired.skip_reason or ""
-    waiting = [beat for beat in tx.waiting_of([standing.id]) if beat.id == fired.beat_id]
-    take_up(tx, now, node, waiting, {standing.id: standing}, rooms, claimed)
-    return fired.waits_for or ""
+    enqueued = enqueue_manual(tx, now, snapshot.id, origin=origin, event_id=event_id)
+    if enqueued.beat_id is None:
+        return enqueued.skip_reason or ""
+    waiting = [beat for beat in tx.beat_list_pending_by_schedule([snapshot.id]) if beat.id == enqueued.beat_id]
+    claim_waiting(tx, now, context, waiting, {snapshot.id: snapshot}, capacity, result)
+    return enqueued.waits_for or ""

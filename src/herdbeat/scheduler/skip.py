@@ -11,18 +11,18 @@ from datetime import datetime
 from itertools import islice
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
-from herdbeat.domain.trigger import Calendar, Trigger, TriggerKind
-from herdbeat.scheduler.account import Fate
-from herdbeat.scheduler.instants import oldest
-from herdbeat.store.base import Standing, Transaction
+from herdbeat.domain.trigger import CalendarTrigger, Trigger, TriggerKind
+from herdbeat.scheduler.account import InstantOutcome
+from herdbeat.scheduler.instants import take_oldest
+from herdbeat.store.base import ScheduleSnapshot, Transaction
 
-USES_THE_WISH = frozenset({SkipReason.BY_REQUEST, SkipReason.PAUSED, SkipReason.DISABLED})
-LISTED = 20
+CONSUMES_SKIP = frozenset({SkipReason.BY_REQUEST, SkipReason.PAUSED, SkipReason.DISABLED})
+MAX_LISTED_INSTANTS = 20
 """More instants than this nobody reads one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipping:
+class SkipNextResult:
     """What was wished before and is wished now, and the instants that are known already."""
 
     schedule: str
@@ -33,68 +33,68 @@ class Skipping:
     obstacle: str = ""
 
 
-def skip(tx: Transaction, schedule_id: int, count: int, *, by: str, reason: str = "") -> Skipping:
+def set_skip_next(tx: Transaction, schedule_id: int, count: int, *, by: str, reason: str = "") -> SkipNextResult:
     """Let the next so many clock instants pass; 0 takes the wish back. Asking twice is asking once."""
-    standing = tx.schedules([schedule_id])[schedule_id]
-    obstacle = _obstacle(standing) if count else ""
+    snapshot = tx.schedules([schedule_id])[schedule_id]
+    obstacle = _find_skip_obstacle(snapshot) if count else ""
     if not obstacle:
         tx.set_skips(schedule_id, count, by if count else "", reason if count else "")
-    return Skipping(
-        schedule=standing.label,
-        before=standing.skips,
-        skips=standing.skips if obstacle else count,
-        instants=tuple(coming(standing, count)) if count and not obstacle else (),
-        is_calendar=isinstance(standing.plan.trigger, Calendar),
+    return SkipNextResult(
+        schedule=snapshot.label,
+        before=snapshot.skips,
+        skips=snapshot.skips if obstacle else count,
+        instants=tuple(next_instants(snapshot, count)) if count and not obstacle else (),
+        is_calendar=isinstance(snapshot.plan.trigger, CalendarTrigger),
         obstacle=obstacle,
     )
 
 
-def coming(standing: Standing, count: int) -> list[datetime]:
+def next_instants(snapshot: ScheduleSnapshot, count: int) -> list[datetime]:
     """The instants that a wish is about, as far as they are known: a pace knows only its next one."""
-    first, trigger = standing.next_due_at, standing.plan.trigger
-    if first is None or standing.pause is not None:
+    first, trigger = snapshot.next_due_at, snapshot.plan.trigger
+    if first is None or snapshot.pause is not None:
         return []
-    if not isinstance(trigger, Calendar):
+    if not isinstance(trigger, CalendarTrigger):
         return [first]
-    return list(islice(_walk(trigger, first), min(count, LISTED)))
+    return list(islice(_iterate_instants(trigger, first), min(count, MAX_LISTED_INSTANTS)))
 
 
-def let_pass(trigger: Trigger, fates: list[Fate], wished: int) -> list[Fate]:
+def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count: int) -> list[InstantOutcome]:
     """The fates of instants in the order of time, of which the first so many are let pass. Pure.
 
     What lay outside the active hours was not the schedule's to run, so it does not count.
     """
-    left, found = wished, list[Fate]()
-    for fate in fates:
-        if left <= 0 or fate.reason == SkipReason.INACTIVE_HOURS:
-            found.append(fate)
+    remaining, adjusted = skip_count, list[InstantOutcome]()
+    for result in results:
+        if remaining <= 0 or result.reason == SkipReason.INACTIVE_HOURS:
+            adjusted.append(result)
             continue
-        asked, rest = oldest(trigger, fate.instants, left)
-        found.append(Fate(asked, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST))
-        found += [replace(fate, instants=rest)] if rest else []
-        left -= asked.count
-    return found
+        skipped_range, rest = take_oldest(trigger, result.instants, remaining)
+        adjusted.append(InstantOutcome(skipped_range, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST))
+        adjusted += [replace(result, instants=rest)] if rest else []
+        remaining -= skipped_range.count
+    return adjusted
 
 
-def _walk(trigger: Calendar, first: datetime) -> Iterator[datetime]:
+def _iterate_instants(trigger: CalendarTrigger, first: datetime) -> Iterator[datetime]:
     instant: datetime | None = first
     while instant is not None:
         yield instant
         instant = trigger.next_time(None, instant)
 
 
-def _obstacle(standing: Standing) -> str:
+def _find_skip_obstacle(snapshot: ScheduleSnapshot) -> str:
     """Why no instant can come that could be let pass; empty if one can."""
-    kind = standing.plan.trigger.kind
+    kind = snapshot.plan.trigger.kind
     if kind.waits_for_event:
         return f"a {kind} schedule has no beats of its own to let pass"
-    if not standing.enabled:
+    if not snapshot.enabled:
         return "it is disabled, so no beat comes"
-    if standing.quarantine is not None or standing.unreadable is not None:
+    if snapshot.quarantine is not None or snapshot.unreadable is not None:
         return "it cannot be decided, so no beat comes"
-    is_over = standing.next_run_at is None and standing.pause is None and not (standing.running or standing.waiting)
-    return "no further beat is planned" if is_over or _has_fired(standing) else ""
+    is_over = snapshot.next_run_at is None and snapshot.pause is None and not (snapshot.running or snapshot.waiting)
+    return "no further beat is planned" if is_over or _has_fired(snapshot) else ""
 
 
-def _has_fired(standing: Standing) -> bool:
-    return standing.plan.trigger.kind is TriggerKind.DELAY and standing.next_run_at is None and not standing.is_new
+def _has_fired(snapshot: ScheduleSnapshot) -> bool:
+    return snapshot.plan.trigger.kind is TriggerKind.DELAY and snapshot.next_run_at is None and not snapshot.is_new

@@ -7,48 +7,48 @@ from herdbeat.domain.claim import Claim
 from herdbeat.domain.gap import Gap
 from herdbeat.events import (
     BeatSettled,
-    Listener,
+    EventListener,
+    GapDetected,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
-    TimeLost,
-    contained,
-    nobody,
+    null_listener,
+    safe_listener,
 )
-from herdbeat.scheduler.finish import Finished
-from herdbeat.scheduler.quarantine import Quarantined
-from herdbeat.scheduler.running import Occupants, Running
+from herdbeat.scheduler.finish import CompletionResult
+from herdbeat.scheduler.quarantine import QuarantinedSchedule
+from herdbeat.scheduler.running import ActiveRun, BlockingRuns
 from herdbeat.store.base import NewBeat
 
 
-class Teller:
+class EventPublisher:
     """Makes events of what the ledger was told. A listener that fails harms nobody."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._tell = contained(listener)
+    def __init__(self, listener: EventListener) -> None:
+        self._listener = safe_listener(listener)
 
     def started(self, now: datetime, claims: Sequence[Claim]) -> None:
-        if self._tell is nobody:
+        if self._listener is null_listener:
             return  # thousands of values a second that nobody would look at
         for each in claims:
-            self._tell(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
+            self._listener(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
 
-    def settled(self, now: datetime, beats: Sequence[tuple[str, NewBeat]], running: Collection[Running]) -> None:
+    def settled(self, now: datetime, beats: Sequence[tuple[str, NewBeat]], running: Collection[ActiveRun]) -> None:
         """`running` has the runs that may be in the way of what has to wait."""
-        if self._tell is nobody or not beats:
+        if self._listener is null_listener or not beats:
             return
-        occupants = Occupants.of(running)
+        blocking_runs = BlockingRuns.from_runs(running)
         for label, beat in beats:
             what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._tell(BeatSettled(now, label, *what, *occupants.before(beat)))
+            self._listener(BeatSettled(now, label, *what, *blocking_runs.blocking(beat)))
 
-    def finished(self, finished: Finished) -> None:
-        for each in finished.closed:
-            self._tell(RunFinished(finished.at, *each))
+    def finished(self, finished: CompletionResult) -> None:
+        for each in finished.completed:
+            self._listener(RunFinished(finished.at, *each))
 
-    def quarantined(self, now: datetime, schedules: Sequence[Quarantined]) -> None:
+    def quarantined(self, now: datetime, schedules: Sequence[QuarantinedSchedule]) -> None:
         for each in schedules:
-            self._tell(ScheduleQuarantined(now, *each))
+            self._listener(ScheduleQuarantined(now, *each))
 
     def time_lost(self, now: datetime, gap: Gap) -> None:
-        self._tell(TimeLost(now, gap))
+        self._listener(GapDetected(now, gap))

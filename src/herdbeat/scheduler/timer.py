@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Protocol
 
 from herdbeat.clock import Clock, SystemClock
-from herdbeat.scheduler.alarm import alarm
-from herdbeat.scheduler.pulse import Reading
+from herdbeat.scheduler.alarm import timerfd_alarm
+from herdbeat.scheduler.pulse import ClockReading
 
 
 class Timer(Clock, Protocol):
     """A clock that can also be waited for."""
 
-    def pulse(self) -> Reading:
+    def pulse(self) -> ClockReading:
         """All three clocks at this moment."""
         ...
 
-    async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
+    async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
         """Return at the moment, or as soon as the event is set, whichever comes first."""
         ...
 
@@ -25,17 +25,19 @@ class Timer(Clock, Protocol):
 class SystemTimer(SystemClock):
     """The clock of this machine, with its timers."""
 
-    def pulse(self) -> Reading:
-        return Reading(self.now(), time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME))
+    def pulse(self) -> ClockReading:
+        return ClockReading(
+            self.now(), time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME)
+        )
 
-    async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
+    async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
         seconds = (moment - self.now()).total_seconds()
-        if seconds <= 0 or woken.is_set():
+        if seconds <= 0 or wake_event.is_set():
             return
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as limit:
-                with alarm(seconds, lambda: limit.reschedule(loop.time())):
-                    await woken.wait()
+                with timerfd_alarm(seconds, lambda: limit.reschedule(loop.time())):
+                    await wake_event.wait()
         except TimeoutError:
             return

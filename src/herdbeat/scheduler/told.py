@@ -11,28 +11,28 @@ from datetime import timedelta
 from herdbeat.errors import StoreUnavailable
 from herdbeat.scheduler.loop import Loop
 from herdbeat.scheduler.timer import Timer
-from herdbeat.store.base import Shared
+from herdbeat.store.base import SharedStore
 
 log = logging.getLogger(__name__)
 
 
-async def stop_when_told(
-    shared: Shared, timer: Timer, loop: Loop, node_id: int, heard: asyncio.Event, check_interval: timedelta
+async def watch_stop_requests(
+    shared: SharedStore, timer: Timer, loop: Loop, node_id: int, notified: asyncio.Event, check_interval: timedelta
 ) -> None:
     """Until cancelled, also while the node drains. What was said and not heard is found by looking."""
     while True:
-        heard.clear()
-        next_look = timer.now() + check_interval
+        notified.clear()
+        next_poll_at = timer.now() + check_interval
         try:
-            await _obey(shared, loop, node_id)
+            await _apply_stop_requests(shared, loop, node_id)
         except StoreUnavailable as error:
             log.debug("nobody could be asked what to stop error=%s next look in %s", error, check_interval)
-        await timer.sleep_until(next_look, heard)
+        await timer.sleep_until(next_poll_at, notified)
 
 
-async def _obey(shared: Shared, loop: Loop, node_id: int) -> None:
+async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
     """A run that was claimed a moment ago may not be there yet: its word stays, for the next look."""
-    asked = await asyncio.to_thread(shared.asked_to_stop, node_id)
-    if asked:
-        taken = [each.run_id for each in asked if loop.cancel(each.run_id, each.why, force=each.force)]
-        await asyncio.to_thread(shared.forget_stops, node_id, taken)
+    requests = await asyncio.to_thread(shared.list_stop_requests, node_id)
+    if requests:
+        cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
+        await asyncio.to_thread(shared.ack_stop_requests, node_id, cancelled)

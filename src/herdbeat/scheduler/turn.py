@@ -11,288 +11,306 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Catchup
 from herdbeat.governor import decide
-from herdbeat.scheduler.budget import open_wallets, reserve
-from herdbeat.scheduler.crowd import Crowd, crowd_after, look
-from herdbeat.scheduler.gates import held_by, over_at
-from herdbeat.scheduler.judge import is_due, judge, state_of
-from herdbeat.scheduler.overlap import REPLACED, Meeting, meet
-from herdbeat.scheduler.pace import keep_pace
-from herdbeat.scheduler.quarantine import Quarantined, put_away, reason_of
-from herdbeat.scheduler.room import Pacer, Rooms
-from herdbeat.scheduler.shares import shares
-from herdbeat.scheduler.verdict import Bench, Verdict, changed
-from herdbeat.scheduler.waiting import arrival_of, go_on_after, held_back
+from herdbeat.scheduler.budget import load_budgets, reserve_budgets
+from herdbeat.scheduler.crowd import SaturatedTargets, fetch_due, find_saturated_targets
+from herdbeat.scheduler.gates import expires_at, find_rejection
+from herdbeat.scheduler.judge import evaluate, governor_state, is_due
+from herdbeat.scheduler.overlap import REPLACED_BY_NEXT, OverlapAction, resolve_overlap
+from herdbeat.scheduler.pace import assign_catchup_slots
+from herdbeat.scheduler.quarantine import QuarantinedSchedule, format_reason, quarantine_evaluation
+from herdbeat.scheduler.room import CapacitySnapshot, CatchupPacer
+from herdbeat.scheduler.shares import batched
+from herdbeat.scheduler.verdict import ClaimCycle, Evaluation, to_row
+from herdbeat.scheduler.waiting import admission_request, reject_pending, reschedule_after_pending
 from herdbeat.store.base import (
     ChangedBeat,
     ChangedSchedule,
-    Counted,
+    CounterDelta,
     NewBeat,
     NewRun,
-    Standing,
+    PendingBeat,
+    ScheduleSnapshot,
     Transaction,
-    WaitingBeat,
 )
 
 log = logging.getLogger(__name__)
 
-BATCH = 500
+MAX_CLAIM_BATCH = 500
 """Schedules and beats looked at in one turn: large enough to share a commit, small enough not to hold it long."""
 
 
 @dataclass(slots=True)
-class Claimed:
+class ClaimResult:
     """What a turn has claimed, whose runs are to be stopped first, and when to look again."""
 
     claims: list[Claim] = field(default_factory=list)
-    cancel_schedules: list[int] = field(default_factory=list)
+    schedules_to_cancel: list[int] = field(default_factory=list)
     settled: list[tuple[str, NewBeat]] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined: list[QuarantinedSchedule] = field(default_factory=list)
     wake_at: datetime | None = None
-    crowd: Crowd | None = None
+    saturated: SaturatedTargets | None = None
     is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ClaimContext:
     """The process that claims: its number in the ledger, its free places, and what it knows of the past."""
 
     id: int
-    room: int
-    pacer: Pacer
+    free_slots: int
+    pacer: CatchupPacer
     gaps: Sequence[Gap] = ()
-    most: int = BATCH
-    crowd: Crowd | None = None
+    batch_limit: int = MAX_CLAIM_BATCH
+    saturated: SaturatedTargets | None = None
     labels: frozenset[str] = frozenset()
     fleet_limit: int | None = None
 
 
-def claim(tx: Transaction, now: datetime, node: Node) -> Claimed:
-    if node.fleet_limit is not None:
-        node = replace(node, room=min(node.room, node.fleet_limit - tx.running_in_all()))
-        if node.room <= 0:
-            return Claimed(is_full=True)  # what is due stays so, until a run of any node has ended
+def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimResult:
+    if context.fleet_limit is not None:
+        context = replace(context, free_slots=min(context.free_slots, context.fleet_limit - tx.run_count_active()))
+        if context.free_slots <= 0:
+            return ClaimResult(is_full=True)  # what is due stays so, until a run of any node has ended
     # Not many more than there are places, yet never few: those of a full target take none, and must get out of the way.
-    limit = min(node.most, max(node.room, BATCH // 5))
-    looked = look(tx, now, limit, node.crowd)
-    due = looked.due
+    limit = min(context.batch_limit, max(context.free_slots, MAX_CLAIM_BATCH // 5))
+    batch = fetch_due(tx, now, limit, context.saturated)
+    due = batch.due
     waiting = tx.due_beats(now, limit)
-    standings = {each.id: each for each in due}
-    missing = {beat.schedule_id for beat in waiting} - standings.keys()
-    standings |= tx.schedules(missing) if missing else {}
-    rooms = Rooms.of(node.room, tx.rooms({each.target_id for each in standings.values()}))
-    rooms.wallets, rooms.labels = open_wallets(tx, now, standings.values()), node.labels
-    claimed = Claimed()
+    snapshots = {each.id: each for each in due}
+    missing = {beat.schedule_id for beat in waiting} - snapshots.keys()
+    snapshots |= tx.schedules(missing) if missing else {}
+    capacity = CapacitySnapshot.from_targets(
+        context.free_slots, tx.target_get_capacity({each.target_id for each in snapshots.values()})
+    )
+    capacity.budgets_by_schedule, capacity.labels = load_budgets(tx, now, snapshots.values()), context.labels
+    result = ClaimResult()
     if waiting:
         # They were due before, so they have the first pick of the room.
-        take_up(tx, now, node, waiting, standings, rooms, claimed)
-    judged = [standings[each.id] for each in due]
-    bench = Bench(now, rooms, node.pacer, node.gaps, _paced(tx, node, judged))
-    verdicts: list[Verdict] = []
-    for share in shares(_judged(bench, judged)):
-        write(tx, bench, node, share, claimed)
-        verdicts += share
-    tx.move_rooms(rooms.taken)
-    claimed.wake_at = tx.next_wake()
-    claimed.crowd = crowd_after(looked, verdicts, rooms, node.crowd)
-    return claimed
+        claim_waiting(tx, now, context, waiting, snapshots, capacity, result)
+    due_snapshots = [snapshots[each.id] for each in due]
+    cycle = ClaimCycle(now, capacity, context.pacer, context.gaps, _count_paced_beats(tx, context, due_snapshots))
+    evaluations: list[Evaluation] = []
+    for chunk in batched(_evaluate_all(cycle, due_snapshots)):
+        write_evaluations(tx, cycle, context, chunk, result)
+        evaluations += chunk
+    tx.target_adjust_running(capacity.taken_by_target)
+    result.wake_at = tx.next_wake()
+    result.saturated = find_saturated_targets(batch, evaluations, capacity, context.saturated)
+    return result
 
 
-def _paced(tx: Transaction, node: Node, due: list[Standing]) -> Mapping[int, int]:
+def _count_paced_beats(tx: Transaction, context: ClaimContext, due: list[ScheduleSnapshot]) -> Mapping[int, int]:
     """Only where time was lost can something be caught up, and only its schedule has to know."""
-    if not node.gaps:
+    if not context.gaps:
         return {}
     asked = [each.id for each in due if each.waiting and each.plan.policies.catchup is not Catchup.SKIP]
-    return tx.paced_beats(asked) if asked else {}
+    return tx.beat_count_catchup(asked) if asked else {}
 
 
-def _judged(bench: Bench, due: list[Standing]) -> Iterator[Verdict]:
+def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Evaluation]:
     """Only a full target parks: what a full node cannot start stays due, for its next turn or for other nodes."""
-    for standing in due:
-        if bench.rooms.node_is_full:
+    for snapshot in due:
+        if cycle.capacity.is_node_full:
             return
-        taken = bench.rooms.taken.get(standing.target_id, 0)
+        taken = cycle.capacity.taken_by_target.get(snapshot.target_id, 0)
         try:
-            verdict = judge(bench, standing)
+            evaluation = evaluate(cycle, snapshot)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others go on
-            bench.rooms.give_back_to(standing.target_id, taken)
-            verdict = put_away(bench.now, standing, error)
-        yield verdict
+            cycle.capacity.release_excess(snapshot.target_id, taken)
+            evaluation = quarantine_evaluation(cycle.now, snapshot, error)
+        yield evaluation
 
 
-def write(tx: Transaction, bench: Bench, node: Node, verdicts: list[Verdict], claimed: Claimed) -> None:
+def write_evaluations(
+    tx: Transaction, cycle: ClaimCycle, context: ClaimContext, evaluations: list[Evaluation], result: ClaimResult
+) -> None:
     """Beats before runs, runs before schedules: what is not in the ledger did not start."""
-    now = bench.now
-    keep_pace(tx, now, bench.pacer, verdicts)
-    beats = [beat for verdict in verdicts for beat in verdict.beats]
+    now = cycle.now
+    assign_catchup_slots(tx, now, cycle.pacer, evaluations)
+    beats = [beat for evaluation in evaluations for beat in evaluation.beats]
     ids = iter(tx.add_beats(beats))
-    tx.grow_beats([grown for verdict in verdicts for grown in verdict.grown], now)
+    tx.beat_extend_many([grown for evaluation in evaluations for grown in evaluation.extensions], now)
     paced: list[tuple[int, datetime]] = []
     changes: list[ChangedSchedule] = []
     starts: list[Claim] = []
-    for verdict in verdicts:
-        beat_ids = [next(ids) for _ in verdict.beats]
-        begun = _begun(verdict, beat_ids)
+    for evaluation in evaluations:
+        beat_ids = [next(ids) for _ in evaluation.beats]
+        new_claims = _build_claims(evaluation, beat_ids)
         if None in beat_ids:
-            _stand_down(bench, verdict, beat_ids, len(verdict.starts) - len(begun))
-        starts += begun
-        claimed.settled += [
-            (verdict.standing.label, beat) for beat in verdict.beats if beat.outcome is not BeatOutcome.RUNNING
+            _release_duplicates(cycle, evaluation, beat_ids, len(evaluation.starts) - len(new_claims))
+        starts += new_claims
+        result.settled += [
+            (evaluation.snapshot.label, beat) for beat in evaluation.beats if beat.outcome is not BeatOutcome.RUNNING
         ]
-        if verdict.quarantine is not None:
-            claimed.quarantined.append(Quarantined(verdict.standing.label, verdict.quarantine))
-        if verdict.cancels:
-            claimed.cancel_schedules.append(verdict.standing.id)
-        if begun and len(verdict.beats) == 1 and verdict.is_paced:
-            paced.append((verdict.standing.id, begun[0].due_at))
+        if evaluation.quarantine is not None:
+            result.quarantined.append(QuarantinedSchedule(evaluation.snapshot.label, evaluation.quarantine))
+        if evaluation.cancels_active_runs:
+            result.schedules_to_cancel.append(evaluation.snapshot.id)
+        if new_claims and len(evaluation.beats) == 1 and evaluation.is_rescheduled_on_completion:
+            paced.append((evaluation.snapshot.id, new_claims[0].due_at))
         else:
-            changes.append(changed(verdict, len(begun), beat_ids[-1] if beat_ids else None))
-    tx.start_paced(paced, now)
+            changes.append(to_row(evaluation, len(new_claims), beat_ids[-1] if beat_ids else None))
+    tx.schedule_mark_started(paced, now)
     tx.change_schedules(changes)
-    tx.use_skips([(verdict.standing.id, verdict.let_pass) for verdict in verdicts if verdict.let_pass])
-    tx.end_one_shots(list(_used_hints(now, verdicts)), now)
-    if claimed.cancel_schedules:
-        tx.ask_to_stop(REPLACED, schedules=claimed.cancel_schedules, node_id=node.id)
-    begun = _with_runs(tx, now, node, starts)
-    reserve(tx, bench.rooms.wallets, begun)
-    claimed.claims += begun
+    tx.schedule_consume_skips(
+        [(evaluation.snapshot.id, evaluation.skipped) for evaluation in evaluations if evaluation.skipped]
+    )
+    tx.end_one_shots(list(_list_used_hints(now, evaluations)), now)
+    if result.schedules_to_cancel:
+        tx.run_request_stop(REPLACED_BY_NEXT, schedules=result.schedules_to_cancel, node_id=context.id)
+    new_claims = _create_runs(tx, now, context, starts)
+    reserve_budgets(tx, cycle.capacity.budgets_by_schedule, new_claims)
+    result.claims += new_claims
 
 
-def _used_hints(now: datetime, verdicts: list[Verdict]) -> Iterator[tuple[int, datetime]]:
+def _list_used_hints(now: datetime, evaluations: list[Evaluation]) -> Iterator[tuple[int, datetime]]:
     """A claim uses up the one-shots of its instants, also of those that are then skipped: else they were due again."""
-    for verdict in verdicts:
-        if verdict.standing.hints and verdict.last_due_at is not None and is_due(now, verdict.standing):
-            yield verdict.standing.id, verdict.last_due_at
+    for evaluation in evaluations:
+        if evaluation.snapshot.hints and evaluation.last_due_at is not None and is_due(now, evaluation.snapshot):
+            yield evaluation.snapshot.id, evaluation.last_due_at
 
 
-def _begun(verdict: Verdict, beat_ids: list[int | None]) -> list[Claim]:
+def _build_claims(evaluation: Evaluation, beat_ids: list[int | None]) -> list[Claim]:
     """The claims of the beats that are ours: one whose dedup id was there already has started before."""
-    begun = ((verdict.beats[place], beat_ids[place]) for place in verdict.starts)
-    return [_claim(beat, beat_id, verdict.standing) for beat, beat_id in begun if beat_id is not None]
+    new_claims = ((evaluation.beats[index], beat_ids[index]) for index in evaluation.starts)
+    return [_build_claim(beat, beat_id, evaluation.snapshot) for beat, beat_id in new_claims if beat_id is not None]
 
 
-def _stand_down(bench: Bench, verdict: Verdict, beat_ids: list[int | None], known: int) -> None:
+def _release_duplicates(cycle: ClaimCycle, evaluation: Evaluation, beat_ids: list[int | None], known: int) -> None:
     """Beats that the ledger had already: they ran or wait already, so their places are free and time goes on."""
-    log.warning("beat is known already schedule=%s", verdict.standing.label)
+    log.warning("beat is known already schedule=%s", evaluation.snapshot.label)
     for _ in range(known):
-        bench.rooms.give_back(verdict.standing.target_id)
-    pairs = zip(verdict.beats, beat_ids, strict=True)
-    verdict.parked -= sum(beat.outcome is BeatOutcome.PENDING for beat, beat_id in pairs if beat_id is None)
-    if verdict.decision is None and not verdict.parked and verdict.quarantine is None:
-        state = replace(state_of(verdict.standing), anchor_at=bench.now, is_new=False)
-        verdict.anchor_at = bench.now
+        cycle.capacity.release(evaluation.snapshot.target_id)
+    pairs = zip(evaluation.beats, beat_ids, strict=True)
+    evaluation.queued -= sum(beat.outcome is BeatOutcome.PENDING for beat, beat_id in pairs if beat_id is None)
+    if evaluation.decision is None and not evaluation.queued and evaluation.quarantine is None:
+        state = replace(governor_state(evaluation.snapshot), anchor_at=cycle.now, is_new=False)
+        evaluation.anchor_at = cycle.now
         try:
-            verdict.decision = decide(bench.now, state)
+            evaluation.decision = decide(cycle.now, state)
         except Exception as error:  # noqa: BLE001 - as in _judged
-            verdict.quarantine = reason_of(error)
+            evaluation.quarantine = format_reason(error)
 
 
-def _claim(beat: NewBeat | WaitingBeat, beat_id: int, standing: Standing) -> Claim:
+def _build_claim(beat: NewBeat | PendingBeat, beat_id: int, snapshot: ScheduleSnapshot) -> Claim:
     return Claim(
         run_id=0,
         beat_id=beat_id,
-        schedule_id=standing.id,
-        target_id=standing.target_id,
-        label=standing.label,
+        schedule_id=snapshot.id,
+        target_id=snapshot.target_id,
+        label=snapshot.label,
         dedup_id=beat.dedup_id,
         due_at=beat.due_at,
-        source=Source.RETRY if isinstance(beat, WaitingBeat) and beat.retried_by else beat.source,
-        attempt=beat.attempt if isinstance(beat, WaitingBeat) else 1,
-        revision=standing.revision,
-        plan=standing.plan,
+        source=Source.RETRY if isinstance(beat, PendingBeat) and beat.retried_by else beat.source,
+        attempt=beat.attempt if isinstance(beat, PendingBeat) else 1,
+        revision=snapshot.revision,
+        plan=snapshot.plan,
     )
 
 
-def _with_runs(tx: Transaction, now: datetime, node: Node, starts: list[Claim]) -> list[Claim]:
-    runs = tx.add_runs([NewRun(each.beat_id, each.schedule_id, each.attempt) for each in starts], node.id, now)
-    return [Claim(run_id, *each[1:-1], node.id) for each, run_id in zip(starts, runs, strict=True)]
+def _create_runs(tx: Transaction, now: datetime, context: ClaimContext, starts: list[Claim]) -> list[Claim]:
+    runs = tx.add_runs([NewRun(each.beat_id, each.schedule_id, each.attempt) for each in starts], context.id, now)
+    return [Claim(run_id, *each[1:-1], context.id) for each, run_id in zip(starts, runs, strict=True)]
 
 
-def take_up(
+def claim_waiting(
     tx: Transaction,
     now: datetime,
-    node: Node,
-    waiting: list[WaitingBeat],
-    standings: dict[int, Standing],
-    rooms: Rooms,
-    claimed: Claimed,
+    context: ClaimContext,
+    waiting: list[PendingBeat],
+    snapshots: dict[int, ScheduleSnapshot],
+    capacity: CapacitySnapshot,
+    result: ClaimResult,
 ) -> None:
     """Beats that waited: start those that may, put the others back, write off those that came too late."""
-    moved: list[ChangedBeat] = []
-    counted: dict[int, Counted] = {}
+    changed_beats: list[ChangedBeat] = []
+    counter_deltas: dict[int, CounterDelta] = {}
     starts: list[Claim] = []
     for beat in waiting:
-        if rooms.node_is_full:
+        if capacity.is_node_full:
             break  # it stays due, and has the first pick of the next turn
-        standing = standings[beat.schedule_id]
-        outcome, reason, wake_at = _contained(now, beat, standing, rooms)
+        snapshot = snapshots[beat.schedule_id]
+        outcome, reason, wake_at = _evaluate_waiting_safely(now, beat, snapshot, capacity)
         is_over = outcome not in (BeatOutcome.PENDING, BeatOutcome.RUNNING)
-        moved.append(ChangedBeat(beat.id, outcome, reason, wake_at, beat.attempt, is_over))
+        changed_beats.append(ChangedBeat(beat.id, outcome, reason, wake_at, beat.attempt, is_over))
         if outcome is BeatOutcome.PENDING:
             continue
-        begins = outcome is BeatOutcome.RUNNING
+        is_started = outcome is BeatOutcome.RUNNING
         clock = 1 if beat.source.is_clock and beat.attempt == 1 else 0  # a retry is not counted as waiting
         # One row for each: two changes of one schedule in one statement, and only one of them would count.
-        before = counted.get(standing.id, Counted(standing.id))
-        counted[standing.id] = Counted(standing.id, before.running + int(begins), before.waiting - clock)
-        standings[standing.id] = standing._replace(
-            running=standing.running + int(begins), waiting=standing.waiting - clock
+        before = counter_deltas.get(snapshot.id, CounterDelta(snapshot.id))
+        counter_deltas[snapshot.id] = CounterDelta(
+            snapshot.id, before.running + int(is_started), before.waiting - clock
         )
-        if begins:
-            starts.append(_claim(beat, beat.id, standing))
-    tx.change_beats(moved, now)
-    tx.count_schedules(list(counted.values()), now)
-    _wake_others(tx, now, waiting, moved, rooms)
-    tx.change_schedules(go_on_after(now, standings, [change for change in moved if change.settled], waiting))
-    begun = _with_runs(tx, now, node, starts)
-    reserve(tx, rooms.wallets, begun)
+        snapshots[snapshot.id] = snapshot._replace(
+            running=snapshot.running + int(is_started), waiting=snapshot.waiting - clock
+        )
+        if is_started:
+            starts.append(_build_claim(beat, beat.id, snapshot))
+    tx.change_beats(changed_beats, now)
+    tx.schedule_adjust_counters(list(counter_deltas.values()), now)
+    _wake_next_waiting(tx, now, waiting, changed_beats, capacity)
+    tx.change_schedules(
+        reschedule_after_pending(now, snapshots, [change for change in changed_beats if change.settled], waiting)
+    )
+    new_claims = _create_runs(tx, now, context, starts)
+    reserve_budgets(tx, capacity.budgets_by_schedule, new_claims)
     asked = {beat.id: beat.retried_by for beat in waiting if beat.retried_by}
-    tx.mark_retries([(each.run_id, asked[each.beat_id]) for each in begun if each.beat_id in asked])
-    claimed.claims += begun
+    tx.mark_retries([(each.run_id, asked[each.beat_id]) for each in new_claims if each.beat_id in asked])
+    result.claims += new_claims
 
 
-def _wake_others(
-    tx: Transaction, now: datetime, waiting: list[WaitingBeat], moved: list[ChangedBeat], rooms: Rooms
+def _wake_next_waiting(
+    tx: Transaction,
+    now: datetime,
+    waiting: list[PendingBeat],
+    changed_beats: list[ChangedBeat],
+    capacity: CapacitySnapshot,
 ) -> None:
     """A beat that was woken for a free place and cannot take it leaves it to the next, or nobody would wake that."""
-    put_back = {
+    requeued_targets = {
         beat.target_id
-        for beat, change in zip(waiting, moved, strict=False)
+        for beat, change in zip(waiting, changed_beats, strict=False)
         if change.outcome is not BeatOutcome.RUNNING and change.reason != SkipReason.AT_CAPACITY
     }
-    for target_id in put_back:
-        if rooms.free.get(target_id, 0) > 0:
-            tx.wake_waiting(target_id, rooms.free[target_id], now)
+    for target_id in requeued_targets:
+        if capacity.free_by_target.get(target_id, 0) > 0:
+            tx.beat_wake_pending(target_id, capacity.free_by_target[target_id], now)
 
 
-def _contained(
-    now: datetime, beat: WaitingBeat, standing: Standing, rooms: Rooms
+def _evaluate_waiting_safely(
+    now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot
 ) -> tuple[BeatOutcome, str, datetime | None]:
-    if standing.unreadable is None:
+    if snapshot.unreadable is None:
         try:
-            return _next_of(now, beat, standing, rooms)
+            return _evaluate_waiting(now, beat, snapshot, capacity)
         except Exception:
-            log.exception("waiting beat skipped schedule=%s its policies cannot be used", standing.label)
+            log.exception("waiting beat skipped schedule=%s its policies cannot be used", snapshot.label)
     return BeatOutcome.SKIPPED, SkipReason.CONFIG_ERROR, None
 
 
-def _next_of(
-    now: datetime, beat: WaitingBeat, standing: Standing, rooms: Rooms
+def _evaluate_waiting(
+    now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot
 ) -> tuple[BeatOutcome, str, datetime | None]:
-    policies = standing.plan.policies
+    policies = snapshot.plan.policies
     # Of the clock's first attempts only: what somebody asked for does not grow stale, and what has run was not missed.
     is_first = beat.source.is_clock and beat.attempt == 1
     if is_first and policies.max_late is not None and now > beat.due_at + policies.max_late:
         return BeatOutcome.MISSED, MissedReason.TOO_LATE, None
-    meeting = meet(policies.overlap, running=standing.running > 0, waiting=False)
-    is_free = meeting is Meeting.START or not (beat.attempt == 1 or beat.retried_by)
-    is_gated = standing.plan.is_gated or standing.id in rooms.wallets
-    held = held_by(arrival_of(now, beat, standing, rooms, is_free=is_free)) if is_gated else None
-    if held is not None:
-        return held_back(beat, held)
-    ends_at = over_at(policies, beat.due_at) if is_first else None
-    if not is_free:
+    action = resolve_overlap(policies.overlap, running=snapshot.running > 0, waiting=False)
+    is_unblocked = action is OverlapAction.START or not (beat.attempt == 1 or beat.retried_by)
+    is_gated = snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule
+    rejection = (
+        find_rejection(admission_request(now, beat, snapshot, capacity, is_unblocked=is_unblocked))
+        if is_gated
+        else None
+    )
+    if rejection is not None:
+        return reject_pending(beat, rejection)
+    ends_at = expires_at(policies, beat.due_at) if is_first else None
+    if not is_unblocked:
         return BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING, ends_at
-    if rooms.take(beat.target_id):
-        rooms.spend(standing.id)
+    if capacity.reserve(beat.target_id):
+        capacity.reserve_budget(snapshot.id)
         return BeatOutcome.RUNNING, "", None
     return BeatOutcome.PENDING, SkipReason.AT_CAPACITY, ends_at

@@ -8,82 +8,82 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.gap import Gap
 from herdbeat.governor.replay import decision_to_text
-from herdbeat.scheduler.room import Pacer, Rooms
-from herdbeat.store.base import ChangedSchedule, GrownBeat, NewBeat, Standing
+from herdbeat.scheduler.room import CapacitySnapshot, CatchupPacer
+from herdbeat.store.base import BeatExtension, ChangedSchedule, NewBeat, ScheduleSnapshot
 
-GROWS = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
+MERGEABLE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
 """Outcomes of rows that the next instant may join, if it shares their fate."""
 
 
 @dataclass(slots=True)
-class Verdict:
+class Evaluation:
     """All that a turn does with one schedule. `starts` are places in `beats`. What `stays` keeps its time."""
 
-    standing: Standing
+    snapshot: ScheduleSnapshot
     beats: list[NewBeat] = field(default_factory=list)
-    grown: list[GrownBeat] = field(default_factory=list)
+    extensions: list[BeatExtension] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
-    parked: int = 0
-    cancels: bool = False
+    queued: int = 0
+    cancels_active_runs: bool = False
     decision: Decision | None = None
     anchor_at: datetime | None = None
     settled_until: datetime | None = None
     quarantine: str | None = None
-    let_pass: int = 0
-    catching_up: int = 0
-    stays: bool = False
+    skipped: int = 0
+    catchup_count: int = 0
+    keep_time: bool = False
 
     @property
     def last_due_at(self) -> datetime | None:
         """The newest instant that it has settled, started or parked."""
-        dues = [beat.last_due_at for beat in self.beats] + [each.last_due_at for each in self.grown]
-        return max(dues, default=None)
+        due_times = [beat.last_due_at for beat in self.beats] + [each.last_due_at for each in self.extensions]
+        return max(due_times, default=None)
 
     @property
-    def is_paced(self) -> bool:
+    def is_rescheduled_on_completion(self) -> bool:
         """While it runs it has no next time: the finish decides."""
-        standing = self.standing
-        return standing.plan.trigger.pace is not None or standing.next_source is Source.AI_INTERVAL
+        snapshot = self.snapshot
+        return snapshot.plan.trigger.interval is not None or snapshot.next_source is Source.AI_INTERVAL
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ClaimCycle:
     """What every verdict of one turn shares."""
 
     now: datetime
-    rooms: Rooms
-    pacer: Pacer
+    capacity: CapacitySnapshot
+    pacer: CatchupPacer
     gaps: Sequence[Gap] = ()
-    paced: Mapping[int, int] = field(default_factory=dict)
+    paced_counts: Mapping[int, int] = field(default_factory=dict)
     """How many beats of a schedule wait for their pace, and for nothing else."""
 
 
-def changed(verdict: Verdict, started: int, tail_id: int | None) -> ChangedSchedule:
+def to_row(evaluation: Evaluation, started: int, tail_id: int | None) -> ChangedSchedule:
     """The schedule's row after the verdict."""
-    standing, decision = verdict.standing, verdict.decision
-    tail = verdict.beats[-1] if verdict.beats else None
-    grows = tail is not None and tail.outcome in GROWS
-    stays = verdict.stays
+    snapshot, decision = evaluation.snapshot, evaluation.decision
+    tail = evaluation.beats[-1] if evaluation.beats else None
+    is_mergeable = tail is not None and tail.outcome in MERGEABLE_OUTCOMES
+    keep_time = evaluation.keep_time
     return ChangedSchedule(
-        id=standing.id,
-        next_run_at=decision.next_run_at if decision else standing.next_run_at if stays else None,
-        next_due_at=decision.due_at if decision else standing.next_due_at if stays else None,
-        next_source=decision.source if decision else standing.next_source,
-        next_origin=decision.origin if decision else standing.next_origin,
-        next_trace=trace_of(decision) if decision else None,
-        wake_at=decision.wake_at if decision else standing.next_run_at if stays else None,
-        anchor_at=verdict.anchor_at or standing.anchor_at,
-        settled_until=verdict.settled_until or standing.settled_until,
-        is_new=standing.is_new and not verdict.beats,
-        failures=standing.failures,
-        runs=standing.runs,
-        running=standing.running + started,
-        waiting=standing.waiting + verdict.parked,
-        tail_id=(tail_id if grows else None) if tail else standing.tail_id,
-        tail=(f"{tail.outcome}:{tail.reason}" if grows else None) if tail else standing.tail,
-        quarantine=verdict.quarantine,
+        id=snapshot.id,
+        next_run_at=decision.next_run_at if decision else snapshot.next_run_at if keep_time else None,
+        next_due_at=decision.due_at if decision else snapshot.next_due_at if keep_time else None,
+        next_source=decision.source if decision else snapshot.next_source,
+        next_origin=decision.origin if decision else snapshot.next_origin,
+        next_trace=serialize_trace(decision) if decision else None,
+        wake_at=decision.wake_at if decision else snapshot.next_run_at if keep_time else None,
+        anchor_at=evaluation.anchor_at or snapshot.anchor_at,
+        settled_until=evaluation.settled_until or snapshot.settled_until,
+        is_new=snapshot.is_new and not evaluation.beats,
+        failures=snapshot.failures,
+        runs=snapshot.runs,
+        running=snapshot.running + started,
+        waiting=snapshot.waiting + evaluation.queued,
+        tail_id=(tail_id if is_mergeable else None) if tail else snapshot.tail_id,
+        tail=(f"{tail.outcome}:{tail.reason}" if is_mergeable else None) if tail else snapshot.tail,
+        quarantine=evaluation.quarantine,
     )
 
 
-def trace_of(decision: Decision) -> str:
+def serialize_trace(decision: Decision) -> str:
     return decision_to_text(decision)

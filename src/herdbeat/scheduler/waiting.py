@@ -7,41 +7,46 @@ from datetime import datetime
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.governor import decide
-from herdbeat.scheduler.gates import Arrival, Held
-from herdbeat.scheduler.judge import state_of
-from herdbeat.scheduler.quarantine import reason_of
-from herdbeat.scheduler.room import Rooms
-from herdbeat.scheduler.verdict import Verdict, changed
-from herdbeat.store.base import ChangedBeat, ChangedSchedule, Standing, WaitingBeat
+from herdbeat.scheduler.gates import AdmissionRequest, Rejection
+from herdbeat.scheduler.judge import governor_state
+from herdbeat.scheduler.quarantine import format_reason
+from herdbeat.scheduler.room import CapacitySnapshot
+from herdbeat.scheduler.verdict import Evaluation, to_row
+from herdbeat.store.base import ChangedBeat, ChangedSchedule, PendingBeat, ScheduleSnapshot
 
 
-def arrival_of(now: datetime, beat: WaitingBeat, standing: Standing, rooms: Rooms, *, is_free: bool) -> Arrival:
+def admission_request(
+    now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot, *, is_unblocked: bool
+) -> AdmissionRequest:
     """A second attempt has passed the hours and bounds with the first; what it costs is asked again."""
     source = beat.source
     if beat.attempt > 1:
         source = Source.MANUAL if beat.retried_by else Source.RETRY
-    return Arrival(
+    return AdmissionRequest(
         now=now,
         due_at=beat.due_at,
         run_at=beat.due_at,
         source=source,
-        standing=standing,
-        begun=0,
-        is_free=is_free,
-        rooms=rooms,
+        snapshot=snapshot,
+        started_count=0,
+        is_unblocked=is_unblocked,
+        capacity=capacity,
     )
 
 
-def held_back(beat: WaitingBeat, held: Held) -> tuple[BeatOutcome, str, datetime | None]:
-    if held.until is not None:
-        return BeatOutcome.PENDING, held.reason, held.until
+def reject_pending(beat: PendingBeat, rejection: Rejection) -> tuple[BeatOutcome, str, datetime | None]:
+    if rejection.until is not None:
+        return BeatOutcome.PENDING, rejection.reason, rejection.until
     if beat.attempt > 1:
         return BeatOutcome.RAN, "", None  # it has a run already: only its next attempt is called off
-    return BeatOutcome.SKIPPED, held.reason, None
+    return BeatOutcome.SKIPPED, rejection.reason, None
 
 
-def go_on_after(
-    now: datetime, standings: dict[int, Standing], settled: Iterable[ChangedBeat], waiting: Iterable[WaitingBeat]
+def reschedule_after_pending(
+    now: datetime,
+    snapshots: dict[int, ScheduleSnapshot],
+    settled: Iterable[ChangedBeat],
+    waiting: Iterable[PendingBeat],
 ) -> list[ChangedSchedule]:
     """Intervals whose beat is over without a run: no finish will decide for them, and they would stand still for ever.
 
@@ -50,22 +55,22 @@ def go_on_after(
     over = {change.id for change in settled}
     ids = {beat.schedule_id for beat in waiting if beat.id in over and beat.source.is_clock} if over else set()
     changes = []
-    for standing in [standings[number] for number in ids]:
-        verdict = Verdict(standing, anchor_at=now, settled_until=now)
-        if not verdict.is_paced or _is_at_it(standing):
+    for snapshot in [snapshots[number] for number in ids]:
+        evaluation = Evaluation(snapshot, anchor_at=now, settled_until=now)
+        if not evaluation.is_rescheduled_on_completion or _is_reschedule_deferred(snapshot):
             continue
         try:
-            verdict.decision = decide(now, replace(state_of(standing), anchor_at=now, is_new=False))
+            evaluation.decision = decide(now, replace(governor_state(snapshot), anchor_at=now, is_new=False))
         except Exception as error:  # noqa: BLE001 - a schedule that cannot be decided is quarantined, here as anywhere
-            verdict.quarantine = reason_of(error)
-        change = changed(verdict, 0, None)
+            evaluation.quarantine = format_reason(error)
+        change = to_row(evaluation, 0, None)
         changes.append(change)
-        standings[standing.id] = _after(standing, change)
+        snapshots[snapshot.id] = _apply_change(snapshot, change)
     return changes
 
 
-def _after(standing: Standing, change: ChangedSchedule) -> Standing:
-    return standing._replace(
+def _apply_change(snapshot: ScheduleSnapshot, change: ChangedSchedule) -> ScheduleSnapshot:
+    return snapshot._replace(
         next_run_at=change.next_run_at,
         next_due_at=change.next_due_at,
         next_source=change.next_source,
@@ -76,7 +81,7 @@ def _after(standing: Standing, change: ChangedSchedule) -> Standing:
     )
 
 
-def _is_at_it(standing: Standing) -> bool:
+def _is_reschedule_deferred(snapshot: ScheduleSnapshot) -> bool:
     """Something else will decide: a run, another beat that waits, a time that stands; or nothing may."""
-    is_resting = standing.quarantine is not None or standing.unreadable is not None
-    return bool(is_resting or standing.running or standing.waiting or standing.next_run_at is not None)
+    is_resting = snapshot.quarantine is not None or snapshot.unreadable is not None
+    return bool(is_resting or snapshot.running or snapshot.waiting or snapshot.next_run_at is not None)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.errors import UsageError
-from herdbeat.governor.wishes import Wish
-from herdbeat.triggers import from_options
+from herdbeat.governor.wishes import HintRequest
+from herdbeat.triggers import load_trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Command:
     """By whom, and why."""
 
     who: str
@@ -21,84 +21,103 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pausing(Asked):
+class PauseSchedules(Command):
     """Hold, until a moment or until somebody resumes."""
 
-    what: ClassVar[What] = What.PAUSE
+    what: ClassVar[ChangeKind] = ChangeKind.PAUSE
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resuming(Asked):
-    what: ClassVar[What] = What.RESUME
+class ResumeSchedules(Command):
+    what: ClassVar[ChangeKind] = ChangeKind.RESUME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disabling(Asked):
-    what: ClassVar[What] = What.DISABLE
+class DisableSchedules(Command):
+    what: ClassVar[ChangeKind] = ChangeKind.DISABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enabling(Asked):
-    what: ClassVar[What] = What.ENABLE
+class EnableSchedules(Command):
+    what: ClassVar[ChangeKind] = ChangeKind.ENABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hinting(Asked):
+class HintSchedules(Command):
     """A pace in seconds or a moment, for so many seconds. The numbers are checked where the hint is made."""
 
-    what: ClassVar[What] = What.HINT
+    what: ClassVar[ChangeKind] = ChangeKind.HINT
     every: float | None = None
     at: datetime | None = None
     lasts: float | None = None
 
     @property
-    def wish(self) -> Wish:
-        return Wish(origin=self.who, every=self.every, at=self.at, lasts=self.lasts, reason=self.reason)
+    def hint_request(self) -> HintRequest:
+        return HintRequest(origin=self.who, every=self.every, at=self.at, lasts=self.lasts, reason=self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clearing(Asked):
+class ClearHints(Command):
     """End the hints: a person all of them, a machine those of its own rank and below."""
 
-    what: ClassVar[What] = What.CLEAR_HINTS
+    what: ClassVar[ChangeKind] = ChangeKind.CLEAR_HINTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resetting(Asked):
+class ResetSchedules(Command):
     """Forget the failures, and leave the quarantine if that is possible."""
 
-    what: ClassVar[What] = What.RESET
+    what: ClassVar[ChangeKind] = ChangeKind.RESET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipping(Asked):
+class SkipBeats(Command):
     """Let the next so many beats pass; 0 takes the wish back."""
 
-    what: ClassVar[What] = What.SKIP
+    what: ClassVar[ChangeKind] = ChangeKind.SKIP
     count: int = 1
 
 
-Act = Pausing | Resuming | Disabling | Enabling | Hinting | Clearing | Resetting | Skipping
+ScheduleCommand = (
+    PauseSchedules
+    | ResumeSchedules
+    | DisableSchedules
+    | EnableSchedules
+    | HintSchedules
+    | ClearHints
+    | ResetSchedules
+    | SkipBeats
+)
 
-_KINDS: dict[str, type[Any]] = {
-    each.what: each for each in (Pausing, Resuming, Disabling, Enabling, Hinting, Clearing, Resetting, Skipping)
+_COMMAND_TYPES: dict[str, type[Any]] = {
+    each.what: each
+    for each in (
+        PauseSchedules,
+        ResumeSchedules,
+        DisableSchedules,
+        EnableSchedules,
+        HintSchedules,
+        ClearHints,
+        ResetSchedules,
+        SkipBeats,
+    )
 }
 
 
-def act_to_json(act: Act) -> dict[str, object]:
-    return {"what": act.what, **to_json(act)}
+def command_to_json(command: ScheduleCommand) -> dict[str, object]:
+    return {"what": command.what, **to_json(command)}
 
 
-def act_from_json(data: object) -> Act:
+def command_from_json(data: object) -> ScheduleCommand:
     """Raises UsageError for what is none."""
-    if not isinstance(data, Mapping) or data.get("what") not in _KINDS:
-        raise UsageError("The act names nothing that can be done.", hint=f'Send "what": {", ".join(_KINDS)}.')
+    if not isinstance(data, Mapping) or data.get("what") not in _COMMAND_TYPES:
+        raise UsageError("The act names nothing that can be done.", hint=f'Send "what": {", ".join(_COMMAND_TYPES)}.')
     fields = {str(key): value for key, value in data.items() if key != "what"}
     try:
-        act: Act = from_json(_KINDS[data["what"]], fields, from_options)
+        command: ScheduleCommand = from_json(_COMMAND_TYPES[data["what"]], fields, load_trigger)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"The act cannot be read: {error}.", hint='Send "who" and its other fields.') from error
-    if not act.who:
+    if not command.who:
         raise UsageError("The act does not say who wants it.", hint='Send "who", such as "human:you".')
-    return act
+    return command

@@ -8,119 +8,119 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from herdbeat.config import Reading
+from herdbeat.config import LoadResult
 from herdbeat.config.kinds import FileKind
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.origin import Origin, Way
+from herdbeat.domain.origin import CreatedVia, Origin
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import AgentSpec, CommandSpec, Target
-from herdbeat.errors import ConfigError, NotFound, Place, ending
-from herdbeat.scheduler.arrange import Arranged, arrange
-from herdbeat.scheduler.foresee import Foreseen, Foresight, Stored, foresee, read_stored
-from herdbeat.service.objects import Json, moment_or_null
-from herdbeat.store.opening import alone_at, audit_at, is_there, store_at
-from herdbeat.store.places import LedgerPlace
+from herdbeat.errors import ConfigError, NotFound, SourceLocation, did_you_mean_suffix
+from herdbeat.scheduler.arrange import ApplyResult, apply_fleet
+from herdbeat.scheduler.foresee import ApplyPlan, PlannedChange, StoredFleet, load_stored_fleet, plan_apply
+from herdbeat.service.objects import JsonObject, format_optional_timestamp
+from herdbeat.store.opening import create_store, exclusive_lock, ledger_exists, open_audit
+from herdbeat.store.places import StoreLocation
 
-PARTS = (FileKind.AGENTD_WORKFLOW, FileKind.AGENTD_AGENT, FileKind.HERDCTL_AGENT)
+PARTIAL_FILE_KINDS = (FileKind.AGENTD_WORKFLOW, FileKind.AGENTD_AGENT, FileKind.HERDCTL_AGENT)
 """Files that are one piece of a fleet, and say nothing about the rest of it."""
 
 
-def usable(reading: Reading) -> Fleet:
+def require_valid_fleet(load_result: LoadResult) -> Fleet:
     """The fleet of files without a mistake. Raises ConfigError with all there are: a bad file changes nothing."""
-    if reading.errors or reading.fleet is None:
-        raise ConfigError(reading.errors)
-    return reading.fleet
+    if load_result.errors or load_result.fleet is None:
+        raise ConfigError(load_result.errors)
+    return load_result.fleet
 
 
-def part_of(whole: Fleet, reading: Reading, stored: Stored) -> Fleet:
+def build_partial_fleet(full_fleet: Fleet, load_result: LoadResult, stored: StoredFleet) -> Fleet:
     """A single file as a piece of a fleet: agents first, so a workflow needs one that is there. Raises NotFound.
 
     What does not lie among the fleet's own files would be taken for removed at the next start. So it is marked.
     """
-    piece = usable(reading)
-    targets = piece.targets
-    if reading.kind is FileKind.AGENTD_WORKFLOW:
+    partial_fleet = require_valid_fleet(load_result)
+    targets = partial_fleet.targets
+    if load_result.kind is FileKind.AGENTD_WORKFLOW:
         targets = ()
-        _refuse_homeless(piece.schedules, {*stored.targets, *(each.name for each in whole.targets)})
-    targets = tuple(_seen_from(whole.home, each, piece.home) for each in targets)
-    if set(piece.files) <= set(whole.files):
-        return replace(whole, targets=targets, schedules=piece.schedules)
+        _require_known_targets(partial_fleet.schedules, {*stored.targets, *(each.name for each in full_fleet.targets)})
+    targets = tuple(_rebase_working_directory(full_fleet.home, each, partial_fleet.home) for each in targets)
+    if set(partial_fleet.files) <= set(full_fleet.files):
+        return replace(full_fleet, targets=targets, schedules=partial_fleet.schedules)
     return replace(
-        whole,
-        targets=tuple(replace(each, origin=_marked(each.origin)) for each in targets),
-        schedules=tuple(replace(each, origin=_marked(each.origin)) for each in piece.schedules),
+        full_fleet,
+        targets=tuple(replace(each, origin=_mark_applied_origin(each.origin)) for each in targets),
+        schedules=tuple(replace(each, origin=_mark_applied_origin(each.origin)) for each in partial_fleet.schedules),
     )
 
 
-def _seen_from(home: str, target: Target, written: str) -> Target:
+def _rebase_working_directory(home: str, target: Target, source_home: str) -> Target:
     """The same target, with the folder it works in counted from another one."""
     spec = target.spec
     if not isinstance(spec, AgentSpec | CommandSpec) or Path(spec.working_directory).is_absolute():
         return target
-    folder = os.path.relpath(Path(written) / spec.working_directory, home)
+    folder = os.path.relpath(Path(source_home) / spec.working_directory, home)
     return replace(target, spec=replace(spec, working_directory=folder))
 
 
-def plan_in(path: LedgerPlace, fleet: Fleet, now: datetime, *, is_whole: bool = True) -> Foresight:
+def preview_apply(path: StoreLocation, fleet: Fleet, now: datetime, *, is_whole: bool = True) -> ApplyPlan:
     """What applying the fleet to that ledger would do. Nothing is written, and the writer does not wait for it."""
-    return foresee(stored_in(path), fleet, now, is_whole=is_whole)
+    return plan_apply(read_stored_fleet(path), fleet, now, is_whole=is_whole)
 
 
-def stored_in(path: LedgerPlace) -> Stored:
-    return audit_at(path).peek(read_stored) if is_there(path) else Stored()
+def read_stored_fleet(path: StoreLocation) -> StoredFleet:
+    return open_audit(path).read_transaction(load_stored_fleet) if ledger_exists(path) else StoredFleet()
 
 
-def apply_for_later(path: LedgerPlace, fleet: Fleet, now: datetime, who: str, *, is_whole: bool = True) -> Arranged:
+def apply_offline(path: StoreLocation, fleet: Fleet, now: datetime, who: str, *, is_whole: bool = True) -> ApplyResult:
     """While nothing runs: written under the state lock. Raises Conflict if something does."""
-    with alone_at(path):
-        store = store_at(path)
+    with exclusive_lock(path):
+        store = create_store(path)
         store.open()
         try:
-            return store.write_now(lambda tx: arrange(tx, fleet, now, who, is_whole=is_whole))
+            return store.write_now(lambda tx: apply_fleet(tx, fleet, now, who, is_whole=is_whole))
         finally:
             store.close()
 
 
-def plan_object(plan: Foresight) -> dict[str, Any]:
+def serialize_plan(plan: ApplyPlan) -> dict[str, Any]:
     return {
-        "items": [_item(each) for each in plan.items],
-        "added": plan.count(What.ADD),
-        "changed": plan.count(What.EDIT),
-        "removed": plan.count(What.REMOVE),
+        "items": [_serialize_planned_change(each) for each in plan.items],
+        "added": plan.count(ChangeKind.ADD),
+        "changed": plan.count(ChangeKind.EDIT),
+        "removed": plan.count(ChangeKind.REMOVE),
         "warnings": sum(len(each.warnings) for each in plan.items),
         "runs_per_day": {"before": round(plan.runs_before, 1), "after": round(plan.runs_after, 1)},
     }
 
 
-def arranged_object(arranged: Arranged) -> Json:
-    return {"added": arranged.added, "changed": arranged.changed, "removed": arranged.removed}
+def serialize_apply_result(result: ApplyResult) -> JsonObject:
+    return {"added": result.added, "changed": result.changed, "removed": result.removed}
 
 
-def _item(item: Foreseen) -> Mapping[str, object]:
+def _serialize_planned_change(item: PlannedChange) -> Mapping[str, object]:
     return {
         "what": item.what,
         "subject": item.subject,
         "before": dict(item.before),
         "after": dict(item.after),
-        "next_before": moment_or_null(item.next_before),
-        "next_after": moment_or_null(item.next_after),
+        "next_before": format_optional_timestamp(item.next_before),
+        "next_after": format_optional_timestamp(item.next_after),
         "runs": item.runs,
         "warnings": list(item.warnings),
     }
 
 
-def _marked(origin: Origin | None) -> Origin | None:
+def _mark_applied_origin(origin: Origin | None) -> Origin | None:
     """Of a target or a schedule whose file is not one of the fleet's."""
-    return replace(origin, file=f"{Way.APPLY} {origin.file}") if isinstance(origin, Place) else origin
+    return replace(origin, file=f"{CreatedVia.APPLY} {origin.file}") if isinstance(origin, SourceLocation) else origin
 
 
-def _refuse_homeless(schedules: Iterable[Schedule], known: set[str]) -> None:
+def _require_known_targets(schedules: Iterable[Schedule], known: set[str]) -> None:
     for each in schedules:
         if each.target not in known:
-            near = next(iter(get_close_matches(each.target, sorted(known), n=1, cutoff=0.6)), None)
+            suggestion = next(iter(get_close_matches(each.target, sorted(known), n=1, cutoff=0.6)), None)
             raise NotFound(
-                f'There is no agent "{each.target}" for the schedule "{each.name}"{ending(near)}',
-                where=each.origin if isinstance(each.origin, Place) else None,
+                f'There is no agent "{each.target}" for the schedule "{each.name}"{did_you_mean_suffix(suggestion)}',
+                where=each.origin if isinstance(each.origin, SourceLocation) else None,
                 hint="Apply the agent's own file first, or the whole folder.",
             )

@@ -3,83 +3,96 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from herdbeat.domain.change import Change, What
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.change import Change, ChangeKind
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.errors import Conflict, NotFound, UsageError
-from herdbeat.moments import format_moment
-from herdbeat.scheduler.backfill import MOST, Filled, Window, backfill, count_in, instants_in
-from herdbeat.service.objects import Json
+from herdbeat.moments import format_timestamp
+from herdbeat.scheduler.backfill import (
+    MAX_BACKFILL_BEATS,
+    BackfillResult,
+    BackfillWindow,
+    count_instants,
+    enqueue_backfill,
+    iterate_instants,
+)
+from herdbeat.service.objects import JsonObject
 from herdbeat.service.offline import write_offline
 from herdbeat.store.base import Transaction
-from herdbeat.store.opening import OpenStore
-from herdbeat.store.places import LedgerPlace
+from herdbeat.store.opening import StoreHandle
+from herdbeat.store.places import StoreLocation
 
-USUAL_MOST = 100
+DEFAULT_MAX_BACKFILL_BEATS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
+class BackfillSchedule:
     """What is to be filled in: which schedule, which window, at which pace, for whom."""
 
     schedule_id: int
     label: str
-    window: Window
+    window: BackfillWindow
     rate: float
     who: str
     reason: str = ""
 
 
-def passed_part(window: Window, now: datetime) -> Window:
+def clip_to_past(window: BackfillWindow, now: datetime) -> BackfillWindow:
     """What of it has passed already. Raises UsageError if nothing has."""
-    past = Window(start=window.start, end=min(window.end, now))
+    past = BackfillWindow(start=window.start, end=min(window.end, now))
     if past.start >= past.end:
         raise UsageError("The window is empty, or lies ahead.", hint="Let it begin before it ends, and before now.")
     return past
 
 
-def plan_backfill(plan: Plan, label: str, window: Window, most: int) -> tuple[datetime, ...]:
+def plan_backfill(plan: ScheduleSpec, label: str, window: BackfillWindow, max_beats: int) -> tuple[datetime, ...]:
     """The instants of the window. Never a part of them: what is too many is refused, with the number.
 
     Raises Conflict or NotFound.
     """
-    count = count_in(plan, window)
-    if count > most:
-        limit = f"--max is {most}" if most < MOST else f"at most {MOST} are written at once"
+    count = count_instants(plan, window)
+    if count > max_beats:
+        limit = (
+            f"--max is {max_beats}"
+            if max_beats < MAX_BACKFILL_BEATS
+            else f"at most {MAX_BACKFILL_BEATS} are written at once"
+        )
         raise Conflict(
             f"{count} instants of {label} lie in that window; {limit}. Nothing was written.",
-            hint="Narrow the window." if count > MOST else f"Narrow the window, or allow them all: --max {count}",
+            hint="Narrow the window."
+            if count > MAX_BACKFILL_BEATS
+            else f"Narrow the window, or allow them all: --max {count}",
         )
     if not count:
         raise NotFound(f"{label} has no instant in that window.", hint=f"See its times with: herdbeat next {label}")
-    return tuple(instants_in(plan, window))
+    return tuple(iterate_instants(plan, window))
 
 
-async def backfill_here(store: OpenStore, now: datetime, filling: Filling) -> Json:
+async def backfill_in_process(store: StoreHandle, now: datetime, command: BackfillSchedule) -> JsonObject:
     """In the process that runs the fleet. The loop has to be woken afterwards."""
-    return await store.write(lambda tx: fill_in(tx, now, filling))
+    return await store.write(lambda tx: execute_backfill(tx, now, command))
 
 
-def backfill_for_later(path: LedgerPlace, now: datetime, filling: Filling) -> Json:
+def backfill_offline(path: StoreLocation, now: datetime, command: BackfillSchedule) -> JsonObject:
     """While nothing runs: started by the next `up`. Raises Conflict if something does."""
-    return write_offline(path, lambda tx: fill_in(tx, now, filling))
+    return write_offline(path, lambda tx: execute_backfill(tx, now, command))
 
 
-def fill_in(tx: Transaction, now: datetime, filling: Filling) -> Json:
-    plan = tx.schedules([filling.schedule_id])[filling.schedule_id].plan
-    instants = plan_backfill(plan, filling.label, filling.window, MOST)
-    filled = backfill(tx, now, filling.schedule_id, instants, origin=filling.who, rate=filling.rate)
-    answer = filled_object(filling.label, filled)
-    after = {key: answer[key] for key in ("backfill", "count", "first", "last")} | {"reason": filling.reason}
-    tx.add_changes([Change(at=now, who=filling.who, what=What.BACKFILL, subject=filling.label, after=after)])
+def execute_backfill(tx: Transaction, now: datetime, command: BackfillSchedule) -> JsonObject:
+    plan = tx.schedules([command.schedule_id])[command.schedule_id].plan
+    instants = plan_backfill(plan, command.label, command.window, MAX_BACKFILL_BEATS)
+    result = enqueue_backfill(tx, now, command.schedule_id, instants, origin=command.who, rate=command.rate)
+    answer = serialize_backfill(command.label, result)
+    after = {key: answer[key] for key in ("enqueue_backfill", "count", "first", "last")} | {"reason": command.reason}
+    tx.add_changes([Change(at=now, who=command.who, what=ChangeKind.BACKFILL, subject=command.label, after=after)])
     return answer
 
 
-def filled_object(label: str, filled: Filled) -> Json:
+def serialize_backfill(label: str, result: BackfillResult) -> JsonObject:
     return {
         "schedule": label,
-        "backfill": filled.number,
-        "count": len(filled.instants),
-        "first": format_moment(filled.instants[0]),
-        "last": format_moment(filled.instants[-1]),
-        "last_start_at": format_moment(filled.last_start_at),
+        "backfill": result.number,
+        "count": len(result.instants),
+        "first": format_timestamp(result.instants[0]),
+        "last": format_timestamp(result.instants[-1]),
+        "last_start_at": format_timestamp(result.last_start_at),
     }

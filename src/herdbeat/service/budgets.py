@@ -3,28 +3,28 @@
 from datetime import datetime
 
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.spend import Account, Holder, Scope
-from herdbeat.scheduler.budget import LAST, Purse, Wallet, day_of, estimate
-from herdbeat.service.gates import Around
+from herdbeat.domain.spend import BudgetDay, BudgetOwner, BudgetScope
+from herdbeat.scheduler.budget import MAX_ESTIMATE_RUNS, BudgetUsage, ScheduleBudgets, budget_date, estimate_cost
+from herdbeat.service.gates import GateContext
 from herdbeat.store.reader import Reader
 
-MANY = 1_000
+MAX_NODES = 1_000
 
 
-def look_around(reader: Reader, record: ScheduleRecord, now: datetime, *, is_served: bool) -> Around:
+def load_gate_context(reader: Reader, record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> GateContext:
     """The labels are those of all nodes that live and work: any of them may run it."""
-    nodes = reader.nodes(MANY, now) if is_served and record.plan.policies.runs_on is not None else []
+    nodes = reader.nodes(MAX_NODES, now) if has_live_node and record.plan.policies.runs_on is not None else []
     labels = frozenset(label for node in nodes if node.works for label in node.labels)
-    return Around(is_served=is_served, labels=labels, wallet=wallet_of(reader, record, now))
+    return GateContext(has_live_node=has_live_node, labels=labels, budgets=load_schedule_budgets(reader, record, now))
 
 
-def wallet_of(reader: Reader, record: ScheduleRecord, now: datetime) -> Wallet | None:
+def load_schedule_budgets(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleBudgets | None:
     """What it may use on the day of that moment. None if it neither has a budget nor shares one."""
     policies = record.plan.policies
-    own = {} if policies.budget is None else {Holder(Scope.SCHEDULE, record.id): policies.budget}
+    own = {} if policies.budget is None else {BudgetOwner(BudgetScope.SCHEDULE, record.id): policies.budget}
     held = own | reader.budgets(record.id)
     if not held:
         return None
-    accounts = [(Account(holder, day_of(now, policies.zone)), budget) for holder, budget in held.items()]
-    purses = tuple(Purse(account, budget, reader.spent(account)) for account, budget in accounts)
-    return Wallet(estimate(reader.last_usage(record.id, LAST)), purses)
+    accounts = [(BudgetDay(holder, budget_date(now, policies.zone)), budget) for holder, budget in held.items()]
+    budget_usages = tuple(BudgetUsage(account, budget, reader.budget_usage(account)) for account, budget in accounts)
+    return ScheduleBudgets(estimate_cost(reader.last_usage(record.id, MAX_ESTIMATE_RUNS)), budget_usages)

@@ -6,7 +6,7 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.records import ScheduleRecord
 
 
-def held_back_by(record: ScheduleRecord, now: datetime) -> SkipReason | None:
+def blocking_reason(record: ScheduleRecord, now: datetime) -> SkipReason | None:
     """The first reason why not, in the documented order; None if it would. An answer, never a row."""
     if record.plan.trigger.kind.waits_for_event:
         return SkipReason.UNSUPPORTED_TYPE

@@ -9,17 +9,17 @@ from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration
-from herdbeat.governor import upcoming
-from herdbeat.service.outlook import state_in
+from herdbeat.governor import forecast_decisions
+from herdbeat.service.outlook import build_governor_state
 
-SEEN = 3
+MAX_PREVIEW_INSTANTS = 3
 """Instants that are asked for: two of them and their distance tell how it goes on."""
 
-_FAR = timedelta(days=3650)
+_MAX_DESCRIBED_INTERVAL = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class RunPreview:
     """`instants` begin with the next run. `is_all` says that nothing comes after them, `pace` how they go on.
 
     `is_hoped` says that all but the first are so only if it succeeds. `until` is when the hint ends that makes them so;
@@ -27,43 +27,49 @@ class Coming:
     """
 
     instants: tuple[datetime, ...] = ()
-    is_all: bool = False
+    is_complete: bool = False
     pace: str = ""
-    is_hoped: bool = False
+    is_conditional: bool = False
     until: datetime | None = None
     after: str = ""
 
 
-def coming(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> Coming:
+def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> RunPreview:
     """Nothing for a schedule whose next run depends on how one ends that is still going, or on who enables it."""
     if record.next_run_at is None or record.quarantine is not None:
-        return Coming()
+        return RunPreview()
     # What somebody asked to let pass will not run.
-    found = list(islice(upcoming(now, state_in(record, hints)), record.skips, record.skips + SEEN))
+    found = list(
+        islice(
+            forecast_decisions(now, build_governor_state(record, hints)),
+            record.skips,
+            record.skips + MAX_PREVIEW_INSTANTS,
+        )
+    )
     instants = tuple(each.next_run_at for each in found if each.next_run_at is not None)
-    hint = _of_hint(found, hints)
-    return Coming(
+    hint = _find_deciding_hint(found, hints)
+    return RunPreview(
         instants=instants,
-        is_all=len(found) < SEEN,
-        pace=_pace(record, instants),
-        is_hoped=record.failures > 0 and record.plan.trigger.pace is not None and hint is None,
+        is_complete=len(found) < MAX_PREVIEW_INSTANTS,
+        pace=_describe_interval(record, instants),
+        is_conditional=record.failures > 0 and record.plan.trigger.interval is not None and hint is None,
         until=hint.expires_at if hint else None,
         after=record.plan.trigger.describe() if hint else "",
     )
 
 
-def _of_hint(found: Sequence[Decision], hints: Sequence[Hint]) -> Hint | None:
+def _find_deciding_hint(found: Sequence[Decision], hints: Sequence[Hint]) -> Hint | None:
     """The pace that somebody wished for, if it is what makes these instants."""
     if not found or not any(step.won and step.source is Source.AI_INTERVAL for step in found[0].trace):
         return None
-    paces = [hint for hint in hints if hint.every is not None]
-    return min(paces, key=lambda hint: hint.rank, default=None)
+    interval_hints = [hint for hint in hints if hint.every is not None]
+    return min(interval_hints, key=lambda hint: hint.rank, default=None)
 
 
-def _pace(record: ScheduleRecord, instants: Sequence[datetime]) -> str:
+def _describe_interval(record: ScheduleRecord, instants: Sequence[datetime]) -> str:
     """`every 30s` as it will really be, limits included; a calendar in its own words."""
     gaps = {later - earlier for earlier, later in pairwise(instants[1:])}
-    if record.plan.trigger.pace is None or len(gaps) != 1 or (gap := gaps.pop()) > _FAR:
+    if record.plan.trigger.interval is None or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
         return record.plan.trigger.describe()
     whole = timedelta(seconds=round(gap.total_seconds()))
     return f"every {format_duration(whole)}" if whole else record.plan.trigger.describe()

@@ -3,51 +3,59 @@
 from datetime import datetime
 from uuid import uuid4
 
-from herdbeat.domain.ids import short_id
-from herdbeat.scheduler.fire import Fired, fire
-from herdbeat.service.objects import Json, moment_or_null
+from herdbeat.domain.ids import format_short_id
+from herdbeat.scheduler.fire import EnqueueResult, enqueue_manual
+from herdbeat.service.objects import JsonObject, format_optional_timestamp
 from herdbeat.service.offline import write_offline
 from herdbeat.service.questions import find_schedule
-from herdbeat.store.opening import OpenStore, reader_at
-from herdbeat.store.places import LedgerPlace
+from herdbeat.store.opening import StoreHandle, open_reader
+from herdbeat.store.places import StoreLocation
 
 
-async def fire_here(store: OpenStore, now: datetime, selector: str, *, origin: str, queue: bool) -> Json:
+async def trigger_in_process(
+    store: StoreHandle, now: datetime, selector: str, *, origin: str, queue: bool
+) -> JsonObject:
     """In the process that runs the fleet. The loop has to be woken afterwards."""
-    schedule_id, label = _find(store.place, selector)
+    schedule_id, label = _find_schedule_id(store.location, selector)
     event_id = uuid4().hex
-    fired = await store.write(lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=event_id, queue=queue))
-    return fired_object(fired, label)
+    result = await store.write(
+        lambda tx: enqueue_manual(tx, now, schedule_id, origin=origin, event_id=event_id, queue=queue)
+    )
+    return serialize_trigger_result(result, label)
 
 
-def fire_for_later(path: LedgerPlace, now: datetime, selector: str, *, origin: str, queue: bool = True) -> Json:
+def trigger_offline(
+    path: StoreLocation, now: datetime, selector: str, *, origin: str, queue: bool = True
+) -> JsonObject:
     """Without a node here: for nodes elsewhere, or for the next `up`. Raises Conflict if one has the file.
 
     It queues unless somebody runs the fleet elsewhere: what a killed node has left open is swept at the next start, so
     room counts for nothing until then.
     """
-    schedule_id, label = _find(path, selector)
+    schedule_id, label = _find_schedule_id(path, selector)
     event_id = uuid4().hex
-    fired = write_offline(path, lambda tx: fire(tx, now, schedule_id, origin=origin, event_id=event_id, queue=queue))
-    return fired_object(fired, label)
+    result = write_offline(
+        path, lambda tx: enqueue_manual(tx, now, schedule_id, origin=origin, event_id=event_id, queue=queue)
+    )
+    return serialize_trigger_result(result, label)
 
 
-def fired_object(fired: Fired, label: str) -> Json:
+def serialize_trigger_result(result: EnqueueResult, label: str) -> JsonObject:
     return {
         "schedule": label,
-        "success": fired.beat_id is not None,
-        "skipped": fired.beat_id is None,
-        "skip_reason": fired.skip_reason,
-        "waits_for": fired.waits_for,
-        "beat": None if fired.beat_id is None else short_id(fired.beat_id),
-        "running": fired.running,
-        "max_concurrent": fired.room,
-        "next_run_at": moment_or_null(fired.next_run_at),
+        "success": result.beat_id is not None,
+        "skipped": result.beat_id is None,
+        "skip_reason": result.skip_reason,
+        "waits_for": result.waits_for,
+        "beat": None if result.beat_id is None else format_short_id(result.beat_id),
+        "running": result.running,
+        "max_concurrent": result.room,
+        "next_run_at": format_optional_timestamp(result.next_run_at),
     }
 
 
-def _find(path: LedgerPlace, selector: str) -> tuple[int, str]:
-    reader = reader_at(path)
+def _find_schedule_id(path: StoreLocation, selector: str) -> tuple[int, str]:
+    reader = open_reader(path)
     try:
         record = find_schedule(reader, selector)
     finally:

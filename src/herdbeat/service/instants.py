@@ -11,17 +11,17 @@ from datetime import datetime
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.decision import Source, Step
+from herdbeat.domain.decision import Source, TraceStep
 from herdbeat.domain.trigger import Trigger
 from herdbeat.triggers import Cron, Delay, Interval
 
-_DURATION = re.compile(r"[+-]?[0-9][0-9.,]*\s*[a-z]{0,2}(\s*[0-9]+\s*[smhd])*", re.IGNORECASE)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]")
-_PASSED = "that time has passed; a new schedule fires at once"
+_DURATION_PATTERN = re.compile(r"[+-]?[0-9][0-9.,]*\s*[a-z]{0,2}(\s*[0-9]+\s*[smhd])*", re.IGNORECASE)
+_DATE_PATTERN = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]")
+_PAST_TIME_NOTE = "that time has passed; a new schedule fires at once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upcoming:
+class UpcomingRun:
     """One instant to come. `notes` say what moved it, and what the clocks do that night.
 
     `schedule` is the label of a schedule, and empty for a bare expression.
@@ -32,10 +32,10 @@ class Upcoming:
     next_run_at: datetime
     source: Source
     notes: tuple[str, ...] = ()
-    trace: tuple[Step, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
 
 
-class Standing(StrEnum):
+class NoNextRunReason(StrEnum):
     """Why a schedule has no next time that could be told."""
 
     DISABLED = "disabled"
@@ -48,44 +48,44 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class UnscheduledEntry:
     """A schedule without a time, and the reason."""
 
     schedule: str
     when: str
-    standing: Standing
+    cause: NoNextRunReason
     reason: str = ""
 
 
-def read_expression(text: str, zone: ZoneInfo) -> Trigger | None:
+def parse_expression(text: str, zone: ZoneInfo) -> Trigger | None:
     """The trigger that a text means: cron, a duration or a moment. None if it looks like none of them.
 
     Raises the error of the kind it looks like.
     """
     written = text.strip()
-    if _DATE.match(written):
+    if _DATE_PATTERN.match(written):
         return Delay.parse(written)
-    if _DURATION.fullmatch(written):
+    if _DURATION_PATTERN.fullmatch(written):
         return Interval.parse(written)
     if written.startswith("@") or len(written.split()) > 1:
         return Cron.parse(written, zone)
     return None
 
 
-def read_cron(text: str, zone: ZoneInfo) -> Trigger:
+def parse_cron(text: str, zone: ZoneInfo) -> Trigger:
     """A text that is meant as a cron expression, whatever it looks like. Raises CronParseError."""
     return Cron.parse(text, zone)
 
 
-def of_trigger(trigger: Trigger, now: datetime) -> Iterator[Upcoming]:
+def iter_trigger_runs(trigger: Trigger, now: datetime) -> Iterator[UpcomingRun]:
     """The instants of an expression: what a schedule without policies would do.
 
     An interval counts from `now`, as if a run had just ended; a moment that has passed is due at once.
     """
-    return until_calendar_ends(_of_trigger(trigger, now))
+    return stop_at_calendar_end(_iter_trigger_runs(trigger, now))
 
 
-def until_calendar_ends(instants: Iterator[Upcoming]) -> Iterator[Upcoming]:
+def stop_at_calendar_end(instants: Iterator[UpcomingRun]) -> Iterator[UpcomingRun]:
     """The same, but the end of the year 9999 is an end and not an error."""
     try:
         yield from instants
@@ -93,16 +93,16 @@ def until_calendar_ends(instants: Iterator[Upcoming]) -> Iterator[Upcoming]:
         return
 
 
-def clock_notes(trigger: Trigger, due_at: datetime, previous: datetime | None) -> tuple[str, ...]:
+def describe_clock_change(trigger: Trigger, due_at: datetime, previous: datetime | None) -> tuple[str, ...]:
     """What a clock change does to an instant; only a calendar can be touched by one."""
     return tuple(note.text for note in trigger.notes(due_at, previous)) if isinstance(trigger, Cron) else ()
 
 
-def _of_trigger(trigger: Trigger, now: datetime) -> Iterator[Upcoming]:
-    last = now if trigger.pace else None
+def _iter_trigger_runs(trigger: Trigger, now: datetime) -> Iterator[UpcomingRun]:
+    last = now if trigger.interval else None
     previous: datetime | None = None
     while (due_at := trigger.next_time(last, now)) is not None:
         last = now = max(due_at, now)
-        notes = clock_notes(trigger, due_at, previous) if due_at == now else (_PASSED,)
-        yield Upcoming(schedule="", due_at=due_at, next_run_at=now, source=trigger.kind.source, notes=notes)
+        notes = describe_clock_change(trigger, due_at, previous) if due_at == now else (_PAST_TIME_NOTE,)
+        yield UpcomingRun(schedule="", due_at=due_at, next_run_at=now, source=trigger.kind.source, notes=notes)
         previous = due_at

@@ -6,22 +6,22 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from herdbeat.domain.plan import Plan
-from herdbeat.domain.records import HintRecord, ScheduleRecord, StripMark
+from herdbeat.domain.plan import ScheduleSpec
+from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
 from herdbeat.errors import NotFound
-from herdbeat.service.selecting import not_found, unmarked
-from herdbeat.service.states import State, state_of
-from herdbeat.store.looking import Look, LookReader
+from herdbeat.service.selecting import no_such_schedule, no_such_tag
+from herdbeat.service.states import DisplayState, resolve_display_state
+from herdbeat.store.looking import QueryReader, ScheduleQuery
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
     from herdbeat.domain.schedule import Schedule
 
-STRIP = 10
-PAGE = 2_000
+MAX_STRIP_BEATS = 10
+SCAN_PAGE_SIZE = 2_000
 
 
-class Next(StrEnum):
+class NextRunKind(StrEnum):
     """What there is to say about the next run, so that no face shows a time that will not happen."""
 
     AT = "at"
@@ -33,146 +33,152 @@ class Next(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ScheduleSummary:
     """A schedule in a list. `hint` is the pace that counts instead of its own, if there is one."""
 
     record: ScheduleRecord
-    state: State
-    next: Next
+    state: DisplayState
+    next: NextRunKind
     at: datetime | None
-    strip: tuple[StripMark, ...] = ()
+    strip: tuple[BeatMark, ...] = ()
     hint: HintRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class SchedulePage:
     """A page. `total` counts all schedules of the fleet, `next_after` is where the next page begins, if any."""
 
-    rows: list[Listed] = field(default_factory=list)
+    rows: list[ScheduleSummary] = field(default_factory=list)
     total: int = 0
     next_after: int | None = None
 
 
-def list_schedules(reader: LookReader, look: Look) -> Listing:
+def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
     """Raises NotFound, which guesses, for a name, tag or group that nothing has."""
-    _refuse_unknown(reader, look)
-    records = _of_state(reader, replace(look, limit=look.limit + 1))
-    next_after = records[look.limit - 1].id if len(records) > look.limit else None
-    rows = look_at(reader, records[: look.limit], look.now)
-    return Listing(rows=rows, total=reader.number_of_schedules(), next_after=next_after)
+    _require_known_names(reader, query)
+    records = _find_in_state(reader, replace(query, limit=query.limit + 1))
+    next_after = records[query.limit - 1].id if len(records) > query.limit else None
+    rows = summarize_schedules(reader, records[: query.limit], query.now)
+    return SchedulePage(rows=rows, total=reader.count_all_schedules(), next_after=next_after)
 
 
-def find_named(reader: LookReader, look: Look) -> list[ScheduleRecord]:
+def find_schedules(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """The schedules alone. Raises NotFound, which guesses."""
-    _refuse_unknown(reader, look)
-    return reader.find(look)
+    _require_known_names(reader, query)
+    return reader.find(query)
 
 
-def look_at(reader: LookReader, records: list[ScheduleRecord], now: datetime) -> list[Listed]:
+def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
     ids = [each.id for each in records]
-    strips, paces = reader.strips(ids, STRIP), paces_of(reader, ids, now)
+    strips, interval_hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
     return [
         replace(
-            _listed(each, now, waiting.get(each.id)),
+            _summarize_schedule(each, now, waiting.get(each.id)),
             strip=tuple(strips.get(each.id, ())),
-            hint=paces.get(each.label),
+            hint=interval_hints.get(each.label),
         )
         for each in records
     ]
 
 
-def list_files(fleet: "Fleet", look: Look) -> Listing:
+def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:
     """The same from files alone, where nothing has ever run: what `up` would begin with. Raises NotFound."""
     rows = [
-        _listed(_unstarted(number, each, look.now), look.now, None)
+        _summarize_schedule(_build_new_record(number, each, query.now), query.now, None)
         for number, each in enumerate(fleet.schedules, start=1)
-        if number > (look.after or 0) and _is_meant(each, look)
+        if number > (query.after or 0) and _is_selected(each, query)
     ]
-    if look.is_narrow and not rows:
-        raise not_found((*look.names, *look.tags, *look.groups)[0], {each.label for each in fleet.schedules})
-    rows = [each for each in rows if look.state is None or each.state == look.state]
-    next_after = rows[look.limit - 1].record.id if len(rows) > look.limit else None
-    return Listing(rows=rows[: look.limit], total=len(fleet.schedules), next_after=next_after)
+    if query.has_selectors and not rows:
+        raise no_such_schedule((*query.names, *query.tags, *query.groups)[0], {each.label for each in fleet.schedules})
+    rows = [each for each in rows if query.state is None or each.state == query.state]
+    next_after = rows[query.limit - 1].record.id if len(rows) > query.limit else None
+    return SchedulePage(rows=rows[: query.limit], total=len(fleet.schedules), next_after=next_after)
 
 
-def next_of(record: ScheduleRecord, state: State, waits_since: datetime | None) -> tuple[Next, datetime | None]:
+def resolve_next_run(
+    record: ScheduleRecord, state: DisplayState, pending_since: datetime | None
+) -> tuple[NextRunKind, datetime | None]:
     """What comes next, and when."""
     at = record.next_run_at
-    if state is State.DISABLED or record.quarantine is not None:
-        return Next.NEVER, None
-    if state is State.PAUSED:
-        return (Next.NEVER, None) if record.paused_until is None else (Next.RESUMES, record.paused_until)
-    if state is State.LATE:
-        return Next.OVERDUE, waits_since or at
+    if state is DisplayState.DISABLED or record.quarantine is not None:
+        return NextRunKind.NEVER, None
+    if state is DisplayState.PAUSED:
+        return (NextRunKind.NEVER, None) if record.paused_until is None else (NextRunKind.RESUMES, record.paused_until)
+    if state is DisplayState.LATE:
+        return NextRunKind.OVERDUE, pending_since or at
     if at is not None:
-        return Next.AT, at
+        return NextRunKind.AT, at
     if record.plan.trigger.kind.waits_for_event:
-        return Next.ON_CALL, None
-    return (Next.AFTER_RUN, None) if state is State.RUNNING else (Next.NEVER, None)
+        return NextRunKind.ON_CALL, None
+    return (NextRunKind.AFTER_RUN, None) if state is DisplayState.RUNNING else (NextRunKind.NEVER, None)
 
 
-def _listed(record: ScheduleRecord, now: datetime, waits_since: datetime | None) -> Listed:
-    state = state_of(record, now)
-    what, at = next_of(record, state, waits_since)
-    return Listed(record=record, state=state, next=what, at=at)
+def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: datetime | None) -> ScheduleSummary:
+    state = resolve_display_state(record, now)
+    what, at = resolve_next_run(record, state, pending_since)
+    return ScheduleSummary(record=record, state=state, next=what, at=at)
 
 
-def _of_state(reader: LookReader, look: Look) -> list[ScheduleRecord]:
+def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """As many as are wanted and are in that state. The ledger throws the net, `state_of` picks from it."""
-    if look.state is None:
-        return reader.find(look)
+    if query.state is None:
+        return reader.find(query)
     found: list[ScheduleRecord] = []
-    after = look.after
-    while len(found) < look.limit:
-        page = reader.find(replace(look, after=after, limit=PAGE))
-        found += [each for each in page if state_of(each, look.now) == look.state]
-        if len(page) < PAGE:
+    after = query.after
+    while len(found) < query.limit:
+        page = reader.find(replace(query, after=after, limit=SCAN_PAGE_SIZE))
+        found += [each for each in page if resolve_display_state(each, query.now) == query.state]
+        if len(page) < SCAN_PAGE_SIZE:
             break
         after = page[-1].id
-    return found[: look.limit]
+    return found[: query.limit]
 
 
-def paces_of(reader: LookReader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
+def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
     """The pace that is heard, by schedule."""
-    found = reader.hints(ids, ended_since=now, limit=len(ids) * STRIP) if reader.has_hints() else []
+    found = reader.hints(ids, ended_since=now, limit=len(ids) * MAX_STRIP_BEATS) if reader.has_hints() else []
     if not found:
         return {}
-    from herdbeat.service.hints import HintState, stand_of  # noqa: PLC0415 -- few fleets have any at a given moment
+    from herdbeat.service.hints import HintState, classify_hints  # noqa: PLC0415 -- few fleets have any at a given moment
 
     return {
         each.record.schedule: each.record
-        for each in stand_of(found, now)
+        for each in classify_hints(found, now)
         if each.state is HintState.ACTIVE and each.record.every is not None
     }
 
 
-def _refuse_unknown(reader: LookReader, look: Look) -> None:
-    for name in look.names:
-        if not reader.find(Look(now=look.now, names=(name,), limit=1)):
-            raise unknown_name(reader, name)
-    for what, marks in (("tag", look.tags), ("group", look.groups)):
+def _require_known_names(reader: QueryReader, query: ScheduleQuery) -> None:
+    for name in query.names:
+        if not reader.find(ScheduleQuery(now=query.now, names=(name,), limit=1)):
+            raise no_such_name(reader, name)
+    for what, marks in (("tag", query.tags), ("group", query.groups)):
         for mark in marks:
-            named = Look(now=look.now, tags=(mark,), limit=1) if what == "tag" else Look(now=look.now, groups=(mark,))
+            named = (
+                ScheduleQuery(now=query.now, tags=(mark,), limit=1)
+                if what == "tag"
+                else ScheduleQuery(now=query.now, groups=(mark,))
+            )
             if not reader.find(named):
-                raise unmarked(what, mark, reader.known_marks())
+                raise no_such_tag(what, mark, reader.tags_and_groups())
 
 
-def unknown_name(reader: LookReader, name: str) -> NotFound:
-    return not_found(name, reader.near_names(name))
+def no_such_name(reader: QueryReader, name: str) -> NotFound:
+    return no_such_schedule(name, reader.similar_names(name))
 
 
-def _is_meant(schedule: "Schedule", look: Look) -> bool:
+def _is_selected(schedule: "Schedule", query: ScheduleQuery) -> bool:
     policies = schedule.policies
     return (
-        not look.is_narrow
-        or any(fnmatchcase(schedule.id, name if "/" in name else f"{name}/*") for name in look.names)
-        or not set(look.tags).isdisjoint(policies.tags)
-        or policies.group in look.groups
+        not query.has_selectors
+        or any(fnmatchcase(schedule.id, name if "/" in name else f"{name}/*") for name in query.names)
+        or not set(query.tags).isdisjoint(policies.tags)
+        or policies.group in query.groups
     )
 
 
-def _unstarted(number: int, schedule: "Schedule", now: datetime) -> ScheduleRecord:
+def _build_new_record(number: int, schedule: "Schedule", now: datetime) -> ScheduleRecord:
     from herdbeat.governor import ScheduleState, decide  # noqa: PLC0415 -- the ledger has its decisions already
 
     decision = decide(now, ScheduleState.fresh(schedule, now))
@@ -180,7 +186,7 @@ def _unstarted(number: int, schedule: "Schedule", now: datetime) -> ScheduleReco
         id=number,
         target=schedule.target,
         name=schedule.name,
-        plan=Plan(trigger=schedule.trigger, policies=schedule.policies),
+        plan=ScheduleSpec(trigger=schedule.trigger, policies=schedule.policies),
         origin=str(schedule.origin or ""),
         enabled=schedule.enabled,
         disabled_by=None,

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import NodeRecord
-from herdbeat.service.objects import Json, moment_or_null
+from herdbeat.service.objects import JsonObject, format_optional_timestamp
 from herdbeat.store.reader import Reader
 
-RECENT = timedelta(hours=1)
+RECENTLY_STOPPED_WINDOW = timedelta(hours=1)
 """Who has gone since then is shown with those who live: a death is seen where one looks for it."""
 
-NAMED = 3
+MAX_NAMED_HOSTS = 3
 """Hosts that are named one by one."""
 
 
-class Standing(StrEnum):
+class NodeState(StrEnum):
     """What is known of a node."""
 
     ALIVE = "alive"
@@ -24,7 +24,9 @@ class Standing(StrEnum):
     DEAD = "dead"
 
 
-def find_nodes(reader: Reader, now: datetime, *, limit: int, is_served: bool, with_gone: bool) -> list[NodeRecord]:
+def find_nodes(
+    reader: Reader, now: datetime, *, limit: int, has_live_node: bool, include_stopped: bool
+) -> list[NodeRecord]:
     """The newest first: who lives, and who has gone in the last hour, or `with_gone` at any time.
 
     `is_served` says whether this machine has a node: a file knows of a death only by its lock.
@@ -33,52 +35,52 @@ def find_nodes(reader: Reader, now: datetime, *, limit: int, is_served: bool, wi
     found = [
         each
         for each in known.values()
-        if with_gone
-        or standing_of(each, now, is_served=is_served) is Standing.ALIVE
-        or (each.stopped_at or each.seen_at) >= now - RECENT
+        if include_stopped
+        or resolve_node_state(each, now, has_live_node=has_live_node) is NodeState.ALIVE
+        or (each.stopped_at or each.seen_at) >= now - RECENTLY_STOPPED_WINDOW
     ]
     return sorted(found, key=lambda each: each.id, reverse=True)[:limit]
 
 
-def standing_of(node: NodeRecord, now: datetime, *, is_served: bool) -> Standing:
+def resolve_node_state(node: NodeRecord, now: datetime, *, has_live_node: bool) -> NodeState:
     if node.lease_until is None:
         if node.stopped_at is not None:
-            return Standing.LEFT
-        return Standing.ALIVE if is_served else Standing.DEAD
+            return NodeState.LEFT
+        return NodeState.ALIVE if has_live_node else NodeState.DEAD
     if node.stopped_at is None:
-        return Standing.ALIVE if node.lease_until > now else Standing.DEAD
+        return NodeState.ALIVE if node.lease_until > now else NodeState.DEAD
     # Whoever is found dead has held its lease to the end; who leaves does so before.
-    return Standing.DEAD if node.stopped_at == node.lease_until else Standing.LEFT
+    return NodeState.DEAD if node.stopped_at == node.lease_until else NodeState.LEFT
 
 
-def crew_words(nodes: Sequence[NodeRecord]) -> str:
+def describe_nodes(nodes: Sequence[NodeRecord]) -> str:
     """2 nodes (db1, web1) run"""
-    where = hosts_of(nodes)
+    where = format_hosts(nodes)
     return f"1 node ({where}) runs" if len(nodes) == 1 else f"{len(nodes)} nodes ({where}) run"
 
 
-def hosts_of(nodes: Iterable[NodeRecord]) -> str:
+def format_hosts(nodes: Iterable[NodeRecord]) -> str:
     """Where they are: each host once, or how many if there are many."""
     hosts = sorted({each.host for each in nodes})
-    return ", ".join(hosts) if len(hosts) <= NAMED else f"{len(hosts)} hosts"
+    return ", ".join(hosts) if len(hosts) <= MAX_NAMED_HOSTS else f"{len(hosts)} hosts"
 
 
-def nodes_object(nodes: Iterable[NodeRecord], now: datetime, *, is_served: bool) -> Json:
-    return {"items": [_object(each, now, is_served=is_served) for each in nodes]}
+def serialize_nodes(nodes: Iterable[NodeRecord], now: datetime, *, has_live_node: bool) -> JsonObject:
+    return {"items": [_serialize_node(each, now, has_live_node=has_live_node) for each in nodes]}
 
 
-def _object(node: NodeRecord, now: datetime, *, is_served: bool) -> Json:
+def _serialize_node(node: NodeRecord, now: datetime, *, has_live_node: bool) -> JsonObject:
     return {
-        "id": short_id(node.id),
+        "id": format_short_id(node.id),
         "host": node.host,
         "pid": node.pid,
         "version": node.version,
-        "state": standing_of(node, now, is_served=is_served),
+        "state": resolve_node_state(node, now, has_live_node=has_live_node),
         "works": node.works,
         "labels": list(node.labels),
         "running": node.running,
-        "started_at": moment_or_null(node.started_at),
-        "seen_at": moment_or_null(node.seen_at),
-        "lease_until": moment_or_null(node.lease_until),
-        "stopped_at": moment_or_null(node.stopped_at),
+        "started_at": format_optional_timestamp(node.started_at),
+        "seen_at": format_optional_timestamp(node.seen_at),
+        "lease_until": format_optional_timestamp(node.lease_until),
+        "stopped_at": format_optional_timestamp(node.stopped_at),
     }

@@ -4,23 +4,25 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import MissingExtra
-from herdbeat.store.backup import Progress
+from herdbeat.store.backup import CopyProgress
 from herdbeat.store.lock import StateLock
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.sqlite import SqliteStore
 
 
-def move(ledger: Path, to: PostgresPlace, fleet: Fleet, progress: Progress | None = None) -> dict[str, int]:
+def migrate_to_postgres(
+    ledger: Path, destination: PostgresLocation, fleet: Fleet, progress: CopyProgress | None = None
+) -> dict[str, int]:
     """How many rows of each table were copied. The file stays as it is.
 
     Raises Conflict if a node runs, or the database holds a fleet; StoreUnavailable if either cannot be used.
     """
     try:
-        from herdbeat.store.postgres.copying import copy_ledger  # noqa: PLC0415 -- needs an optional package
+        from herdbeat.store.postgres.copying import import_sqlite_ledger  # noqa: PLC0415 -- needs an optional package
     except ModuleNotFoundError as error:
         raise MissingExtra("A store in PostgreSQL", "postgres") from error
     with StateLock(ledger.parent):
         store = SqliteStore(ledger)  # opened once, it has the newest schema
         store.open()
         store.close()
-        return copy_ledger(ledger, to, fleet.name, progress)
+        return import_sqlite_ledger(ledger, destination, fleet.name, progress)

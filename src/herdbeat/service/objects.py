@@ -2,50 +2,50 @@
 
 from datetime import datetime
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
-from herdbeat.moments import format_moment
+from herdbeat.moments import format_timestamp
 
-Json = dict[str, object]
+JsonObject = dict[str, object]
 
 
-def beat_object(beat: BeatRecord) -> Json:
+def serialize_beat(beat: BeatRecord) -> JsonObject:
     return {
-        "id": short_id(beat.id),
+        "id": format_short_id(beat.id),
         "schedule": beat.schedule,
-        "due_at": format_moment(beat.due_at),
-        "last_due_at": format_moment(beat.last_due_at),
+        "due_at": format_timestamp(beat.due_at),
+        "last_due_at": format_timestamp(beat.last_due_at),
         "count": beat.count,
         "outcome": beat.outcome,
         "reason": beat.reason,
         "source": beat.source,
         "origin": beat.origin,
         "dedup_id": beat.dedup_id,
-        "runs": [short_id(run) for run in beat.runs],
+        "runs": [format_short_id(run) for run in beat.runs],
     }
 
 
-def run_object(run: RunRecord) -> Json:
+def serialize_run(run: RunRecord) -> JsonObject:
     return {
-        "id": short_id(run.id),
+        "id": format_short_id(run.id),
         "schedule": run.schedule,
         "status": run.status,
         "attempt": run.attempt,
-        "started_at": moment_or_null(run.began_at),
-        "finished_at": moment_or_null(run.finished_at),
+        "started_at": format_optional_timestamp(run.began_at),
+        "finished_at": format_optional_timestamp(run.finished_at),
         "code": run.code,
         "error": run.error,
         "summary": run.summary,
         "note": run.note,
         "source": run.source,
         "origin": run.origin,
-        "due_at": format_moment(run.due_at),
+        "due_at": format_timestamp(run.due_at),
         "dedup_id": run.dedup_id,
-        "beat": short_id(run.beat_id),
+        "beat": format_short_id(run.beat_id),
     }
 
 
-def schedule_object(record: ScheduleRecord, state: str) -> Json:
+def serialize_schedule(record: ScheduleRecord, state: str) -> JsonObject:
     trigger, policies = record.plan.trigger, record.plan.policies
     return {
         "schedule": record.label,
@@ -60,15 +60,15 @@ def schedule_object(record: ScheduleRecord, state: str) -> Json:
         "enabled": record.enabled and record.disabled_by is None,
         "disabled_by": record.disabled_by,
         "paused": record.paused,
-        "paused_until": moment_or_null(record.paused_until),
+        "paused_until": format_optional_timestamp(record.paused_until),
         "paused_by": record.paused_by,
         "paused_reason": record.paused_reason,
         "quarantine": record.quarantine,
-        "next_run_at": moment_or_null(record.next_run_at),
+        "next_run_at": format_optional_timestamp(record.next_run_at),
         "source": record.next_source,
         "origin": record.next_origin,
-        "last_started_at": moment_or_null(record.last_started_at),
-        "last_run_at": moment_or_null(record.last_run_at),
+        "last_started_at": format_optional_timestamp(record.last_started_at),
+        "last_run_at": format_optional_timestamp(record.last_run_at),
         "last_status": record.last_status,
         "last_error": record.last_error,
         "failures": record.failures,
@@ -78,9 +78,9 @@ def schedule_object(record: ScheduleRecord, state: str) -> Json:
     }
 
 
-def page_object(items: list[Json], next_cursor: str | None) -> Json:
+def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObject:
     return {"items": items, "next_cursor": next_cursor}
 
 
-def moment_or_null(moment: datetime | None) -> str | None:
-    return None if moment is None else format_moment(moment)
+def format_optional_timestamp(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from herdbeat.store.base import Transaction
-from herdbeat.store.opening import alone_at, store_at
-from herdbeat.store.places import LedgerPlace
+from herdbeat.store.opening import create_store, exclusive_lock
+from herdbeat.store.places import StoreLocation
 
 T = TypeVar("T")
 
 
-def write_offline(path: LedgerPlace, work: Callable[[Transaction], T]) -> T:
+def write_offline(path: StoreLocation, work: Callable[[Transaction], T]) -> T:
     """Raises Conflict if something runs there."""
-    with alone_at(path):
-        store = store_at(path)
+    with exclusive_lock(path):
+        store = create_store(path)
         store.open()
         try:
             return store.write_now(work)

@@ -11,38 +11,44 @@ from heapq import merge
 
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.schedule import Schedule
-from herdbeat.governor import decide, upcoming
-from herdbeat.service.instants import Idle, Standing, Upcoming, clock_notes, until_calendar_ends
-from herdbeat.service.outlook import Outlook, of_file
+from herdbeat.governor import decide, forecast_decisions
+from herdbeat.service.instants import (
+    NoNextRunReason,
+    UnscheduledEntry,
+    UpcomingRun,
+    describe_clock_change,
+    stop_at_calendar_end,
+)
+from herdbeat.service.outlook import ForecastInput, build_file_forecast
 
-_WISHED = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
-_MOVES = frozenset({StepKind.JITTER, StepKind.CLAMP, StepKind.HOURS, StepKind.BOUND, StepKind.NOTE})
+_HINT_SOURCES = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
+_ADJUSTMENT_STEPS = frozenset({StepKind.JITTER, StepKind.CLAMP, StepKind.HOURS, StepKind.BOUND, StepKind.NOTE})
 
 
-def of_schedule(schedule: Schedule, now: datetime) -> Iterator[Upcoming]:
+def iter_schedule_runs(schedule: Schedule, now: datetime) -> Iterator[UpcomingRun]:
     """The instants of a schedule created this moment. None at all if it is disabled or waits for events."""
-    return of_outlook(of_file(schedule, now), now)
+    return iter_forecast_runs(build_file_forecast(schedule, now), now)
 
 
-def of_outlook(outlook: Outlook, start: datetime) -> Iterator[Upcoming]:
+def iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
     """The instants of a schedule. None at all if it is held, disabled, or waits for events."""
-    return until_calendar_ends(_of_outlook(outlook, start))
+    return stop_at_calendar_end(_iter_forecast_runs(forecast, start))
 
 
-def of_fleet(outlooks: Iterable[Outlook], start: datetime) -> Iterator[Upcoming]:
+def iter_fleet_runs(forecasts: Iterable[ForecastInput], start: datetime) -> Iterator[UpcomingRun]:
     """The instants of all schedules in one row, by time; at the same time, in the order of the file."""
-    return merge(*(of_outlook(each, start) for each in outlooks), key=lambda each: each.next_run_at)
+    return merge(*(iter_forecast_runs(each, start) for each in forecasts), key=lambda each: each.next_run_at)
 
 
-def firsts(outlooks: Iterable[Outlook], start: datetime) -> list[Upcoming]:
+def find_next_runs(forecasts: Iterable[ForecastInput], start: datetime) -> list[UpcomingRun]:
     """The next instant of each schedule that has one, by time."""
-    found = (next(of_outlook(each, start), None) for each in outlooks)
+    found = (next(iter_forecast_runs(each, start), None) for each in forecasts)
     return sorted((each for each in found if each is not None), key=lambda each: each.next_run_at)
 
 
-def with_wishes(instants: Iterable[Upcoming], wishes: Mapping[str, int]) -> Iterator[Upcoming]:
+def annotate_skips(instants: Iterable[UpcomingRun], skips: Mapping[str, int]) -> Iterator[UpcomingRun]:
     """The same, with a note at those that somebody asked to let pass: the first so many of their schedule."""
-    left = dict(wishes)
+    left = dict(skips)
     for each in instants:
         if left.get(each.schedule, 0) > 0:
             left[each.schedule] -= 1
@@ -51,52 +57,60 @@ def with_wishes(instants: Iterable[Upcoming], wishes: Mapping[str, int]) -> Iter
             yield each
 
 
-def idle(outlooks: Iterable[Outlook], start: datetime) -> list[Idle]:
+def find_unscheduled(forecasts: Iterable[ForecastInput], start: datetime) -> list[UnscheduledEntry]:
     """The schedules that have no time, each with the reason."""
-    found = (_idle(each, start) for each in outlooks)
+    found = (_find_unscheduled_entry(each, start) for each in forecasts)
     return [each for each in found if each is not None]
 
 
-def _of_outlook(outlook: Outlook, start: datetime) -> Iterator[Upcoming]:
-    if outlook.held_at(start) is not None:
+def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
+    if forecast.find_unscheduled(start) is not None:
         return
     previous: datetime | None = None
-    for decision in upcoming(*outlook.begin(start)):
+    for decision in forecast_decisions(*forecast.starting_point(start)):
         assert decision.next_run_at is not None
         due_at = decision.due_at or decision.next_run_at
-        yield Upcoming(
-            schedule=outlook.label,
+        yield UpcomingRun(
+            schedule=forecast.label,
             due_at=due_at,
             next_run_at=max(start, decision.next_run_at),
             source=decision.source,
-            notes=(*clock_notes(outlook.trigger, due_at, previous), *_moves(decision), *_release(outlook, decision)),
+            notes=(
+                *describe_clock_change(forecast.trigger, due_at, previous),
+                *_describe_adjustments(decision),
+                *_describe_pause_end(forecast, decision),
+            ),
             trace=decision.trace,
         )
         previous = due_at
 
 
-def _idle(outlook: Outlook, start: datetime) -> Idle | None:
-    if (held := outlook.held_at(start)) is not None:
-        return held
-    decision = decide(*outlook.begin(start))
+def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> UnscheduledEntry | None:
+    if (unscheduled := forecast.find_unscheduled(start)) is not None:
+        return unscheduled
+    decision = decide(*forecast.starting_point(start))
     if decision.wake_at is not None:
         return None
-    standing, reason = _standing(outlook, decision)
-    return Idle(schedule=outlook.label, when=outlook.trigger.describe(), standing=standing, reason=reason)
+    cause, reason = _find_forecast_cause(forecast, decision)
+    return UnscheduledEntry(schedule=forecast.label, when=forecast.trigger.describe(), cause=cause, reason=reason)
 
 
-def _standing(outlook: Outlook, decision: Decision) -> tuple[Standing, str]:
-    if not outlook.state.enabled:
-        return Standing.DISABLED, "it has no next time until it is enabled"
-    if outlook.trigger.kind.waits_for_event:
-        return Standing.WAITING, "only an event fires it"
-    return Standing.ENDED, decision.trace[-1].text if decision.trace else ""
+def _find_forecast_cause(forecast: ForecastInput, decision: Decision) -> tuple[NoNextRunReason, str]:
+    if not forecast.state.enabled:
+        return NoNextRunReason.DISABLED, "it has no next time until it is enabled"
+    if forecast.trigger.kind.waits_for_event:
+        return NoNextRunReason.WAITING, "only an event fires it"
+    return NoNextRunReason.ENDED, decision.trace[-1].text if decision.trace else ""
 
 
-def _moves(decision: Decision) -> tuple[str, ...]:
-    return tuple(step.text for step in decision.trace if step.kind in _MOVES or (step.won and step.source in _WISHED))
+def _describe_adjustments(decision: Decision) -> tuple[str, ...]:
+    return tuple(
+        step.text
+        for step in decision.trace
+        if step.kind in _ADJUSTMENT_STEPS or (step.won and step.source in _HINT_SOURCES)
+    )
 
 
-def _release(outlook: Outlook, decision: Decision) -> tuple[str, ...]:
-    pause = outlook.state.pause
+def _describe_pause_end(forecast: ForecastInput, decision: Decision) -> tuple[str, ...]:
+    pause = forecast.state.pause
     return ("its pause ends then",) if pause is not None and pause.until == decision.next_run_at else ()

@@ -12,30 +12,30 @@ from pathlib import Path
 from typing import TypeVar
 
 from herdbeat.clock import Clock
-from herdbeat.config import Reading
-from herdbeat.config.watch import Stamp, stamp, watched
+from herdbeat.config import LoadResult
+from herdbeat.config.watch import FileStamps, list_watched_paths, stamp_files
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, StoreUnavailable
-from herdbeat.events import FilesApplied, FilesRefused, Listener
-from herdbeat.scheduler.arrange import Arranged
-from herdbeat.service.applying import usable
+from herdbeat.events import ConfigApplied, ConfigRejected, EventListener
+from herdbeat.scheduler.arrange import ApplyResult
+from herdbeat.service.applying import require_valid_fleet
 
 log = logging.getLogger(__name__)
 
-LOOK = 1.0
+POLL_INTERVAL_S = 1.0
 """Seconds between two looks."""
 
-TURN = 0.0005
+READER_SWITCH_INTERVAL_S = 0.0005
 """Seconds for which the thread that reads keeps Python's lock, while somebody waits for it.
 
 Python's own 5 ms add up: a beat's way through the loop and the writer asks for the lock a dozen times, and while ten
 thousand targets were read, beats started 140 ms late.
 """
 
-Read = Callable[[], Reading]
-Apply = Callable[[Fleet], Awaitable[Arranged]]
+LoadConfig = Callable[[], LoadResult]
+ApplyFleet = Callable[[Fleet], Awaitable[ApplyResult]]
 
-_AT_START = (
+_RESTART_REQUIRED_SETTINGS = (
     "store",
     "server",
     "max_concurrent",
@@ -49,87 +49,91 @@ _AT_START = (
 """Settings that a running fleet has taken at its start, and keeps."""
 
 
-class Reloader:
+class ConfigWatcher:
     """Watches what `read` reads. `base` is the folder that its names count from."""
 
-    def __init__(self, fleet: Fleet, base: Path, read: Read, apply: Apply, tell: Listener, clock: Clock) -> None:
+    def __init__(
+        self, fleet: Fleet, base: Path, read: LoadConfig, apply: ApplyFleet, publish: EventListener, clock: Clock
+    ) -> None:
         self._fleet = fleet
         self._base = base
         self._read = read
         self._apply = apply
-        self._tell = tell
+        self._publish = publish
         self._clock = clock
         self._paths: tuple[Path, ...] = ()
-        self._seen: Stamp = {}
-        self._applied: Stamp = {}
+        self._last_seen: FileStamps = {}
+        self._last_applied: FileStamps = {}
 
     async def run(self) -> None:
         """Until cancelled. It has to begin first."""
         while True:
-            await asyncio.sleep(LOOK)
-            await self.look()
+            await asyncio.sleep(POLL_INTERVAL_S)
+            await self.poll()
 
-    def begin(self, reading: Reading) -> None:
+    def start_watching(self, load_result: LoadResult) -> None:
         """From here on, changes count."""
-        self._paths = watched(reading, self._base)
-        self._seen = self._applied = stamp(self._paths)
+        self._paths = list_watched_paths(load_result, self._base)
+        self._last_seen = self._last_applied = stamp_files(self._paths)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """One look. What has changed is read at the second look that finds it the same: editors write in pieces."""
-        found = await asyncio.to_thread(stamp, self._paths)
-        has_settled, self._seen = found == self._seen, found
-        if found == self._applied or not has_settled:
+        found = await asyncio.to_thread(stamp_files, self._paths)
+        has_settled, self._last_seen = found == self._last_seen, found
+        if found == self._last_applied or not has_settled:
             return
-        self._applied = found
+        self._last_applied = found
         try:
             await self.reload()
         except StoreUnavailable as error:
-            log.warning("files not applied error=%s next look in %ss", error, LOOK)
-            self._applied = {}
+            log.warning("files not applied error=%s next look in %ss", error, POLL_INTERVAL_S)
+            self._last_applied = {}
 
     async def reload(self) -> None:
         """Read the files now, and do what they say."""
         try:
-            reading = await read_beside(self._read)
+            load_result = await load_in_thread(self._read)
         except ConfigError as error:  # the file itself is gone
-            self._refuse(error)
+            self._publish_rejected(error)
             return
         # A broken file may lead to fewer others than the good one did: those stay watched, for they mend it too.
-        self._paths = tuple(dict.fromkeys((*watched(reading, self._base), *(self._paths if reading.errors else ()))))
-        self._seen = self._applied = stamp(self._paths)
+        self._paths = tuple(
+            dict.fromkeys((*list_watched_paths(load_result, self._base), *(self._paths if load_result.errors else ())))
+        )
+        self._last_seen = self._last_applied = stamp_files(self._paths)
         try:
-            fleet = usable(reading)
+            fleet = require_valid_fleet(load_result)
         except ConfigError as error:
-            self._refuse(error)
+            self._publish_rejected(error)
             return
-        arranged = await self._apply(fleet)
-        tell_applied(self._tell, self._clock.now(), arranged, unheeded(self._fleet, fleet))
+        result = await self._apply(fleet)
+        publish_applied(self._publish, self._clock.now(), result, restart_required(self._fleet, fleet))
 
-    def _refuse(self, error: ConfigError) -> None:
+    def _publish_rejected(self, error: ConfigError) -> None:
         where = str(error.where or "")
-        self._tell(FilesRefused(self._clock.now(), where, error.problems[0].message, len(error.problems)))
+        self._publish(ConfigRejected(self._clock.now(), where, error.problems[0].message, len(error.problems)))
 
 
 _T = TypeVar("_T")
-_USUAL_TURN = sys.getswitchinterval()
+_DEFAULT_SWITCH_INTERVAL_S = sys.getswitchinterval()
 
 
-async def read_beside(read: Callable[[], _T]) -> _T:
+async def load_in_thread(read: Callable[[], _T]) -> _T:
     """In a thread that gives way to the beats. For a process that is all herdbeat's: how threads take turns is its."""
-    sys.setswitchinterval(TURN)
+    sys.setswitchinterval(READER_SWITCH_INTERVAL_S)
     try:
         return await asyncio.to_thread(read)
     finally:
-        sys.setswitchinterval(_USUAL_TURN)
+        sys.setswitchinterval(_DEFAULT_SWITCH_INTERVAL_S)
 
 
-def tell_applied(tell: Listener, now: datetime, arranged: Arranged, ignored: tuple[str, ...] = ()) -> None:
+def publish_applied(publish: EventListener, now: datetime, result: ApplyResult, ignored: tuple[str, ...] = ()) -> None:
     """Files that say the same in other lines are no news."""
-    told = FilesApplied(now, tuple(arranged.added), tuple(arranged.changed), tuple(arranged.removed), ignored)
-    if told.added or told.changed or told.removed or told.unheeded:
-        tell(told)
+    event = ConfigApplied(now, tuple(result.added), tuple(result.changed), tuple(result.removed), ignored)
+    if event.added or event.changed or event.removed or event.unheeded:
+        publish(event)
 
 
-def unheeded(running: Fleet, wanted: Fleet) -> tuple[str, ...]:
+def restart_required(current: Fleet, updated: Fleet) -> tuple[str, ...]:
     """The settings that differ and only count from the next start."""
-    return tuple(name for name in _AT_START if getattr(running, name) != getattr(wanted, name))
+    return tuple(name for name in _RESTART_REQUIRED_SETTINGS if getattr(current, name) != getattr(updated, name))

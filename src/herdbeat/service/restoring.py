@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat.errors import StoreUnavailable, UsageError
-from herdbeat.scheduler.restore import close_runs, decide_anew, settle_pending
-from herdbeat.store.backup import Progress, copy, keep_aside, refuse_unusable
+from herdbeat.scheduler.restore import interrupt_open_runs, reschedule_all, settle_pending
+from herdbeat.store.backup import CopyProgress, copy_ledger_file, preserve_ledger, require_restorable
 from herdbeat.store.lock import StateLock
 from herdbeat.store.sqlite import SqliteStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoreResult:
     """What was closed on the way, and where the ledger from before is kept (None if there was none)."""
 
     interrupted: int
@@ -21,7 +21,7 @@ class Restored:
     kept: Path | None
 
 
-def restore(ledger: Path, file: Path, now: datetime, *, progress: Progress | None = None) -> Restored:
+def restore_backup(ledger: Path, file: Path, now: datetime, *, progress: CopyProgress | None = None) -> RestoreResult:
     """Raises Conflict if a fleet runs here; NotFound, UsageError or StoreUnavailable if the file is of no use.
 
     Everything happens to a copy beside the ledger; the last step is one rename.
@@ -29,45 +29,45 @@ def restore(ledger: Path, file: Path, now: datetime, *, progress: Progress | Non
     with StateLock(ledger.parent):
         if file.exists() and ledger.exists() and file.samefile(ledger):
             raise UsageError(f"{file} is the ledger itself.", hint="Name a file that `herdbeat db backup` has written.")
-        refuse_unusable(file)
+        require_restorable(file)
         draft = ledger.with_name(f"{ledger.name}.restoring")
         try:
-            copy(file, draft, progress)
-            interrupted, missed = _settle(draft, now)
-            kept = _keep(ledger, now)
+            copy_ledger_file(file, draft, progress)
+            interrupted, missed = _close_open_work(draft, now)
+            kept = _keep_previous_ledger(ledger, now)
             draft.replace(ledger)
         except OSError as error:
-            said = f"The backup could not be put in place: {error.strerror or error}."
-            raise StoreUnavailable(said, hint="The ledger is as it was. Look at its folder.") from error
+            message = f"The backup could not be put in place: {error.strerror or error}."
+            raise StoreUnavailable(message, hint="The ledger is as it was. Look at its folder.") from error
         finally:
             for journal in ("", "-wal", "-shm"):
                 draft.with_name(draft.name + journal).unlink(missing_ok=True)
-    return Restored(interrupted=interrupted, missed=missed, kept=kept)
+    return RestoreResult(interrupted=interrupted, missed=missed, kept=kept)
 
 
-def _settle(draft: Path, now: datetime) -> tuple[int, int]:
+def _close_open_work(draft: Path, now: datetime) -> tuple[int, int]:
     """Runs first: one that is to be retried becomes a waiting beat, which must not start either."""
     store = SqliteStore(draft)
     store.open()
     try:
         interrupted = missed = 0
-        while closed := store.write_now(partial(close_runs, now=now)):
+        while closed := store.write_now(partial(interrupt_open_runs, now=now)):
             interrupted += closed
         while settled := store.write_now(partial(settle_pending, now=now)):
             missed += settled
         after: int | None = 0
         while after is not None:
-            after = store.write_now(partial(decide_anew, now=now, after=after))
+            after = store.write_now(partial(reschedule_all, now=now, after=after))
     finally:
         store.close()
     return interrupted, missed
 
 
-def _keep(ledger: Path, now: datetime) -> Path | None:
+def _keep_previous_ledger(ledger: Path, now: datetime) -> Path | None:
     if not ledger.exists():
         return None
     stem = f"{ledger.name}.{now:%Y%m%dT%H%M%SZ}"
     names = (ledger.with_name(stem if not number else f"{stem}-{number}") for number in range(1_000))
     kept = next(name for name in names if not name.exists())
-    keep_aside(ledger, kept)
+    preserve_ledger(ledger, kept)
     return kept

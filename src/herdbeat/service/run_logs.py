@@ -7,23 +7,23 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import DEFAULT_NAME
-from herdbeat.moments import format_moment
-from herdbeat.runners.log_reader import Line, LogFollower, SharedLog, place_of_log
-from herdbeat.service.objects import Json
-from herdbeat.service.selecting import parts_of
-from herdbeat.store.looking import LookReader
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.moments import format_timestamp
+from herdbeat.runners.log_reader import LogFollower, LogLine, RemoteLogFollower, locate_log
+from herdbeat.service.objects import JsonObject
+from herdbeat.service.selecting import split_selector
+from herdbeat.store.looking import QueryReader
 from herdbeat.store.reader import Filter
 
-PAGE = 50
-MANY = 1_000
-ASK_EVERY = timedelta(seconds=1)
+PAGE_SIZE = 50
+MAX_NEW_RUNS = 1_000
+LEDGER_POLL_INTERVAL = timedelta(seconds=1)
 
 
-class Voice(StrEnum):
+class LogEntryKind(StrEnum):
     """Who speaks: the run on its two streams, we about the run, or the ledger about its beginning and end."""
 
     OUT = "out"
@@ -34,44 +34,44 @@ class Voice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LogEntry:
     at: datetime
     run: RunRecord
-    voice: Voice
+    kind: LogEntryKind
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class LogSelection:
     """Whose output: of these runs, of schedules with these names, or of all if neither is given."""
 
     names: tuple[str, ...] = ()
     runs: tuple[int, ...] = ()
 
-    def means(self, run: RunRecord) -> bool:
+    def matches(self, run: RunRecord) -> bool:
         if not self.names and not self.runs:
             return True
-        target, name = parts_of(run.schedule)
-        full = f"{target}/{name or DEFAULT_NAME}"
+        target, name = split_selector(run.schedule)
+        full = f"{target}/{name or DEFAULT_SCHEDULE_NAME}"
         return run.id in self.runs or any(
             fnmatchcase(full, each if "/" in each else f"{each}/*") for each in self.names
         )
 
 
 @dataclass(slots=True)
-class _Following:
+class _FollowedRun:
     """A run and its log, if that lies here. Of one that another node runs, the ledger has the end, which it renews."""
 
     run: RunRecord
-    kept: SharedLog
-    here: LogFollower | None = None
-    ask_at: datetime | None = None
+    stored_log: RemoteLogFollower
+    local_log: LogFollower | None = None
+    poll_at: datetime | None = None
 
-    def is_to_ask(self, now: datetime) -> bool:
+    def should_poll_ledger(self, now: datetime) -> bool:
         """The ledger is asked once a second, and once more when the run has ended."""
-        is_time = self.run.status is not RunStatus.RUNNING or self.ask_at is None or now >= self.ask_at
+        is_time = self.run.status is not RunStatus.RUNNING or self.poll_at is None or now >= self.poll_at
         if is_time:
-            self.ask_at = now + ASK_EVERY
+            self.poll_at = now + LEDGER_POLL_INTERVAL
         return is_time
 
 
@@ -79,134 +79,136 @@ class _Following:
 class LogFeed:
     """First what was, then, whenever it is asked, what has come since. Used from one thread."""
 
-    reader: LookReader
+    reader: QueryReader
     state_dir: Path
-    wanted: Wanted
-    _open: dict[int, _Following] = field(default_factory=dict)
-    _newest: int = 0
+    selection: LogSelection
+    _followed: dict[int, _FollowedRun] = field(default_factory=dict)
+    _newest_run_id: int = 0
     _version: int = -1
 
     @property
-    def is_watching(self) -> bool:
+    def has_open_runs(self) -> bool:
         """Whether a run is going whose words are waited for."""
-        return bool(self._open)
+        return bool(self._followed)
 
     @property
-    def unheard(self) -> list[RunRecord]:
+    def silent_runs(self) -> list[RunRecord]:
         """Runs that are going and of which nothing lies here: they have said nothing yet, or say it elsewhere."""
-        return [each.run for each in self._open.values() if each.here is None]
+        return [each.run for each in self._followed.values() if each.local_log is None]
 
     @property
     def is_over(self) -> bool:
         """Whether only certain runs are wanted, and all of them have ended."""
-        return bool(self.wanted.runs) and not self.wanted.names and not self._open
+        return bool(self.selection.runs) and not self.selection.names and not self._followed
 
-    def past(self, now: datetime, *, since: datetime | None, lines: int | None) -> list[Entry]:
+    def past(self, now: datetime, *, since: datetime | None, lines: int | None) -> list[LogEntry]:
         """The last lines, or all since a moment, in the order of their time. Runs that still go on are followed."""
-        self._newest = self.reader.newest_run()
-        found: list[Entry] = []
-        for run in self._runs(since):
-            entries = self._begin(run, now)
+        self._newest_run_id = self.reader.newest_run()
+        found: list[LogEntry] = []
+        for run in self._find_runs(since):
+            entries = self._open_run(run, now)
             found += [each for each in entries if since is None or each.at >= since]
             if lines is not None and len(found) >= lines and run.status is not RunStatus.RUNNING:
                 break
         found.sort(key=lambda each: each.at)
         return found if lines is None else found[-lines:]
 
-    def more(self, now: datetime) -> list[Entry]:
+    def poll(self, now: datetime) -> list[LogEntry]:
         """What has come since it was last asked."""
-        found: list[Entry] = []
+        found: list[LogEntry] = []
         version = self.reader.version()
         is_changed, self._version = version != self._version, version
         if is_changed:
             found += self._new_runs()
-        going = self.reader.still_running(self._open) if is_changed else set(self._open)
-        for number in list(self._open):
-            found += self._said(self._open[number], now)
-            if number not in going:
-                found += self._end(number, now)
+        running_ids = self.reader.filter_running(self._followed) if is_changed else set(self._followed)
+        for number in list(self._followed):
+            found += self._read_entries(self._followed[number], now)
+            if number not in running_ids:
+                found += self._close_run(number, now)
         return sorted(found, key=lambda each: each.at)
 
-    def _new_runs(self) -> Iterator[Entry]:
-        while numbers := self.reader.runs_after(self._newest, MANY):
-            self._newest = numbers[-1]
+    def _new_runs(self) -> Iterator[LogEntry]:
+        while numbers := self.reader.runs_after(self._newest_run_id, MAX_NEW_RUNS):
+            self._newest_run_id = numbers[-1]
             for run in (self.reader.run(number) for number in numbers):
-                if run is not None and self.wanted.means(run):
-                    self._open[run.id] = self._following(run)
-                    yield _started(run)
+                if run is not None and self.selection.matches(run):
+                    self._followed[run.id] = self._follow(run)
+                    yield _build_start_entry(run)
 
-    def _begin(self, run: RunRecord, now: datetime) -> list[Entry]:
-        following = self._following(run)
-        entries = [_started(run), *self._said(following, now)]
+    def _open_run(self, run: RunRecord, now: datetime) -> list[LogEntry]:
+        followed_run = self._follow(run)
+        entries = [_build_start_entry(run), *self._read_entries(followed_run, now)]
         if run.status is RunStatus.RUNNING:
-            self._open[run.id] = following
+            self._followed[run.id] = followed_run
             return entries
-        return [*entries, *_rest(following), _ended(run)]
+        return [*entries, *_read_remaining(followed_run), _build_end_entry(run)]
 
-    def _said(self, following: _Following, now: datetime) -> list[Entry]:
-        run = following.run
-        if following.here is None:
-            path = place_of_log(self.state_dir, run.id, run.claimed_at, run.finished_at or now)
-            following.here = None if path is None else LogFollower(path)
-        if following.here is not None:
-            return _entries(run, following.here.more())
-        return _entries(run, following.kept.more()) if following.is_to_ask(now) else []
+    def _read_entries(self, followed_run: _FollowedRun, now: datetime) -> list[LogEntry]:
+        run = followed_run.run
+        if followed_run.local_log is None:
+            path = locate_log(self.state_dir, run.id, run.claimed_at, run.finished_at or now)
+            followed_run.local_log = None if path is None else LogFollower(path)
+        if followed_run.local_log is not None:
+            return _build_entries(run, followed_run.local_log.poll())
+        return _build_entries(run, followed_run.stored_log.poll()) if followed_run.should_poll_ledger(now) else []
 
-    def _following(self, run: RunRecord) -> _Following:
-        return _Following(run, SharedLog(lambda: self.reader.output_of(run.id)))
+    def _follow(self, run: RunRecord) -> _FollowedRun:
+        return _FollowedRun(run, RemoteLogFollower(lambda: self.reader.run_output(run.id)))
 
-    def _end(self, number: int, now: datetime) -> list[Entry]:
+    def _close_run(self, number: int, now: datetime) -> list[LogEntry]:
         """Its last words lie in the file before its end lies in the ledger, so they are asked for once more."""
-        following, ended = self._open.pop(number), self.reader.run(number)
-        following.run = ended or following.run
-        last = [*self._said(following, now), *_rest(following)]
-        return last if ended is None else [*last, _ended(ended)]
+        followed_run, ended = self._followed.pop(number), self.reader.run(number)
+        followed_run.run = ended or followed_run.run
+        last = [*self._read_entries(followed_run, now), *_read_remaining(followed_run)]
+        return last if ended is None else [*last, _build_end_entry(ended)]
 
-    def _runs(self, since: datetime | None) -> Iterable[RunRecord]:
+    def _find_runs(self, since: datetime | None) -> Iterable[RunRecord]:
         """The newest first."""
-        if self.wanted.runs and not self.wanted.names:
-            found = (self.reader.run(number) for number in sorted(self.wanted.runs, reverse=True))
+        if self.selection.runs and not self.selection.names:
+            found = (self.reader.run(number) for number in sorted(self.selection.runs, reverse=True))
             return [run for run in found if run is not None]
-        return (run for run in self._newest_runs(since) if self.wanted.means(run))
+        return (run for run in self._newest_runs(since) if self.selection.matches(run))
 
     def _newest_runs(self, since: datetime | None) -> Iterator[RunRecord]:
-        target, name = parts_of(self.wanted.names[0]) if _is_single(self.wanted.names) else (None, None)
+        target, name = (
+            split_selector(self.selection.names[0]) if _is_single_name(self.selection.names) else (None, None)
+        )
         first = 0 if since is None else self.reader.first_run_since(since)
         before: int | None = None
-        while page := self.reader.runs(Filter(target=target, name=name, before=before, limit=PAGE)):
-            fitting = [run for run in page if run.id >= first]
-            yield from fitting
-            if len(fitting) < len(page) or len(page) < PAGE:
+        while page := self.reader.runs(Filter(target=target, name=name, before=before, limit=PAGE_SIZE)):
+            matching = [run for run in page if run.id >= first]
+            yield from matching
+            if len(matching) < len(page) or len(page) < PAGE_SIZE:
                 return
             before = page[-1].id
 
 
-def entry_object(entry: Entry) -> Json:
+def serialize_log_entry(entry: LogEntry) -> JsonObject:
     return {
-        "at": format_moment(entry.at),
+        "at": format_timestamp(entry.at),
         "schedule": entry.run.schedule,
-        "run": short_id(entry.run.id),
-        "stream": entry.voice,
+        "run": format_short_id(entry.run.id),
+        "stream": entry.kind,
         "text": entry.text,
     }
 
 
-def _is_single(names: tuple[str, ...]) -> bool:
+def _is_single_name(names: tuple[str, ...]) -> bool:
     return len(names) == 1 and "*" not in names[0]
 
 
-def _started(run: RunRecord) -> Entry:
+def _build_start_entry(run: RunRecord) -> LogEntry:
     text = " ".join(part for part in (run.source, run.origin) if part)
-    return Entry(at=run.began_at, run=run, voice=Voice.STARTED, text=text)
+    return LogEntry(at=run.began_at, run=run, kind=LogEntryKind.STARTED, text=text)
 
 
-def _ended(run: RunRecord) -> Entry:
-    return Entry(at=run.finished_at or run.claimed_at, run=run, voice=Voice.ENDED, text=run.error or "")
+def _build_end_entry(run: RunRecord) -> LogEntry:
+    return LogEntry(at=run.finished_at or run.claimed_at, run=run, kind=LogEntryKind.ENDED, text=run.error or "")
 
 
-def _rest(following: _Following) -> list[Entry]:
-    return _entries(following.run, (following.here or following.kept).rest())
+def _read_remaining(followed_run: _FollowedRun) -> list[LogEntry]:
+    return _build_entries(followed_run.run, (followed_run.local_log or followed_run.stored_log).flush())
 
 
-def _entries(run: RunRecord, lines: Iterable[Line]) -> list[Entry]:
-    return [Entry(at=line.at, run=run, voice=Voice(line.stream), text=line.text) for line in lines]
+def _build_entries(run: RunRecord, lines: Iterable[LogLine]) -> list[LogEntry]:
+    return [LogEntry(at=line.at, run=run, kind=LogEntryKind(line.stream), text=line.text) for line in lines]

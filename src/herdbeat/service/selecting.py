@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.errors import NotFound, UsageError, ending, shown
+from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.store.reader import Filter, Reader
 
-PAGE = 10_000
+PAGE_SIZE = 10_000
 
-_LIST = 'Run "herdbeat list" to see all schedules.'
+_LIST_HINT = 'Run "herdbeat list" to see all schedules.'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,53 +26,54 @@ class Selection:
     everything: bool = False
 
 
-def select(reader: Reader, selection: Selection) -> list[ScheduleRecord]:
+def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecord]:
     """The schedules that are meant, each once, in the order of the ledger. Never empty.
 
     Raises UsageError if nothing was named, NotFound (which guesses) for a name, tag or group that nothing has.
     """
-    _refuse_nonsense(selection)
+    _validate_selection(selection)
     if selection.everything:
-        everything = list(_all(reader))
+        everything = list(_iter_all(reader))
         if not everything:
-            raise NotFound("There are no schedules here.", hint=_LIST)
+            raise NotFound("There are no schedules here.", hint=_LIST_HINT)
         return everything
-    found = {each.id: each for name in selection.names for each in _of_name(reader, name)}
+    found = {each.id: each for name in selection.names for each in _select_by_name(reader, name)}
     if selection.tags or selection.groups:
-        known = list(_all(reader))
+        known = list(_iter_all(reader))
         for tag in selection.tags:
-            found |= {each.id: each for each in _tagged(known, tag)}
+            found |= {each.id: each for each in _select_by_tag(known, tag)}
         for group in selection.groups:
-            found |= {each.id: each for each in _grouped(known, group)}
+            found |= {each.id: each for each in _select_by_group(known, group)}
     return [found[number] for number in sorted(found)]
 
 
-def parts_of(selector: str) -> tuple[str, str | None]:
+def split_selector(selector: str) -> tuple[str, str | None]:
     """`target/schedule` in its two parts; a target alone leaves its schedule open."""
     target, slash, name = selector.rpartition("/")
     return (target, name) if slash else (name, None)
 
 
-def not_found(selector: str, known: Iterable[str]) -> NotFound:
+def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
     """It guesses among the names that are known."""
     if "*" in selector:
-        return NotFound(f'No schedule fits "{shown(selector)}".', hint=_LIST)
-    message = f'There is no target or schedule "{shown(selector)}"{ending(near_word(selector, known))}'
-    return NotFound(message, hint=_LIST)
+        return NotFound(f'No schedule fits "{truncate_for_message(selector)}".', hint=_LIST_HINT)
+    suffix = did_you_mean_suffix(find_close_match(selector, known))
+    return NotFound(f'There is no target or schedule "{truncate_for_message(selector)}"{suffix}', hint=_LIST_HINT)
 
 
-def unmarked(what: str, mark: str, known: Iterable[str]) -> NotFound:
+def no_such_tag(what: str, mark: str, known: Iterable[str]) -> NotFound:
     """The same for a tag or a group that no schedule has."""
-    return NotFound(f'No schedule has the {what} "{shown(mark)}"{ending(near_word(mark, known))}', hint=_LIST)
+    suffix = did_you_mean_suffix(find_close_match(mark, known))
+    return NotFound(f'No schedule has the {what} "{truncate_for_message(mark)}"{suffix}', hint=_LIST_HINT)
 
 
-def near_word(word: str, known: Iterable[str]) -> str | None:
+def find_close_match(word: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 -- only for who has mistyped
 
     return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
 
 
-def _refuse_nonsense(selection: Selection) -> None:
+def _validate_selection(selection: Selection) -> None:
     is_named = bool(selection.names or selection.tags or selection.groups)
     if not is_named and not selection.everything:
         raise UsageError(
@@ -82,43 +83,43 @@ def _refuse_nonsense(selection: Selection) -> None:
         raise UsageError("--all means every schedule: there is nothing more to name.", hint="Leave one of them out.")
 
 
-def _of_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
+def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
     if "*" in selector:
-        fitting = [each for each in _all(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
-        if not fitting:
-            raise not_found(selector, ())
-        return fitting
-    target, name = parts_of(selector)
-    found = list(_pages(reader, target, name))
+        matching = [each for each in _iter_all(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
+        if not matching:
+            raise no_such_schedule(selector, ())
+        return matching
+    target, name = split_selector(selector)
+    found = list(_iter_schedules(reader, target, name))
     if not found:
-        raise not_found(selector, reader.near_names(selector))
+        raise no_such_schedule(selector, reader.similar_names(selector))
     return found
 
 
-def _tagged(known: list[ScheduleRecord], tag: str) -> list[ScheduleRecord]:
+def _select_by_tag(known: list[ScheduleRecord], tag: str) -> list[ScheduleRecord]:
     tags = {each for record in known for each in record.plan.policies.tags}
-    fitting = [each for each in known if tag in each.plan.policies.tags]
-    if not fitting:
-        raise unmarked("tag", tag, tags)
-    return fitting
+    matching = [each for each in known if tag in each.plan.policies.tags]
+    if not matching:
+        raise no_such_tag("tag", tag, tags)
+    return matching
 
 
-def _grouped(known: list[ScheduleRecord], group: str) -> list[ScheduleRecord]:
+def _select_by_group(known: list[ScheduleRecord], group: str) -> list[ScheduleRecord]:
     groups = {record.plan.policies.group or "" for record in known}
-    fitting = [each for each in known if each.plan.policies.group == group]
-    if not fitting:
-        raise unmarked("group", group, groups)
-    return fitting
+    matching = [each for each in known if each.plan.policies.group == group]
+    if not matching:
+        raise no_such_tag("group", group, groups)
+    return matching
 
 
-def _all(reader: Reader) -> Iterator[ScheduleRecord]:
-    return _pages(reader, None, None)
+def _iter_all(reader: Reader) -> Iterator[ScheduleRecord]:
+    return _iter_schedules(reader, None, None)
 
 
-def _pages(reader: Reader, target: str | None, name: str | None) -> Iterator[ScheduleRecord]:
+def _iter_schedules(reader: Reader, target: str | None, name: str | None) -> Iterator[ScheduleRecord]:
     after: int | None = None
-    while page := reader.schedules(Filter(target=target, name=name, before=after, limit=PAGE)):
+    while page := reader.schedules(Filter(target=target, name=name, before=after, limit=PAGE_SIZE)):
         yield from page
-        if len(page) < PAGE:
+        if len(page) < PAGE_SIZE:
             return
         after = page[-1].id

@@ -4,50 +4,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from herdbeat.domain.brief import Brief
-from herdbeat.domain.ids import from_short_id
+from herdbeat.domain.brief import RunSpec
+from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
-from herdbeat.domain.schedule import DEFAULT_NAME
-from herdbeat.domain.spend import Holder, Scope
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.domain.spend import BudgetOwner, BudgetScope
 from herdbeat.domain.target import Target
-from herdbeat.service.coming import coming
-from herdbeat.service.hints import HintState, StandingHint, hint_object, hint_of, stand_of
-from herdbeat.service.listing import Listed, look_at, unknown_name
-from herdbeat.service.objects import Json, beat_object, moment_or_null, run_object, schedule_object
-from herdbeat.service.policy_words import PolicyWord, budget_words, policy_words
+from herdbeat.service.coming import preview_runs
+from herdbeat.service.hints import HintState, HintView, build_hint, classify_hints, serialize_hint
+from herdbeat.service.listing import ScheduleSummary, no_such_name, summarize_schedules
+from herdbeat.service.objects import (
+    JsonObject,
+    format_optional_timestamp,
+    serialize_beat,
+    serialize_run,
+    serialize_schedule,
+)
+from herdbeat.service.policy_words import PolicyValue, describe_policies, format_budget
 from herdbeat.service.questions import find_run
-from herdbeat.service.selecting import parts_of
-from herdbeat.store.looking import Look, LookReader
+from herdbeat.service.selecting import split_selector
+from herdbeat.store.looking import QueryReader, ScheduleQuery
 from herdbeat.store.reader import Filter
 
-RUNS = 5
-SCHEDULES = 200
+MAX_SHOWN_RUNS = 5
+MAX_TARGET_SCHEDULES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTarget:
+class TargetView:
     target: Target
     written_at: str
     running: int
-    schedules: tuple[Listed, ...]
+    schedules: tuple[ScheduleSummary, ...]
     budget: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSchedule:
+class ScheduleView:
     """A schedule as it stands. `instants` are its next times, as far as they can be known."""
 
-    listed: Listed
+    summary: ScheduleSummary
     target: Target
-    brief: Brief
-    policies: tuple[PolicyWord, ...]
+    brief: RunSpec
+    policies: tuple[PolicyValue, ...]
     instants: tuple[datetime, ...]
-    hints: tuple[StandingHint, ...]
+    hints: tuple[HintView, ...]
     runs: tuple[RunRecord, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRun:
+class RunView:
     """A run, the beat it was an attempt at, and the other attempts at it."""
 
     run: RunRecord
@@ -57,120 +63,122 @@ class ShownRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownBeat:
+class BeatView:
     beat: BeatRecord
     runs: tuple[RunRecord, ...]
 
 
-Shown = ShownTarget | ShownSchedule | ShownRun | ShownBeat
+DetailView = TargetView | ScheduleView | RunView | BeatView
 
 
-def find_shown(reader: LookReader, word: str, now: datetime) -> Shown:
+def find_details(reader: QueryReader, selector: str, now: datetime) -> DetailView:
     """A name before an id, a run before a beat. Raises NotFound, which guesses."""
-    kind, colon, number = word.partition(":")
+    kind, colon, number = selector.partition(":")
     if colon and kind in ("run", "beat"):
-        return _numbered(reader, word, number, is_beat=kind == "beat")
-    target, name = parts_of(word)
-    named = reader.find(Look(now=now, names=(f"{target}/{name or '*'}",), limit=SCHEDULES))
-    single = next((each for each in named if name or each.name == DEFAULT_NAME), None)
+        return _find_by_id(reader, selector, number, is_beat=kind == "beat")
+    target, name = split_selector(selector)
+    named = reader.find(ScheduleQuery(now=now, names=(f"{target}/{name or '*'}",), limit=MAX_TARGET_SCHEDULES))
+    single = next((each for each in named if name or each.name == DEFAULT_SCHEDULE_NAME), None)
     if single is not None:
-        return _schedule(reader, single, now)
+        return _build_schedule_view(reader, single, now)
     if named:
-        return _target(reader, target, named, now)
-    return _numbered(reader, word, word, is_beat=False)
+        return _build_target_view(reader, target, named, now)
+    return _find_by_id(reader, selector, selector, is_beat=False)
 
 
-def _numbered(reader: LookReader, word: str, text: str, *, is_beat: bool) -> ShownRun | ShownBeat:
+def _find_by_id(reader: QueryReader, selector: str, text: str, *, is_beat: bool) -> RunView | BeatView:
     """By its id: a run, unless a beat is meant or no run has it."""
     run = None if is_beat else find_run(reader, text)
     if run is not None:
-        return _run(reader, run)
-    number = from_short_id(text)
+        return _build_run_view(reader, run)
+    number = parse_short_id(text)
     beat = reader.beat(number) if number and number < 1 << 62 else None
-    if beat is None or word.startswith("run:"):
-        raise unknown_name(reader, word)
-    return ShownBeat(beat=beat, runs=_attempts(reader, beat))
+    if beat is None or selector.startswith("run:"):
+        raise no_such_name(reader, selector)
+    return BeatView(beat=beat, runs=_find_attempts(reader, beat))
 
 
-def _target(reader: LookReader, name: str, schedules: Sequence[ScheduleRecord], now: datetime) -> ShownTarget:
-    found = reader.target_named(name)
+def _build_target_view(
+    reader: QueryReader, name: str, schedules: Sequence[ScheduleRecord], now: datetime
+) -> TargetView:
+    found = reader.find_target(name)
     assert found is not None, f"{name}: schedules without their target"
     number, written_at, running = found
-    holder = Holder(Scope.TARGET, number)
-    return ShownTarget(
+    holder = BudgetOwner(BudgetScope.TARGET, number)
+    return TargetView(
         target=reader.targets([number])[number],
         written_at=written_at,
         running=running,
-        schedules=tuple(look_at(reader, list(schedules), now)),
-        budget=budget_words(budget) if (budget := reader.budgets(schedules[0].id).get(holder)) is not None else "",
+        schedules=tuple(summarize_schedules(reader, list(schedules), now)),
+        budget=format_budget(budget) if (budget := reader.budgets(schedules[0].id).get(holder)) is not None else "",
     )
 
 
-def _schedule(reader: LookReader, record: ScheduleRecord, now: datetime) -> ShownSchedule:
-    found = reader.target_named(record.target)
+def _build_schedule_view(reader: QueryReader, record: ScheduleRecord, now: datetime) -> ScheduleView:
+    found = reader.find_target(record.target)
     assert found is not None, f"{record.label}: a schedule without its target"
     target = reader.targets([found[0]])[found[0]]
-    hints = tuple(stand_of(reader.hints([record.id], ended_since=now), now))
+    hints = tuple(classify_hints(reader.hints([record.id], ended_since=now), now))
     shared = {holder.scope: budget for holder, budget in reader.budgets(record.id).items()}
-    heard = [hint_of(each.record) for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED)]
-    return ShownSchedule(
-        listed=look_at(reader, [record], now)[0],
+    active_hints = [build_hint(each.record) for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED)]
+    return ScheduleView(
+        summary=summarize_schedules(reader, [record], now)[0],
         target=target,
-        brief=reader.briefs([record.id])[record.id],
-        policies=tuple(policy_words(record.plan.policies, record.plan.trigger.kind, target.kind, shared)),
-        instants=coming(record, heard, now).instants,
+        brief=reader.run_specs([record.id])[record.id],
+        policies=tuple(describe_policies(record.plan.policies, record.plan.trigger.kind, target.kind, shared)),
+        instants=preview_runs(record, active_hints, now).instants,
         hints=hints,
-        runs=tuple(reader.runs(Filter(target=record.target, name=record.name, limit=RUNS))),
+        runs=tuple(reader.runs(Filter(target=record.target, name=record.name, limit=MAX_SHOWN_RUNS))),
     )
 
 
-def _run(reader: LookReader, run: RunRecord) -> ShownRun:
+def _build_run_view(reader: QueryReader, run: RunRecord) -> RunView:
     beat = reader.beat(run.beat_id)
     assert beat is not None, f"run {run.id}: it has no beat"
-    return ShownRun(run=run, beat=beat, attempts=_attempts(reader, beat), details=reader.details(run.id))
+    return RunView(run=run, beat=beat, attempts=_find_attempts(reader, beat), details=reader.details(run.id))
 
 
-def _attempts(reader: LookReader, beat: BeatRecord) -> tuple[RunRecord, ...]:
+def _find_attempts(reader: QueryReader, beat: BeatRecord) -> tuple[RunRecord, ...]:
     """The oldest first."""
     return tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs))))[::-1] if beat.runs else ()
 
 
-def target_object(shown: ShownTarget) -> Json:
+def serialize_target(view: TargetView) -> JsonObject:
     return {
-        "target": shown.target.name,
-        "kind": shown.target.kind,
-        "max_concurrent": shown.target.max_concurrent,
-        "running": shown.running,
-        "budget": shown.budget or None,
-        "written_at": shown.written_at,
-        "schedules": [schedule_object(each.record, each.state) for each in shown.schedules],
+        "target": view.target.name,
+        "kind": view.target.kind,
+        "max_concurrent": view.target.max_concurrent,
+        "running": view.running,
+        "budget": view.budget or None,
+        "written_at": view.written_at,
+        "schedules": [serialize_schedule(each.record, each.state) for each in view.schedules],
     }
 
 
-def shown_schedule_object(shown: ShownSchedule) -> Json:
+def serialize_schedule_view(view: ScheduleView) -> JsonObject:
     return {
-        **schedule_object(shown.listed.record, shown.listed.state),
-        "kind": shown.target.kind,
-        "prompt": shown.brief.prompt,
-        "next": [moment_or_null(each) for each in shown.instants],
-        "hints": [hint_object(each) for each in shown.hints],
-        "policies": {each.key: {"value": each.text, "default": each.is_default} for each in shown.policies},
-        "runs": [run_object(each) for each in shown.runs],
+        **serialize_schedule(view.summary.record, view.summary.state),
+        "kind": view.target.kind,
+        "prompt": view.brief.prompt,
+        "next": [format_optional_timestamp(each) for each in view.instants],
+        "hints": [serialize_hint(each) for each in view.hints],
+        "policies": {each.key: {"value": each.text, "default": each.is_default} for each in view.policies},
+        "runs": [serialize_run(each) for each in view.runs],
     }
 
 
-def shown_run_object(shown: ShownRun) -> Json:
-    details = shown.details
+def serialize_run_view(view: RunView) -> JsonObject:
+    details = view.details
     return {
-        **run_object(shown.run),
+        **serialize_run(view.run),
         "node": {"host": details.host, "pid": details.pid, "version": details.version},
         "response": details.response,
         "usage": dict(details.usage),
         "session": details.session,
-        "attempts": [run_object(each) for each in shown.attempts],
-        "beat_outcome": shown.beat.outcome,
+        "attempts": [serialize_run(each) for each in view.attempts],
+        "beat_outcome": view.beat.outcome,
     }
 
 
-def shown_beat_object(shown: ShownBeat) -> Json:
-    return {**beat_object(shown.beat), "runs": [run_object(each) for each in shown.runs]}
+def serialize_beat_view(view: BeatView) -> JsonObject:
+    return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}

@@ -2,39 +2,45 @@
 
 from datetime import datetime
 
-from herdbeat.domain.change import Facts
+from herdbeat.domain.change import ChangeData
 from herdbeat.errors import UsageError
-from herdbeat.scheduler.skip import skip
-from herdbeat.service.acts import Skipping
-from herdbeat.service.objects import moment_or_null
-from herdbeat.service.steps import Step
-from herdbeat.store.base import Standing, Transaction
+from herdbeat.scheduler.skip import set_skip_next
+from herdbeat.service.acts import SkipBeats
+from herdbeat.service.objects import format_optional_timestamp
+from herdbeat.service.steps import CommandEffect
+from herdbeat.store.base import ScheduleSnapshot, Transaction
 
-MOST = 1_000
+MAX_SKIPPED_BEATS = 1_000
 """More than that is a pause."""
 
 
-def refuse_nonsense(act: Skipping) -> None:
-    if not 0 <= act.count <= MOST:
-        raise UsageError(f"{act.count} beats cannot be skipped.", hint=f"Write 1 to {MOST}; a pause lasts longer.")
+def validate_skip_count(command: SkipBeats) -> None:
+    if not 0 <= command.count <= MAX_SKIPPED_BEATS:
+        raise UsageError(
+            f"{command.count} beats cannot be skipped.", hint=f"Write 1 to {MAX_SKIPPED_BEATS}; a pause lasts longer."
+        )
 
 
-def let_pass(tx: Transaction, act: Skipping, standing: Standing) -> Step:
+def skip_schedule_beats(tx: Transaction, command: SkipBeats, snapshot: ScheduleSnapshot) -> CommandEffect:
     """Asking for what is wished already changes nothing."""
-    if act.count == standing.skips:
-        before = _facts(standing.skips)
-        beats = "beat" if act.count == 1 else f"{act.count} beats"
-        word = f"it skips its next {beats} already" if act.count else "nothing is to be skipped"
-        return Step(before=before, after=before, notes=(word,), is_changed=False)
-    asked = skip(tx, standing.id, act.count, by=act.who, reason=act.reason)
-    before = _facts(asked.before)
-    if asked.obstacle:
-        return Step(before=before, after=before, refused=asked.obstacle, mend=_MEND, is_changed=False)
-    return Step(before=before, after=_facts(asked.skips, asked.instants))
+    if command.count == snapshot.skips:
+        before = _skip_data(snapshot.skips)
+        beats = "beat" if command.count == 1 else f"{command.count} beats"
+        note = f"it skips its next {beats} already" if command.count else "nothing is to be skipped"
+        return CommandEffect(before=before, after=before, notes=(note,), is_changed=False)
+    result = set_skip_next(tx, snapshot.id, command.count, by=command.who, reason=command.reason)
+    before = _skip_data(result.before)
+    if result.obstacle:
+        return CommandEffect(before=before, after=before, refused=result.obstacle, fix=_EXPLAIN_HINT, is_changed=False)
+    return CommandEffect(before=before, after=_skip_data(result.skips, result.instants))
 
 
-_MEND = "Look at it with: herdbeat explain"
+_EXPLAIN_HINT = "Look at it with: herdbeat explain"
 
 
-def _facts(skips: int, instants: tuple[datetime, ...] = ()) -> Facts:
-    return {"skips": skips, "instants": [moment_or_null(each) for each in instants]} if instants else {"skips": skips}
+def _skip_data(skips: int, instants: tuple[datetime, ...] = ()) -> ChangeData:
+    return (
+        {"skips": skips, "instants": [format_optional_timestamp(each) for each in instants]}
+        if instants
+        else {"skips": skips}
+    )

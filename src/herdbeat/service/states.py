@@ -7,7 +7,7 @@ from typing import Protocol
 from herdbeat.service.holds import Pausable, is_paused
 
 
-class State(StrEnum):
+class DisplayState(StrEnum):
     RUNNING = "running"
     OK = "ok"
     LATE = "late"  # due for longer than late_after, and not started
@@ -19,7 +19,7 @@ class State(StrEnum):
     DONE = "done"  # a one-shot that has fired, or a schedule whose life is over
 
 
-class Stands(Pausable, Protocol):
+class DisplayStateSource(Pausable, Protocol):
     """What is asked of a schedule: a whole record has it, and so has what a shell completes with in an instant."""
 
     @property
@@ -44,26 +44,26 @@ class Stands(Pausable, Protocol):
     def waits_for_event(self) -> bool: ...
 
 
-def state_of(record: Stands, now: datetime) -> State:
+def resolve_display_state(record: DisplayStateSource, now: datetime) -> DisplayState:
     """The first that fits: what happens now before what is held, what is held before what went wrong."""
     if record.running:
-        return State.RUNNING
+        return DisplayState.RUNNING
     if not record.enabled or record.disabled_by is not None:
-        return State.DISABLED
+        return DisplayState.DISABLED
     if is_paused(record, now):
-        return State.PAUSED
+        return DisplayState.PAUSED
     if record.waiting or is_late(record, now):
-        return State.LATE
+        return DisplayState.LATE
     if record.quarantine is not None or record.failures:
-        return State.FAILING
-    return _quiet_state(record)
+        return DisplayState.FAILING
+    return _resolve_idle_state(record)
 
 
-def is_late(record: Stands, now: datetime) -> bool:
+def is_late(record: DisplayStateSource, now: datetime) -> bool:
     return record.next_run_at is not None and record.next_run_at + record.late_after < now
 
 
-def _quiet_state(record: Stands) -> State:
+def _resolve_idle_state(record: DisplayStateSource) -> DisplayState:
     if record.next_run_at is None:
-        return State.WAITING if record.waits_for_event else State.DONE
-    return State.OK if record.last_run_at is not None else State.NEW
+        return DisplayState.WAITING if record.waits_for_event else DisplayState.DONE
+    return DisplayState.OK if record.last_run_at is not None else DisplayState.NEW

@@ -4,21 +4,21 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from herdbeat.store.rows import LastAttempt, WaitingBeat
+from herdbeat.store.rows import LastAttempt, PendingBeat
 
 
-class Requests(Protocol):
+class RunRequestTransaction(Protocol):
     """What people ask of single beats and runs: skip, cancel, retry, backfill."""
 
     def set_skips(self, schedule_id: int, skips: int, by: str, reason: str) -> None:
         """How many of the next clock instants are let pass; 0 for none."""
         ...
 
-    def use_skips(self, used: Sequence[tuple[int, int]]) -> None:
+    def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
         """Instants (schedule, how many) that have come, and passed."""
         ...
 
-    def waiting_of(self, schedule_ids: Iterable[int]) -> list[WaitingBeat]:
+    def beat_list_pending_by_schedule(self, schedule_ids: Iterable[int]) -> list[PendingBeat]:
         """All pending beats of these schedules, whatever they wait for."""
         ...
 
@@ -34,7 +34,7 @@ class Requests(Protocol):
         """Runs (id, by whom) that have a cause of their own, beside that of their beat."""
         ...
 
-    def ask_to_stop(
+    def run_request_stop(
         self,
         why: str,
         *,

@@ -12,82 +12,82 @@ from herdbeat.domain.change import Change
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.hint import Hint
 from herdbeat.governor.state import Pause
-from herdbeat.store.asked import Requests
-from herdbeat.store.budgets import Spending
+from herdbeat.store.asked import RunRequestTransaction
+from herdbeat.store.budgets import BudgetTransaction
 from herdbeat.store.rows import (
+    BeatExtension,
+    CatchupCursor,
     ChangedBeat,
     ChangedSchedule,
-    Counted,
-    Dropped,
+    CounterCheck,
+    CounterDelta,
+    DeletedBeats,
+    EnabledInFile,
     FinishedRun,
-    GrownBeat,
+    InconsistencyCandidates,
     LastAttempt,
     NewBeat,
     NewRun,
+    NextRunColumns,
     OpenRun,
-    Pace,
-    Room,
+    PendingBeat,
     ScheduleRow,
-    Standing,
+    ScheduleSnapshot,
     StopRequest,
-    Suspects,
-    Switch,
-    Tally,
+    TargetCapacity,
+    TargetCounterCheck,
     TargetRow,
-    TargetTally,
-    Timed,
-    WaitingBeat,
 )
-from herdbeat.store.shared import Shared
+from herdbeat.store.shared import SharedStore
 
 __all__ = [
-    "Catalogue",
+    "BeatExtension",
+    "BudgetTransaction",
+    "CatchupCursor",
+    "ChangeTransaction",
     "ChangedBeat",
     "ChangedSchedule",
-    "Changes",
-    "Counted",
-    "Dropped",
+    "CounterCheck",
+    "CounterDelta",
+    "DeletedBeats",
+    "EnabledInFile",
     "FinishedRun",
-    "GrownBeat",
+    "FleetTransaction",
+    "InconsistencyCandidates",
     "LastAttempt",
+    "MaintenanceTransaction",
     "NewBeat",
     "NewRun",
+    "NextRunColumns",
     "OpenRun",
-    "Pace",
-    "Requests",
-    "Room",
+    "PendingBeat",
+    "RunRequestTransaction",
     "ScheduleRow",
-    "Shared",
-    "Spending",
-    "Standing",
+    "ScheduleSnapshot",
+    "SharedStore",
     "StopRequest",
     "Store",
-    "Suspects",
-    "Switch",
-    "Tally",
+    "TargetCapacity",
+    "TargetCounterCheck",
     "TargetRow",
-    "TargetTally",
-    "Timed",
     "Transaction",
-    "Upkeep",
-    "WaitingBeat",
 ]
 
 T = TypeVar("T")
 
 
-class Catalogue(Protocol):
+class FleetTransaction(Protocol):
     """What a fleet consists of: the side of the ledger that `apply` and its like work on."""
 
     def fleet_name(self) -> str | None:
         """Whose ledger this is; None if nobody has said so yet."""
         ...
 
-    def take_fleet_name(self, name: str) -> str:
+    def fleet_claim_name(self, name: str) -> str:
         """Say whose it is. Where nodes share it, the first one's word counts, and is the answer."""
         ...
 
-    def plans(self, texts: Iterable[str]) -> dict[str, int]:
+    def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
         """The ids of these plans, written down where they are new."""
         ...
 
@@ -103,33 +103,33 @@ class Catalogue(Protocol):
 
     def remove_targets(self, ids: Sequence[int], now: datetime) -> None: ...
 
-    def schedules_of(self, target_ids: Iterable[int]) -> dict[tuple[int, str], tuple[int, ScheduleRow]]:
+    def schedule_list_by_target(self, target_ids: Iterable[int]) -> dict[tuple[int, str], tuple[int, ScheduleRow]]:
         """All schedules of these targets that are not removed, by target and name, with their ids."""
         ...
 
-    def add_schedules(self, rows: Sequence[tuple[ScheduleRow, Timed]], now: datetime) -> None: ...
+    def add_schedules(self, rows: Sequence[tuple[ScheduleRow, NextRunColumns]], now: datetime) -> None: ...
 
-    def edit_schedules(self, rows: Sequence[tuple[int, ScheduleRow, Timed]], now: datetime) -> None: ...
+    def edit_schedules(self, rows: Sequence[tuple[int, ScheduleRow, NextRunColumns]], now: datetime) -> None: ...
 
-    def move_schedules(self, rows: Sequence[tuple[int, str]]) -> None:
+    def schedule_update_origin(self, rows: Sequence[tuple[int, str]]) -> None:
         """Another origin (schedule, place), and nothing else."""
         ...
 
     def remove_schedules(self, ids: Sequence[int], now: datetime) -> None: ...
 
 
-class Upkeep(Protocol):
+class MaintenanceTransaction(Protocol):
     """What keeps the ledger well, off the fire path: looking closely at a few rows, mending and removing them."""
 
-    def tallies(self, ids: Iterable[int]) -> dict[int, Tally]: ...
+    def schedule_count_open(self, ids: Iterable[int]) -> dict[int, CounterCheck]: ...
 
-    def target_tallies(self, ids: Iterable[int]) -> list[TargetTally]: ...
+    def target_count_running(self, ids: Iterable[int]) -> list[TargetCounterCheck]: ...
 
-    def deaf_targets(self, ids: Iterable[int], now: datetime) -> list[TargetTally]:
+    def target_list_stalled(self, ids: Iterable[int], now: datetime) -> list[TargetCounterCheck]:
         """Those that have room and beats waiting for it, of which none is going to wake."""
         ...
 
-    def sleeping_beats(self, ids: Iterable[int]) -> list[tuple[int, str]]:
+    def beat_list_stuck(self, ids: Iterable[int]) -> list[tuple[int, str]]:
         """Those that are pending and wait for nothing, with the labels of their schedules."""
         ...
 
@@ -137,13 +137,13 @@ class Upkeep(Protocol):
         """Running and waiting of a schedule, as they really are."""
         ...
 
-    def set_rooms(self, rows: Sequence[tuple[int, int]]) -> None: ...
+    def target_set_running(self, rows: Sequence[tuple[int, int]]) -> None: ...
 
     def wake_beats(self, ids: Sequence[int], now: datetime) -> None: ...
 
     def wake_schedules(self, ids: Sequence[int], now: datetime) -> None: ...
 
-    def pending_beats(self, limit: int) -> list[WaitingBeat]: ...
+    def pending_beats(self, limit: int) -> list[PendingBeat]: ...
 
     def unfinished_runs(self, limit: int) -> list[int]: ...
 
@@ -151,15 +151,15 @@ class Upkeep(Protocol):
         """A page of the schedules that are not removed."""
         ...
 
-    def set_marks(self, now: datetime) -> None:
+    def schedule_settle_all(self, now: datetime) -> None:
         """Nothing that was due until now is ever due again."""
         ...
 
-    def runs_of(self, beat_ids: Iterable[int]) -> list[tuple[int, datetime, datetime]]:
+    def run_list_by_beat(self, beat_ids: Iterable[int]) -> list[tuple[int, datetime, datetime]]:
         """The runs of settled beats: id, when claimed, when over."""
         ...
 
-    def drop_beats(self, ids: Sequence[int]) -> Dropped:
+    def drop_beats(self, ids: Sequence[int]) -> DeletedBeats:
         """Remove those that are settled, with their runs. What is pending or running stays."""
         ...
 
@@ -174,7 +174,7 @@ class Upkeep(Protocol):
     def drop_hints(self, ended_before: datetime, limit: int) -> int: ...
 
 
-class Changes(Protocol):
+class ChangeTransaction(Protocol):
     """The record of who changed what, and what only a change by hand touches."""
 
     def add_changes(self, changes: Sequence[Change]) -> None: ...
@@ -183,61 +183,65 @@ class Changes(Protocol):
         """Remove those from before a moment, and those beyond the newest so many."""
         ...
 
-    def switches(self, ids: Iterable[int]) -> dict[int, Switch]:
+    def schedule_get_enabled(self, ids: Iterable[int]) -> dict[int, EnabledInFile]:
         """What the files say of these schedules. One that was removed is not among them."""
         ...
 
-    def arm_again(self, ids: Sequence[int]) -> None:
+    def schedule_rearm(self, ids: Sequence[int]) -> None:
         """One-shots that are done may fire once more, each under a new dedup id."""
         ...
 
-    def forget_failures(self, schedule_id: int) -> None: ...
+    def schedule_reset_failures(self, schedule_id: int) -> None: ...
 
     def extend_hint(self, schedule_id: int, hint: Hint, now: datetime) -> bool:
         """Move the end of the very same wish of the same author. False if there is none."""
         ...
 
-    def end_hints_of(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
+    def hint_end_by_rank(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
         """End the hints of some ranks, named as origins name them: human, agent, rule, planner."""
         ...
 
-    def recent_hints(self, schedule_id: int, origin: str, since: datetime) -> int: ...
+    def hint_count_recent(self, schedule_id: int, origin: str, since: datetime) -> int: ...
 
     def trim_hints(self, schedule_id: int, rank: str, now: datetime, *, one_shots: int, ended: int) -> None:
         """Keep so many one-shots of a rank, the earliest, and so many rows of ended hints, the newest."""
         ...
 
 
-class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
+class Transaction(
+    FleetTransaction, MaintenanceTransaction, RunRequestTransaction, BudgetTransaction, ChangeTransaction, Protocol
+):
     """Everything a turn of the engine may do, inside one transaction. Batches in, batches out."""
 
-    def due_schedules(self, now: datetime, limit: int) -> list[Standing]:
+    def due_schedules(self, now: datetime, limit: int) -> list[ScheduleSnapshot]:
         """Schedules whose `wake_at` has come, oldest first."""
         ...
 
-    def due_beside(self, now: datetime, limit: int, targets: Iterable[int], since: datetime) -> list[Standing]:
+    def schedule_list_due_excluding(
+        self, now: datetime, limit: int, targets: Iterable[int], since: datetime
+    ) -> list[ScheduleSnapshot]:
         """The same, without those of some targets, and none that was due before a moment."""
         ...
 
-    def schedules(self, ids: Iterable[int]) -> dict[int, Standing]: ...
+    def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]: ...
 
-    def due_beats(self, now: datetime, limit: int) -> list[WaitingBeat]:
+    def due_beats(self, now: datetime, limit: int) -> list[PendingBeat]:
         """Pending beats whose `wake_at` has come, oldest first."""
         ...
 
-    def paced_beats(self, schedule_ids: Iterable[int]) -> dict[int, int]:
+    def beat_count_catchup(self, schedule_ids: Iterable[int]) -> dict[int, int]:
         """How many beats of these schedules wait for their pace (`catchup_rate`), and for nothing else."""
         ...
 
-    def pace(self) -> Pace:
+    def catchup_get_cursor(self) -> CatchupCursor:
         """Which places in the fleet's pace are given away. Nobody else is given one until this transaction ends."""
         ...
 
-    def set_pace(self, free_at: datetime) -> None: ...
+    def catchup_set_cursor(self, free_at: datetime) -> None: ...
 
-    def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]: ...
+    def target_get_capacity(self, target_ids: Iterable[int]) -> dict[int, TargetCapacity]: ...
 
-    def running_in_all(self) -> int:
+    def run_count_active(self) -> int:
         """How many runs of all nodes are going. Nobody else starts one until the end of this transaction."""
         ...
 
@@ -249,11 +253,11 @@ class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
         """Their ids in order; None for one whose dedup id exists already, which was then not written."""
         ...
 
-    def grow_beats(self, beats: Sequence[GrownBeat], now: datetime) -> None: ...
+    def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None: ...
 
     def change_beats(self, beats: Sequence[ChangedBeat], now: datetime) -> None: ...
 
-    def wake_waiting(self, target_id: int, room: int, now: datetime) -> None:
+    def beat_wake_pending(self, target_id: int, room: int, now: datetime) -> None:
         """Make as many waiting beats of a target due as it has room for: highest priority, then oldest first."""
         ...
 
@@ -269,15 +273,15 @@ class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
 
     def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None: ...
 
-    def start_paced(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
+    def schedule_mark_started(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
         """Intervals that start (schedule, due instant): no next time until their run is over."""
         ...
 
-    def count_schedules(self, counted: Sequence[Counted], started_at: datetime | None) -> None: ...
+    def schedule_adjust_counters(self, counted: Sequence[CounterDelta], started_at: datetime | None) -> None: ...
 
     def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None: ...
 
-    def move_rooms(self, moves: dict[int, int]) -> None: ...
+    def target_adjust_running(self, moves: dict[int, int]) -> None: ...
 
     def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
         """A claim uses up the one-shot hints up to its instant."""
@@ -312,7 +316,7 @@ class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
         """
         ...
 
-    def last_sign_of_life(self) -> datetime | None:
+    def node_get_last_seen(self) -> datetime | None:
         """When any node was last known to live; None if there never was one."""
         ...
 
@@ -324,7 +328,7 @@ class Transaction(Catalogue, Upkeep, Requests, Spending, Changes, Protocol):
         """The longest overdue moment, or the next one."""
         ...
 
-    def pull_back(self, now: datetime) -> None:
+    def schedule_requeue_future(self, now: datetime) -> None:
         """After the clock was put back: what lies in the future is looked at again now."""
         ...
 

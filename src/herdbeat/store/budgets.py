@@ -4,21 +4,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.spend import Account, Correction, Holder, Reservation, Spent
+from herdbeat.domain.spend import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 
 
-class Spending(Protocol):
+class BudgetTransaction(Protocol):
     """What those with a budget have used, by days: schedules, targets, the fleet."""
 
-    def budgets(self, target_ids: Iterable[int]) -> dict[Holder, Budget]:
+    def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         """Those that are shared: of these targets, and of the fleet. A schedule's own is in its plan."""
         ...
 
-    def set_budgets(self, budgets: Mapping[Holder, Budget | None]) -> None:
+    def set_budgets(self, budgets: Mapping[BudgetOwner, Budget | None]) -> None:
         """Write shared budgets down; None takes one away."""
         ...
 
-    def spent(self, accounts: Collection[Account]) -> dict[Account, Spent]:
+    def budget_get_usage(self, accounts: Collection[BudgetDay]) -> dict[BudgetDay, SpendTotals]:
         """What is used of each. Nobody else counts anything there until the end of this transaction."""
         ...
 
@@ -34,7 +34,7 @@ class Spending(Protocol):
 
     def drop_reservations(self, run_ids: Sequence[int]) -> None: ...
 
-    def add_spend(self, corrections: Sequence[Correction]) -> None: ...
+    def add_spend(self, corrections: Sequence[SpendAdjustment]) -> None: ...
 
     def drop_spend(self, before: str) -> int:
         """Forget the days before that one; how many there were."""

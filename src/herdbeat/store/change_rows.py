@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from herdbeat.domain.change import Change, Facts, What
+from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.records import HintRecord
-from herdbeat.domain.schedule import label_of
+from herdbeat.domain.schedule import display_name
 from herdbeat.store.micros import from_micros
 
 
@@ -17,10 +17,10 @@ def read_change(row: Sequence[Any]) -> Change:
         id=number,
         at=from_micros(at),
         who=who,
-        what=What(what),
+        what=ChangeKind(what),
         subject=subject,
-        before=_facts(before),
-        after=_facts(after),
+        before=_read_change_data(before),
+        after=_read_change_data(after),
     )
 
 
@@ -28,7 +28,7 @@ def read_hint(row: Sequence[Any]) -> HintRecord:
     number, target, name, origin, every, at, reason, expires_at, created_at, ended_at, ended_by = row
     return HintRecord(
         id=number,
-        schedule=label_of(target, name),
+        schedule=display_name(target, name),
         origin=origin,
         every=None if every is None else timedelta(microseconds=every),
         at=from_micros(at),
@@ -40,6 +40,6 @@ def read_hint(row: Sequence[Any]) -> HintRecord:
     )
 
 
-def _facts(text: str | None) -> Facts | None:
-    found: Facts | None = None if text is None else json.loads(text)
+def _read_change_data(text: str | None) -> ChangeData | None:
+    found: ChangeData | None = None if text is None else json.loads(text)
     return found

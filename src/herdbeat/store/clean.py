@@ -8,26 +8,26 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_POISON = re.compile("[\x00\ud800-\udfff]")
-_INSTEAD = "\N{REPLACEMENT CHARACTER}"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def is_suspect(dumped: str) -> bool:
+def has_suspect_escapes(dumped: str) -> bool:
     """Whether dumped JSON may hold such letters. Quick, and wrong only in the careful direction: emoji look alike."""
     return "\\u0000" in dumped or "\\ud" in dumped
 
 
-def clean(value: Any) -> Any:
+def sanitize(value: Any) -> Any:
     """JSON data with every such letter replaced, however deep."""
     if isinstance(value, str):
-        return _POISON.sub(_INSTEAD, value)
+        return _UNSTORABLE.sub(_REPLACEMENT, value)
     if isinstance(value, Mapping):
-        return {clean(key): clean(item) for key, item in value.items()}
+        return {sanitize(key): sanitize(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
+        return [sanitize(item) for item in value]
     return value
 
 
-def decode(data: bytes) -> str:
+def decode_lossy(data: bytes) -> str:
     """Text of a file that something else has written into: a bad byte must not hide the rows beside it."""
     return data.decode("utf-8", "replace")

@@ -12,14 +12,14 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.micros import to_micros
 
-FEW = 200
+MAX_GATHERED_SCHEDULES = 200
 """Schedules whose whole history is gathered and sorted. A target with more has some of the newest rows anyway."""
 
-SHORT = 10_000
+MAX_GATHERED_BEATS = 10_000
 """Beats since a moment that are gathered and sorted; if there are more, the newest are soon found without."""
 
-_UNUSUAL = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
-_USUAL = frozenset({RunStatus.RUNNING, RunStatus.SUCCEEDED})
+_RARE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
+_COMMON_STATUSES = frozenset({RunStatus.RUNNING, RunStatus.SUCCEEDED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +39,16 @@ class Filter:
     until: datetime | None = None
     before: int | None = None
     limit: int = 50
-    with_declined: bool = True
+    include_declined: bool = True
 
 
-class Ask(Protocol):
+class IdQuery(Protocol):
     """Puts a named question and hands out the ids that answer it."""
 
-    def __call__(self, question: str, /, **values: object) -> list[int]: ...
+    def __call__(self, statement: str, /, **values: object) -> list[int]: ...
 
 
-def find_beats(ask: Ask, wanted: Filter) -> list[int]:
+def find_beat_ids(query_ids: IdQuery, wanted: Filter) -> list[int]:
     """Newest first."""
     values: dict[str, object] = {
         "outcome": wanted.outcome,
@@ -57,10 +57,12 @@ def find_beats(ask: Ask, wanted: Filter) -> list[int]:
         "before": wanted.before,
         "limit": wanted.limit,
     }
-    return _of_schedules(ask, wanted, values, "beats_of_schedules", lambda: _way_to_beats(ask, wanted))
+    return _find_by_schedule(
+        query_ids, wanted, values, "beats_of_schedules", lambda: _choose_beat_query(query_ids, wanted)
+    )
 
 
-def find_runs(ask: Ask, wanted: Filter) -> list[int]:
+def find_run_ids(query_ids: IdQuery, wanted: Filter) -> list[int]:
     """Newest first."""
     values: dict[str, object] = {
         "status": wanted.status,
@@ -69,38 +71,41 @@ def find_runs(ask: Ask, wanted: Filter) -> list[int]:
         "since": to_micros(wanted.since),
         "before": wanted.before,
         "limit": wanted.limit,
-        "declined": int(wanted.with_declined),
+        "declined": int(wanted.include_declined),
     }
-    return _of_schedules(ask, wanted, values, "runs_of_schedules", lambda: _way_to_runs(wanted))
+    return _find_by_schedule(query_ids, wanted, values, "runs_of_schedules", lambda: _choose_run_query(wanted))
 
 
-def _of_schedules(
-    ask: Ask, wanted: Filter, values: dict[str, object], gathered: str, way: Callable[[], str]
+def _find_by_schedule(
+    query_ids: IdQuery, wanted: Filter, values: dict[str, object], schedule_query: str, choose_query: Callable[[], str]
 ) -> list[int]:
     """Through the few schedules that are meant, or another way where they are many or not named."""
     if wanted.target is None:
-        return ask(way(), target=None, **values)
-    schedules = ask("schedules_named", target=wanted.target, name=wanted.name, limit=FEW + 1)
+        return query_ids(choose_query(), target=None, **values)
+    schedules = query_ids("schedules_named", target=wanted.target, name=wanted.name, limit=MAX_GATHERED_SCHEDULES + 1)
     if not schedules:
         return []
-    if len(schedules) <= FEW:
-        return ask(gathered, schedules=schedules, **values)
-    return ask(way(), target=wanted.target, **values)
+    if len(schedules) <= MAX_GATHERED_SCHEDULES:
+        return query_ids(schedule_query, schedules=schedules, **values)
+    return query_ids(choose_query(), target=wanted.target, **values)
 
 
-def _way_to_beats(ask: Ask, wanted: Filter) -> str:
+def _choose_beat_query(query_ids: IdQuery, wanted: Filter) -> str:
     if wanted.outcome is BeatOutcome.PENDING:
         return "beats_that_wait"
-    if wanted.outcome in _UNUSUAL:
+    if wanted.outcome in _RARE_OUTCOMES:
         return "unusual_beats"
-    if wanted.since is not None and len(ask("beats_since", since=to_micros(wanted.since), limit=SHORT)) < SHORT:
+    if (
+        wanted.since is not None
+        and len(query_ids("beats_since", since=to_micros(wanted.since), limit=MAX_GATHERED_BEATS)) < MAX_GATHERED_BEATS
+    ):
         return "recent_beats"
     return "newest_beats"
 
 
-def _way_to_runs(wanted: Filter) -> str:
+def _choose_run_query(wanted: Filter) -> str:
     if wanted.beat is not None:
         return "runs_of_beat"
     if wanted.status is RunStatus.RUNNING:
         return "runs_that_go"
-    return "newest_runs" if wanted.status is None or wanted.status in _USUAL else "unusual_runs"
+    return "newest_runs" if wanted.status is None or wanted.status in _COMMON_STATUSES else "unusual_runs"

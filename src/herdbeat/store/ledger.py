@@ -13,107 +13,109 @@ from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.governor.state import Pause
 from herdbeat.store import plain
 from herdbeat.store.base import (
+    BeatExtension,
+    CatchupCursor,
     ChangedBeat,
     ChangedSchedule,
-    Counted,
+    CounterDelta,
     FinishedRun,
-    GrownBeat,
     NewBeat,
     NewRun,
     OpenRun,
-    Pace,
-    Room,
-    Standing,
-    WaitingBeat,
+    PendingBeat,
+    ScheduleSnapshot,
+    TargetCapacity,
 )
 from herdbeat.store.micros import from_micros, to_micros
 from herdbeat.store.plans import read_plan
-from herdbeat.store.spending import SqlSpending
-from herdbeat.store.standing import read_contained, read_standing
-from herdbeat.store.statements import Statements, Touched, dump_clean
-from herdbeat.store.upkeep import read_waiting
+from herdbeat.store.spending import SqlBudgetTransaction
+from herdbeat.store.standing import read_snapshot, read_snapshot_safely
+from herdbeat.store.statements import Connection, RowCount, dump_sanitized
+from herdbeat.store.upkeep import read_pending_beats
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class SqlLedger(SqlSpending, ABC):
+class SqlTransaction(SqlBudgetTransaction, ABC):
     """One connection's view of the ledger. Used by the writer thread alone."""
 
-    def __init__(self, statements: Statements) -> None:
-        super().__init__(statements)
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
         self._plan = lru_cache(maxsize=4_096)(self._read_plan)
 
     @abstractmethod
-    def _beat_numbers(self, number: int) -> list[int]:
+    def _next_beat_ids(self, number: int) -> list[int]:
         """So many ids that no beat has had, in order."""
 
     @abstractmethod
-    def _run_numbers(self, number: int) -> list[int]: ...
+    def _next_run_ids(self, number: int) -> list[int]: ...
 
     # ── reading ──
 
-    def due_schedules(self, now: datetime, limit: int) -> list[Standing]:
-        rows = self._statements.ask("due_schedules", now=to_micros(now), limit=limit)
-        return self._standings(rows)
+    def due_schedules(self, now: datetime, limit: int) -> list[ScheduleSnapshot]:
+        rows = self._connection.query("due_schedules", now=to_micros(now), limit=limit)
+        return self._read_snapshots(rows)
 
-    def due_beside(self, now: datetime, limit: int, targets: Iterable[int], since: datetime) -> list[Standing]:
-        rows = self._statements.ask("due_beside", targets, now=to_micros(now), since=to_micros(since), limit=limit)
-        return self._standings(rows)
+    def schedule_list_due_excluding(
+        self, now: datetime, limit: int, targets: Iterable[int], since: datetime
+    ) -> list[ScheduleSnapshot]:
+        rows = self._connection.query("due_beside", targets, now=to_micros(now), since=to_micros(since), limit=limit)
+        return self._read_snapshots(rows)
 
-    def schedules(self, ids: Iterable[int]) -> dict[int, Standing]:
-        rows = self._statements.ask("some_schedules", ids)
-        return {each.id: each for each in self._standings(rows)}
+    def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
+        rows = self._connection.query("some_schedules", ids)
+        return {each.id: each for each in self._read_snapshots(rows)}
 
-    def due_beats(self, now: datetime, limit: int) -> list[WaitingBeat]:
-        rows = self._statements.ask("due_beats", now=to_micros(now), limit=limit)
-        return read_waiting(rows)
+    def due_beats(self, now: datetime, limit: int) -> list[PendingBeat]:
+        rows = self._connection.query("due_beats", now=to_micros(now), limit=limit)
+        return read_pending_beats(rows)
 
-    def paced_beats(self, schedule_ids: Iterable[int]) -> dict[int, int]:
-        return dict(self._statements.ask("paced_beats", schedule_ids))
+    def beat_count_catchup(self, schedule_ids: Iterable[int]) -> dict[int, int]:
+        return dict(self._connection.query("paced_beats", schedule_ids))
 
-    def rooms(self, target_ids: Iterable[int]) -> dict[int, Room]:
-        return {row[0]: Room(*row) for row in self._statements.ask("rooms", target_ids)}
+    def target_get_capacity(self, target_ids: Iterable[int]) -> dict[int, TargetCapacity]:
+        return {row[0]: TargetCapacity(*row) for row in self._connection.query("rooms", target_ids)}
 
-    def pace(self) -> Pace:
-        last, free = self._statements.ask_one("pace")
-        return Pace(from_micros(last), from_micros(free))
+    def catchup_get_cursor(self) -> CatchupCursor:
+        last, free = self._connection.query_one("pace")
+        return CatchupCursor(from_micros(last), from_micros(free))
 
-    def set_pace(self, free_at: datetime) -> None:
-        self._statements.do("set_pace", free_at=to_micros(free_at))
+    def catchup_set_cursor(self, free_at: datetime) -> None:
+        self._connection.execute("set_pace", free_at=to_micros(free_at))
 
-    def running_in_all(self) -> int:
-        return int(self._statements.ask_one("running_in_all")[0])
+    def run_count_active(self) -> int:
+        return int(self._connection.query_one("running_in_all")[0])
 
     def next_wake(self) -> datetime | None:
-        micros: int | None = self._statements.ask_one("next_wake")[0]
+        micros: int | None = self._connection.query_one("next_wake")[0]
         return from_micros(micros)
 
     def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
         return {
             run: OpenRun(run, beat, schedule, attempt, target, Source(source), from_micros(due), dedup)
-            for run, beat, schedule, attempt, target, source, due, dedup in self._statements.ask("open_runs", ids)
+            for run, beat, schedule, attempt, target, source, due, dedup in self._connection.query("open_runs", ids)
         }
 
     def orphaned_runs(self, node_id: int) -> list[int]:
-        return list(self._statements.ask("orphaned_runs", node=node_id))
+        return list(self._connection.query("orphaned_runs", node=node_id))
 
     def gaps(self, since: datetime) -> list[Gap]:
-        rows = self._statements.ask("gaps", since=to_micros(since))
+        rows = self._connection.query("gaps", since=to_micros(since))
         return [
             Gap(from_at=from_micros(start), until=from_micros(until), reason=MissedReason(reason))
             for start, until, reason in rows
         ]
 
-    def last_sign_of_life(self) -> datetime | None:
-        micros: int | None = self._statements.ask_one("last_sign")[0]
+    def node_get_last_seen(self) -> datetime | None:
+        micros: int | None = self._connection.query_one("last_sign")[0]
         return from_micros(micros)
 
     def oldest_wake(self) -> datetime | None:
-        micros: int | None = self._statements.ask_one("oldest_wake")[0]
+        micros: int | None = self._connection.query_one("oldest_wake")[0]
         return from_micros(micros)
 
     # ── writing ──
@@ -122,19 +124,19 @@ class SqlLedger(SqlSpending, ABC):
         self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
     ) -> int:
         assert works, "the only node of a ledger has to work"
-        known = {"host": host, "pid": pid, "version": version, "labels": dump_clean(list(labels))}
-        self._statements.do("join_node", **known, now=to_micros(now))
-        number: int = self._statements.ask_one("node_number")[0]
+        known = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
+        self._connection.execute("join_node", **known, now=to_micros(now))
+        number: int = self._connection.query_one("node_number")[0]
         return number
 
     def renew_node(self, node_id: int, now: datetime) -> None:
-        self._statements.do("renew_node", node=node_id, now=to_micros(now))
+        self._connection.execute("renew_node", node=node_id, now=to_micros(now))
 
     def leave_node(self, node_id: int, now: datetime) -> None:
-        self._statements.do("leave_node", node=node_id, now=to_micros(now))
+        self._connection.execute("leave_node", node=node_id, now=to_micros(now))
 
     def set_pause(self, schedule_id: int, pause: Pause | None) -> None:
-        self._statements.do(
+        self._connection.execute(
             "set_pause",
             id=schedule_id,
             paused=int(pause is not None),
@@ -144,19 +146,19 @@ class SqlLedger(SqlSpending, ABC):
         )
 
     def set_disabled(self, schedule_id: int, by: str | None) -> None:
-        self._statements.do("set_disabled", id=schedule_id, by=by)
+        self._connection.execute("set_disabled", id=schedule_id, by=by)
 
     def skip_waiting(self, schedule_id: int, reason: str, now: datetime) -> int:
-        (counted,) = self._statements.ask_one("count_waiting", id=schedule_id)
-        self._statements.do("skip_waiting", id=schedule_id, reason=reason, now=to_micros(now))
+        (counted,) = self._connection.query_one("count_waiting", id=schedule_id)
+        self._connection.execute("skip_waiting", id=schedule_id, reason=reason, now=to_micros(now))
         return int(counted)
 
     def add_hint(self, schedule_id: int, hint: Hint, now: datetime) -> None:
         rank = hint.origin.partition(":")[0]
-        self._statements.do(
+        self._connection.execute(
             "end_older_hints", id=schedule_id, rank=rank, is_pace=int(hint.every is not None), now=to_micros(now)
         )
-        self._statements.do(
+        self._connection.execute(
             "add_hint",
             id=schedule_id,
             origin=hint.origin,
@@ -166,46 +168,48 @@ class SqlLedger(SqlSpending, ABC):
             expires_at=to_micros(hint.expires_at),
             created_at=to_micros(hint.created_at or now),
         )
-        self._statements.do("count_hints", id=schedule_id)
+        self._connection.execute("count_hints", id=schedule_id)
 
     def end_hints(self, schedule_id: int, now: datetime, by: str) -> None:
-        self._statements.do("end_hints", id=schedule_id, by=by, now=to_micros(now))
-        self._statements.do("count_hints", id=schedule_id)
+        self._connection.execute("end_hints", id=schedule_id, by=by, now=to_micros(now))
+        self._connection.execute("count_hints", id=schedule_id)
 
     def add_gap(self, gap: Gap) -> None:
         edges = {"from_at": to_micros(gap.from_at), "until": to_micros(gap.until)}
-        self._statements.do("add_gap", **edges, reason=gap.reason)
+        self._connection.execute("add_gap", **edges, reason=gap.reason)
 
-    def pull_back(self, now: datetime) -> None:
-        self._statements.do("pull_back", now=to_micros(now))
+    def schedule_requeue_future(self, now: datetime) -> None:
+        self._connection.execute("pull_back", now=to_micros(now))
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         if not beats:
             return []
-        ids = self._beat_numbers(len(beats))
-        starts, others = plain.part(zip(ids, beats, strict=True), plain.starts_plainly)
-        started = self._statements.put("start_beats", [plain.start_row(each) for each in starts])
-        added = self._statements.tell("add_beats", [(number, *_beat_row(beat)) for number, beat in others])
-        if self._touched_all(started, len(starts)) and added() == len(others):
+        ids = self._next_beat_ids(len(beats))
+        starts, others = plain.split_simple(zip(ids, beats, strict=True), plain.is_simple_start)
+        started = self._connection.execute_values("start_beats", [plain.start_row(each) for each in starts])
+        added = self._connection.execute_many("add_beats", [(number, *_beat_row(beat)) for number, beat in others])
+        if self._has_all_rows(started, len(starts)) and added() == len(others):
             return list(ids)
         pairs = [(beat.schedule_id, beat.dedup_id) for beat in beats]
-        held = {(schedule, dedup): number for schedule, dedup, number in self._statements.ask("known_beats", pairs)}
-        return [number if held.get(pair) == number else None for number, pair in zip(ids, pairs, strict=True)]
+        stored_ids = {
+            (schedule, dedup): number for schedule, dedup, number in self._connection.query("known_beats", pairs)
+        }
+        return [number if stored_ids.get(pair) == number else None for number, pair in zip(ids, pairs, strict=True)]
 
-    def _touched_all(self, touched: Touched, number: int) -> bool:
+    def _has_all_rows(self, touched: RowCount, number: int) -> bool:
         """Whether a write has found as many rows as it should."""
         return touched() == number
 
-    def grow_beats(self, beats: Sequence[GrownBeat], now: datetime) -> None:
+    def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None:
         settled = to_micros(now)
-        self._statements.tell(
+        self._connection.execute_many(
             "grow_beats", [(beat.id, beat.more, to_micros(beat.last_due_at), settled) for beat in beats]
         )
 
     def change_beats(self, beats: Sequence[ChangedBeat], now: datetime) -> None:
         settled = to_micros(now)
-        ran, others = plain.part(beats, plain.settles_plainly)
-        self._statements.put("settle_beats", [(beat.id,) for beat in ran], now=settled)
+        ran, others = plain.split_simple(beats, plain.is_simple_settle)
+        self._connection.execute_values("settle_beats", [(beat.id,) for beat in ran], now=settled)
         rows = [
             (
                 beat.id,
@@ -217,52 +221,52 @@ class SqlLedger(SqlSpending, ABC):
             )
             for beat in others
         ]
-        self._statements.tell("change_beats", rows)
+        self._connection.execute_many("change_beats", rows)
 
-    def wake_waiting(self, target_id: int, room: int, now: datetime) -> None:
-        self._statements.do("wake_waiting", target=target_id, room=room, now=to_micros(now))
+    def beat_wake_pending(self, target_id: int, room: int, now: datetime) -> None:
+        self._connection.execute("wake_waiting", target=target_id, room=room, now=to_micros(now))
 
     def add_runs(self, runs: Sequence[NewRun], node_id: int, now: datetime) -> list[int]:
         if not runs:
             return []
-        ids = self._run_numbers(len(runs))
+        ids = self._next_run_ids(len(runs))
         rows = [(number, *run) for number, run in zip(ids, runs, strict=True)]
-        self._statements.put("add_runs", rows, node=node_id, now=to_micros(now))
+        self._connection.execute_values("add_runs", rows, node=node_id, now=to_micros(now))
         return ids
 
     def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
         finished = to_micros(now)
-        succeeded, others = plain.part(runs, plain.succeeds_plainly)
-        self._statements.put("succeed_runs", [plain.success_row(run) for run in succeeded], now=finished)
-        self._statements.tell("finish_runs", [_finished_row(run, finished) for run in others])
+        succeeded, others = plain.split_simple(runs, plain.is_simple_success)
+        self._connection.execute_values("succeed_runs", [plain.success_row(run) for run in succeeded], now=finished)
+        self._connection.execute_many("finish_runs", [_finished_row(run, finished) for run in others])
 
-    def start_paced(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
+    def schedule_mark_started(self, started: Sequence[tuple[int, datetime]], now: datetime) -> None:
         rows = [(schedule, to_micros(due)) for schedule, due in started]
-        self._statements.put("start_paced", rows, now=to_micros(now))
+        self._connection.execute_values("start_paced", rows, now=to_micros(now))
 
-    def count_schedules(self, counted: Sequence[Counted], started_at: datetime | None) -> None:
-        self._statements.tell("count_schedules", counted, started=to_micros(started_at))
+    def schedule_adjust_counters(self, counted: Sequence[CounterDelta], started_at: datetime | None) -> None:
+        self._connection.execute_many("count_schedules", counted, started=to_micros(started_at))
 
     def change_schedules(self, schedules: Sequence[ChangedSchedule]) -> None:
-        going_on, others = plain.part(schedules, plain.goes_on_plainly)
-        self._statements.put("go_on", [plain.go_on_row(each) for each in going_on])
-        self._statements.tell("change_schedules", [_schedule_row(each) for each in others])
+        rescheduled, others = plain.split_simple(schedules, plain.is_simple_reschedule)
+        self._connection.execute_values("go_on", [plain.reschedule_row(each) for each in rescheduled])
+        self._connection.execute_many("change_schedules", [_schedule_row(each) for each in others])
 
-    def move_rooms(self, moves: dict[int, int]) -> None:
-        self._statements.put("move_rooms", list(moves.items()))
+    def target_adjust_running(self, moves: dict[int, int]) -> None:
+        self._connection.execute_values("move_rooms", list(moves.items()))
 
     def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
         rows = [(schedule, to_micros(moment)) for schedule, moment in due]
-        self._statements.tell("end_one_shots", rows, now=to_micros(now))
+        self._connection.execute_many("end_one_shots", rows, now=to_micros(now))
 
-    def _standings(self, rows: list[Any]) -> list[Standing]:
+    def _read_snapshots(self, rows: list[Any]) -> list[ScheduleSnapshot]:
         try:
-            return [read_standing(row, self._plan) for row in rows]
+            return [read_snapshot(row, self._plan) for row in rows]
         except Exception:  # noqa: BLE001 - one of them cannot be read: look again, one by one
-            return [read_contained(row, self._plan) for row in rows]
+            return [read_snapshot_safely(row, self._plan) for row in rows]
 
-    def _read_plan(self, plan_id: int) -> Plan:
-        (text,) = self._statements.ask_one("plan_text", id=plan_id)
+    def _read_plan(self, plan_id: int) -> ScheduleSpec:
+        (text,) = self._connection.query_one("plan_text", id=plan_id)
         return read_plan(text)
 
 
@@ -287,9 +291,9 @@ def _finished_row(run: FinishedRun, finished: int) -> tuple[object, ...]:
         finished,
         outcome.code,
         outcome.error or None,
-        None if outcome.response is None else dump_clean(outcome.response),
+        None if outcome.response is None else dump_sanitized(outcome.response),
         outcome.summary or None,
-        dump_clean(dict(outcome.usage)) if outcome.usage else None,
+        dump_sanitized(dict(outcome.usage)) if outcome.usage else None,
         outcome.session or None,
         run.log,
         outcome.note or None,

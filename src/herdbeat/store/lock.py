@@ -37,7 +37,7 @@ class StateLock:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _unfit(self._path.parent, error) from error
+            raise _unusable_state_dir(self._path.parent, error) from error
 
     def release(self) -> None:
         if self._file is not None:
@@ -55,14 +55,14 @@ class StateLock:
         self.release()
 
 
-def holder_of(state_dir: Path) -> int | None:
+def find_lock_holder(state_dir: Path) -> int | None:
     """The process that holds a state directory; None if nobody does. Raises StoreUnavailable for what cannot be one."""
     try:
         file = os.open(state_dir / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unfit(state_dir, error) from error
+        raise _unusable_state_dir(state_dir, error) from error
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -73,6 +73,6 @@ def holder_of(state_dir: Path) -> int | None:
     return None
 
 
-def _unfit(state_dir: Path, error: OSError) -> StoreUnavailable:
-    said = f"{state_dir} cannot be the state directory: {error.strerror}."
-    return StoreUnavailable(said, hint="Make it a folder that this user may write in, or use another one.")
+def _unusable_state_dir(state_dir: Path, error: OSError) -> StoreUnavailable:
+    reason = f"{state_dir} cannot be the state directory: {error.strerror}."
+    return StoreUnavailable(reason, hint="Make it a folder that this user may write in, or use another one.")

@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from herdbeat.errors import MissingExtra
-from herdbeat.store.places import LedgerPlace, PostgresPlace
+from herdbeat.store.places import PostgresLocation, StoreLocation
 
 if TYPE_CHECKING:
     from herdbeat.clock import Clock
-    from herdbeat.store.base import Suspects, Transaction
-    from herdbeat.store.looking import LookReader
+    from herdbeat.store.base import InconsistencyCandidates, Transaction
+    from herdbeat.store.looking import QueryReader
     from herdbeat.store.reader import Reader
-    from herdbeat.store.shared import Shared
+    from herdbeat.store.shared import SharedStore
 
 T = TypeVar("T")
 
-LEASE = timedelta(seconds=30)
+DEFAULT_LEASE = timedelta(seconds=30)
 
 
-class OpenStore(Protocol):
+class StoreHandle(Protocol):
     """A store that somebody has opened, and has to close."""
 
     @property
-    def place(self) -> LedgerPlace: ...
+    def location(self) -> StoreLocation: ...
 
     def open(self) -> None: ...
 
@@ -36,15 +36,17 @@ class OpenStore(Protocol):
     def close(self) -> None: ...
 
 
-class Audit(Protocol):
+class LedgerAudit(Protocol):
     """Questions about the whole ledger. Any thread may ask."""
 
     @property
-    def place(self) -> LedgerPlace: ...
+    def location(self) -> StoreLocation: ...
 
-    def suspects(self, now: datetime, after: int = 0, *, only_schedules: bool = False) -> "Suspects": ...
+    def find_inconsistencies(
+        self, now: datetime, after: int = 0, *, only_schedules: bool = False
+    ) -> "InconsistencyCandidates": ...
 
-    def peek(self, look: "Callable[[Transaction], T]") -> T:
+    def read_transaction(self, work: "Callable[[Transaction], T]") -> T:
         """Let something look at the ledger that only reads. What it writes is refused, or undone."""
         ...
 
@@ -60,107 +62,107 @@ class Audit(Protocol):
 
     def oldest_open_run(self) -> datetime | None: ...
 
-    def old_changes(self, before: datetime, most: int) -> int: ...
+    def count_old_changes(self, before: datetime, most: int) -> int: ...
 
-    def ended_hints(self, before: datetime) -> int: ...
+    def count_ended_hints(self, before: datetime) -> int: ...
 
 
-def store_at(place: LedgerPlace, *, lease: timedelta = LEASE) -> OpenStore:
+def create_store(location: StoreLocation, *, lease: timedelta = DEFAULT_LEASE) -> StoreHandle:
     """Not opened yet. `lease` is for stores that several nodes share."""
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from herdbeat.store.sqlite import SqliteStore  # noqa: PLC0415 -- as the module says
 
-        return SqliteStore(place)
-    with _extra():
+        return SqliteStore(location)
+    with _require_postgres_extra():
         from herdbeat.store.postgres.store import PostgresStore  # noqa: PLC0415
-    return PostgresStore(place, lease=lease)
+    return PostgresStore(location, lease=lease)
 
 
-def reader_at(place: LedgerPlace) -> "Reader":
+def open_reader(location: StoreLocation) -> "Reader":
     """Raises StoreUnavailable if nothing can be read there."""
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from herdbeat.store.reader import SqliteReader  # noqa: PLC0415
 
-        return SqliteReader(place)
-    with _extra():
-        from herdbeat.store.postgres.reader import open_reader  # noqa: PLC0415
-    return open_reader(place)
+        return SqliteReader(location)
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import open_postgres_reader  # noqa: PLC0415
+    return open_postgres_reader(location)
 
 
-def look_at(place: LedgerPlace) -> "LookReader":
-    if isinstance(place, Path):
-        from herdbeat.store.looking import SqliteLook  # noqa: PLC0415
+def open_query_reader(location: StoreLocation) -> "QueryReader":
+    if isinstance(location, Path):
+        from herdbeat.store.looking import SqliteQueryReader  # noqa: PLC0415
 
-        return SqliteLook(place)
-    with _extra():
-        from herdbeat.store.postgres.reader import open_look  # noqa: PLC0415
-    return open_look(place)
+        return SqliteQueryReader(location)
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import open_postgres_query_reader  # noqa: PLC0415
+    return open_postgres_query_reader(location)
 
 
-def audit_at(place: LedgerPlace) -> Audit:
-    if isinstance(place, Path):
+def open_audit(location: StoreLocation) -> LedgerAudit:
+    if isinstance(location, Path):
         from herdbeat.store.audit import SqliteAudit  # noqa: PLC0415
 
-        return SqliteAudit(place)
-    with _extra():
+        return SqliteAudit(location)
+    with _require_postgres_extra():
         from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
-    return PostgresAudit(place)
+    return PostgresAudit(location)
 
 
-def try_writing(place: PostgresPlace) -> None:
+def check_writable(location: PostgresLocation) -> None:
     """Raises StoreUnavailable, with what to do, if nothing can be added to the database."""
-    with _extra():
+    with _require_postgres_extra():
         from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
-    PostgresAudit(place).try_writing()
+    PostgresAudit(location).check_writable()
 
 
-def shared_by(store: OpenStore) -> "Shared | None":
+def open_shared_store(store: StoreHandle) -> "SharedStore | None":
     """What nodes that share this ledger have in common; None for a file, which has one node."""
-    if isinstance(store.place, Path):
+    if isinstance(store.location, Path):
         return None
-    from herdbeat.store.postgres.shared import PostgresShared  # noqa: PLC0415
+    from herdbeat.store.postgres.shared import PostgresSharedStore  # noqa: PLC0415
     from herdbeat.store.postgres.store import PostgresStore  # noqa: PLC0415
 
     assert isinstance(store, PostgresStore)
-    return PostgresShared(store)
+    return PostgresSharedStore(store)
 
 
-def is_there(place: LedgerPlace) -> bool:
+def ledger_exists(location: StoreLocation) -> bool:
     """Whether anything was ever kept there. A database is asked for it; a server that is away raises."""
-    if isinstance(place, Path):
-        return place.exists()
-    with _extra():
-        from herdbeat.store.postgres.reader import has_ledger  # noqa: PLC0415
-    return has_ledger(place)
+    if isinstance(location, Path):
+        return location.exists()
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import has_postgres_ledger  # noqa: PLC0415
+    return has_postgres_ledger(location)
 
 
-def clock_at(place: LedgerPlace, own: "Clock") -> "Clock | None":
+def select_clock(location: StoreLocation, own: "Clock") -> "Clock | None":
     """Whose time counts there: that of this machine, or of the database. None if nothing was ever kept there.
 
     Whoever writes without a node here has no other way to know it: a laptop that was ten minutes ahead could write
     times that no node had reached, and pause until a moment that had passed. Raises StoreUnavailable.
     """
-    if isinstance(place, Path):
-        return own if place.exists() else None
-    with _extra():
-        from herdbeat.store.postgres.reader import clock_of  # noqa: PLC0415
-    return clock_of(place, own)
+    if isinstance(location, Path):
+        return own if location.exists() else None
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import read_database_clock  # noqa: PLC0415
+    return read_database_clock(location, own)
 
 
-def alone_at(place: LedgerPlace) -> AbstractContextManager[object]:
+def exclusive_lock(location: StoreLocation) -> AbstractContextManager[object]:
     """For who writes while no node runs here. A database has no owner: whoever writes takes its locks there.
 
     Raises Conflict if a node has the file.
     """
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from herdbeat.store.lock import StateLock  # noqa: PLC0415
 
-        return StateLock(place.parent)
+        return StateLock(location.parent)
     return nullcontext()
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def _require_postgres_extra() -> Iterator[None]:
     """Around the imports of what only PostgreSQL needs."""
     try:
         yield

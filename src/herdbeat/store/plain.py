@@ -16,16 +16,16 @@ T = TypeVar("T")
 Row = tuple[object, ...]
 
 
-def part(rows: Iterable[T], is_plain: Callable[[T], bool]) -> tuple[list[T], list[T]]:
+def split_simple(rows: Iterable[T], is_simple: Callable[[T], bool]) -> tuple[list[T], list[T]]:
     """The plain ones, and the others."""
     plain: list[T] = []
     others: list[T] = []
     for row in rows:
-        (plain if is_plain(row) else others).append(row)
+        (plain if is_simple(row) else others).append(row)
     return plain, others
 
 
-def starts_plainly(numbered: tuple[int, NewBeat]) -> bool:
+def is_simple_start(numbered: tuple[int, NewBeat]) -> bool:
     """One instant that starts at once."""
     beat = numbered[1]
     return (
@@ -42,12 +42,12 @@ def start_row(numbered: tuple[int, NewBeat]) -> Row:
     return number, *beat[:3], due_at, beat.source, beat.priority, created_at
 
 
-def settles_plainly(beat: ChangedBeat) -> bool:
+def is_simple_settle(beat: ChangedBeat) -> bool:
     """It ran. Its attempts were counted when they began."""
     return beat.outcome is BeatOutcome.RAN and beat.settled and not beat.reason
 
 
-def succeeds_plainly(run: FinishedRun) -> bool:
+def is_simple_success(run: FinishedRun) -> bool:
     """A success that has nothing to tell."""
     outcome = run.outcome
     return (
@@ -59,7 +59,7 @@ def succeeds_plainly(run: FinishedRun) -> bool:
     )
 
 
-def goes_on_plainly(each: ChangedSchedule) -> bool:
+def is_simple_reschedule(each: ChangedSchedule) -> bool:
     """Decided again by a success that moved its anchor. Only a finish has a status, and no finish moves the tail."""
     return (
         each.last_status is RunStatus.SUCCEEDED
@@ -70,7 +70,7 @@ def goes_on_plainly(each: ChangedSchedule) -> bool:
     )
 
 
-def go_on_row(each: ChangedSchedule) -> Row:
+def reschedule_row(each: ChangedSchedule) -> Row:
     at, now = to_micros(each.next_run_at), to_micros(each.last_run_at)
     return each.id, at, each.next_source, each.next_trace, each.runs, each.running, now
 

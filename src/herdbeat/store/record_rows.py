@@ -5,17 +5,17 @@ from functools import lru_cache
 from typing import Any
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.brief import Brief
+from herdbeat.domain.brief import RunSpec
 from herdbeat.domain.codec import from_json
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.records import BeatRecord, NodeRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import label_of
-from herdbeat.domain.target import SPECS, TargetSpec
+from herdbeat.domain.schedule import display_name
+from herdbeat.domain.target import SPEC_TYPES, TargetSpec
 from herdbeat.store.micros import from_micros
-from herdbeat.store.plans import STAND_IN, read_plan, why_unreadable
-from herdbeat.triggers import from_options
+from herdbeat.store.plans import PLACEHOLDER_PLAN, describe_read_error, read_plan
+from herdbeat.triggers import load_trigger
 
 
 def read_node(row: Any) -> NodeRecord:
@@ -38,19 +38,19 @@ def read_node(row: Any) -> NodeRecord:
 
 # Thousands of schedules say the same: each text is read once.
 @lru_cache(maxsize=1_000)
-def read_brief(text: str) -> Brief:
-    return from_json(Brief, json.loads(text), from_options)
+def read_run_spec(text: str) -> RunSpec:
+    return from_json(RunSpec, json.loads(text), load_trigger)
 
 
 @lru_cache(maxsize=1_000)
-def read_spec(kind: str, text: str) -> TargetSpec:
-    return from_json(SPECS[kind], json.loads(text), from_options)
+def read_target_spec(kind: str, text: str) -> TargetSpec:
+    return from_json(SPEC_TYPES[kind], json.loads(text), load_trigger)
 
 
 def read_beat(row: Any) -> BeatRecord:
     return BeatRecord(
         id=row[0],
-        schedule=label_of(row[1], row[2]),
+        schedule=display_name(row[1], row[2]),
         due_at=from_micros(row[3]),
         last_due_at=from_micros(row[4]),
         count=row[5],
@@ -68,7 +68,7 @@ def read_beat(row: Any) -> BeatRecord:
 def read_run(row: Any) -> RunRecord:
     return RunRecord(
         id=row[0],
-        schedule=label_of(row[1], row[2]),
+        schedule=display_name(row[1], row[2]),
         beat_id=row[3],
         attempt=row[4],
         status=RunStatus(row[5]),
@@ -88,7 +88,7 @@ def read_run(row: Any) -> RunRecord:
 
 
 def read_schedule(row: Any) -> ScheduleRecord:
-    plan, unreadable = _plan(row[3])
+    plan, unreadable = _read_plan_or_placeholder(row[3])
     return ScheduleRecord(
         id=row[0],
         target=row[1],
@@ -126,9 +126,9 @@ def read_schedule(row: Any) -> ScheduleRecord:
 
 
 @lru_cache(maxsize=4_096)
-def _plan(text: str) -> tuple[Plan, str | None]:
+def _read_plan_or_placeholder(text: str) -> tuple[ScheduleSpec, str | None]:
     """A plan, or what stands in for it and why. A listing of ten thousand schedules reads a handful of texts."""
     try:
         return read_plan(text), None
     except Exception as error:  # noqa: BLE001 - one schedule that cannot be read must not hide all the others
-        return STAND_IN, why_unreadable(error)
+        return PLACEHOLDER_PLAN, describe_read_error(error)

@@ -6,34 +6,34 @@ from datetime import datetime
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.micros import to_micros
-from herdbeat.store.rows import LastAttempt, WaitingBeat
-from herdbeat.store.upkeep import SqlUpkeep, read_waiting
+from herdbeat.store.rows import LastAttempt, PendingBeat
+from herdbeat.store.upkeep import SqlMaintenanceTransaction, read_pending_beats
 
 
-class SqlRequests(SqlUpkeep):
+class SqlRunRequestTransaction(SqlMaintenanceTransaction):
     def set_skips(self, schedule_id: int, skips: int, by: str, reason: str) -> None:
-        self._statements.do("set_skips", id=schedule_id, skips=skips, by=by, reason=reason)
+        self._connection.execute("set_skips", id=schedule_id, skips=skips, by=by, reason=reason)
 
-    def use_skips(self, used: Sequence[tuple[int, int]]) -> None:
-        self._statements.tell("use_skips", used)
+    def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
+        self._connection.execute_many("use_skips", used)
 
-    def waiting_of(self, schedule_ids: Iterable[int]) -> list[WaitingBeat]:
-        return read_waiting(self._statements.ask("waiting_of", schedule_ids))
+    def beat_list_pending_by_schedule(self, schedule_ids: Iterable[int]) -> list[PendingBeat]:
+        return read_pending_beats(self._connection.query("waiting_of", schedule_ids))
 
     def last_attempt(self, run_id: int) -> LastAttempt | None:
-        row = self._statements.ask_one("last_attempt", run=run_id)
+        row = self._connection.query_one("last_attempt", run=run_id)
         if row is None:
             return None
         run, beat, schedule, attempt, status, outcome = row
         return LastAttempt(run, beat, schedule, attempt, RunStatus(status), BeatOutcome(outcome))
 
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
-        self._statements.do("retry_beat", id=beat_id, attempt=attempt, by=by, reason=reason, now=to_micros(now))
+        self._connection.execute("retry_beat", id=beat_id, attempt=attempt, by=by, reason=reason, now=to_micros(now))
 
     def mark_retries(self, runs: Sequence[tuple[int, str]]) -> None:
-        self._statements.tell("mark_retries", runs)
+        self._connection.execute_many("mark_retries", runs)
 
-    def ask_to_stop(
+    def run_request_stop(
         self,
         why: str,  # noqa: ARG002 - as of all that follows: one node has the file, and what it has it stops itself
         *,
@@ -45,4 +45,4 @@ class SqlRequests(SqlUpkeep):
         return []
 
     def last_backfill(self, schedule_id: int) -> int:
-        return int(self._statements.ask_one("last_backfill", id=schedule_id)[0])
+        return int(self._connection.query_one("last_backfill", id=schedule_id)[0])

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.plan import Plan
+from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor.state import Pause
 
 
-class Standing(NamedTuple):
+class ScheduleSnapshot(NamedTuple):
     """One schedule as it stands: its plan, what was decided last, and what the next decision needs.
 
     `quarantine` says why it is not decided any more, until it is edited. `unreadable` says why its plan could not be
@@ -21,7 +21,7 @@ class Standing(NamedTuple):
     id: int
     target_id: int
     label: str
-    plan: Plan
+    plan: ScheduleSpec
     revision: int
     enabled: bool
     next_run_at: datetime | None
@@ -47,7 +47,7 @@ class Standing(NamedTuple):
     skips: int = 0
 
 
-class WaitingBeat(NamedTuple):
+class PendingBeat(NamedTuple):
     """A pending beat that somebody has to look at now. `retried_by` says who wants to see it run again, if anybody."""
 
     id: int
@@ -82,7 +82,7 @@ class NewBeat(NamedTuple):
     settled_at: datetime | None = None
 
 
-class GrownBeat(NamedTuple):
+class BeatExtension(NamedTuple):
     """More instants for a row of skips or misses that is there already."""
 
     id: int
@@ -170,7 +170,7 @@ class ChangedSchedule(NamedTuple):
     quarantine: str | None = None
 
 
-class Counted(NamedTuple):
+class CounterDelta(NamedTuple):
     """A schedule whose beats moved while its clock did not: what was added to its counters."""
 
     id: int
@@ -200,7 +200,7 @@ class ScheduleRow(NamedTuple):
     enabled: bool
 
 
-class Timed(NamedTuple):
+class NextRunColumns(NamedTuple):
     """The decision that stands for a schedule, as its columns. An edit without a trace leaves the one that is there."""
 
     next_run_at: datetime | None
@@ -211,7 +211,7 @@ class Timed(NamedTuple):
     wake_at: datetime | None
 
 
-class Switch(NamedTuple):
+class EnabledInFile(NamedTuple):
     """Whether the file lets a schedule run, whatever was switched off by hand; and where it stands in it."""
 
     label: str
@@ -219,14 +219,14 @@ class Switch(NamedTuple):
     origin: str
 
 
-class Room(NamedTuple):
+class TargetCapacity(NamedTuple):
     target_id: int
     max_concurrent: int
     running: int
     has_waiting: bool = False
 
 
-class Pace(NamedTuple):
+class CatchupCursor(NamedTuple):
     """How far the places of what is caught up are given away: when the last who waits for its own may start, and from
     when on one is free."""
 
@@ -242,7 +242,7 @@ class StopRequest(NamedTuple):
     force: bool
 
 
-class Tally(NamedTuple):
+class CounterCheck(NamedTuple):
     """What the open runs and the pending beats of a schedule say, whatever its own counters do.
 
     `waiting` are its pending clock beats, `open` all of them with their retries.
@@ -254,7 +254,7 @@ class Tally(NamedTuple):
     open: int
 
 
-class TargetTally(NamedTuple):
+class TargetCounterCheck(NamedTuple):
     """The same for a target: what its row says, and what its open runs say."""
 
     id: int
@@ -264,17 +264,17 @@ class TargetTally(NamedTuple):
     max_concurrent: int
 
 
-class Suspects(NamedTuple):
+class InconsistencyCandidates(NamedTuple):
     """Rows at which something may be wrong, by id. `last` is where the next page of schedules goes on."""
 
     schedules: list[int]
     targets: list[int]
-    deaf_targets: list[int]
+    stalled_targets: list[int]
     beats: list[int]
     last: int | None = None
 
 
-class Dropped(NamedTuple):
+class DeletedBeats(NamedTuple):
     """What a prune has removed: how many beats and runs, and of which runs the logs are to go."""
 
     beats: int

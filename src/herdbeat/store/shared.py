@@ -7,30 +7,30 @@ from typing import Protocol
 from herdbeat.store.rows import StopRequest
 
 
-class Shared(Protocol):
+class SharedStore(Protocol):
     """Its calls block: each is for a thread of its own."""
 
     def now(self) -> datetime:
         """The store's own clock. Raises StoreUnavailable."""
         ...
 
-    def listen(self, heard: Callable[[], None]) -> None:
+    def listen(self, on_change: Callable[[], None]) -> None:
         """Call back whenever somebody has changed something, until closed. A hint only: some may be lost."""
         ...
 
-    def asked_to_stop(self, node_id: int) -> Sequence[StopRequest]:
+    def list_stop_requests(self, node_id: int) -> Sequence[StopRequest]:
         """Which runs of a node somebody elsewhere wants to end. Raises StoreUnavailable."""
         ...
 
-    def forget_stops(self, node_id: int, run_ids: Sequence[int]) -> None:
+    def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
         """These were taken up. What was asked of runs that are over is forgotten, too."""
         ...
 
-    def tell_outputs(self, texts: Mapping[int, str]) -> None:
+    def publish_output(self, texts: Mapping[int, str]) -> None:
         """The end of what runs have printed until now, for who looks from elsewhere. Raises StoreUnavailable."""
         ...
 
-    def give_up(self) -> None:
+    def abandon_node(self) -> None:
         """This process is no node any more: what it writes is nobody's, until it joins again."""
         ...
 

@@ -5,54 +5,64 @@ from typing import Any
 
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.spend import THE_FLEET, Account, Correction, Holder, Reservation, Scope, Spent
+from herdbeat.domain.spend import (
+    FLEET_OWNER,
+    BudgetDay,
+    BudgetOwner,
+    BudgetScope,
+    Reservation,
+    SpendAdjustment,
+    SpendTotals,
+)
 from herdbeat.store.plans import read_budgets
-from herdbeat.store.requests import SqlRequests
-from herdbeat.store.statements import dump
+from herdbeat.store.requests import SqlRunRequestTransaction
+from herdbeat.store.statements import dump_json
 
 
-class SqlSpending(SqlRequests):
-    def budgets(self, target_ids: Iterable[int]) -> dict[Holder, Budget]:
-        return read_budgets(self._statements.ask("budgets", [THE_FLEET.id, *target_ids]))
+class SqlBudgetTransaction(SqlRunRequestTransaction):
+    def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
+        return read_budgets(self._connection.query("budgets", [FLEET_OWNER.id, *target_ids]))
 
-    def set_budgets(self, budgets: Mapping[Holder, Budget | None]) -> None:
-        kept = [(*holder, dump(to_json(budget))) for holder, budget in budgets.items() if budget is not None]
-        self._statements.tell("set_budgets", kept)
-        self._statements.tell("drop_budgets", [holder for holder, budget in budgets.items() if budget is None])
+    def set_budgets(self, budgets: Mapping[BudgetOwner, Budget | None]) -> None:
+        kept = [(*holder, dump_json(to_json(budget))) for holder, budget in budgets.items() if budget is not None]
+        self._connection.execute_many("set_budgets", kept)
+        self._connection.execute_many("drop_budgets", [holder for holder, budget in budgets.items() if budget is None])
 
-    def spent(self, accounts: Collection[Account]) -> dict[Account, Spent]:
-        rows = [_flat(each) for each in accounts]
-        self._statements.tell("open_spend", rows)
-        return {_account(*row[:3]): Spent(*row[3:]) for row in self._statements.ask("spent", rows)}
+    def budget_get_usage(self, accounts: Collection[BudgetDay]) -> dict[BudgetDay, SpendTotals]:
+        rows = [_budget_day_columns(each) for each in accounts]
+        self._connection.execute_many("open_spend", rows)
+        return {_read_budget_day(*row[:3]): SpendTotals(*row[3:]) for row in self._connection.query("spent", rows)}
 
     def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:
-        return dict(self._statements.ask("last_usage", schedule_ids, limit=limit))
+        return dict(self._connection.query("last_usage", schedule_ids, limit=limit))
 
     def reserve(self, reservations: Sequence[Reservation]) -> None:
-        rows = [(each.run_id, *_flat(each.account), each.tokens, each.usd) for each in reservations]
-        self._statements.tell("reserve", rows)
-        self.add_spend([Correction(each.account, 1, each.tokens, each.usd) for each in reservations])
+        rows = [(each.run_id, *_budget_day_columns(each.account), each.tokens, each.usd) for each in reservations]
+        self._connection.execute_many("reserve", rows)
+        self.add_spend([SpendAdjustment(each.account, 1, each.tokens, each.usd) for each in reservations])
 
     def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
-        return read_reservations(self._statements.ask("reservations", run_ids))
+        return read_reservations(self._connection.query("reservations", run_ids))
 
     def drop_reservations(self, run_ids: Sequence[int]) -> None:
-        self._statements.tell("drop_reservations", run_ids)
+        self._connection.execute_many("drop_reservations", run_ids)
 
-    def add_spend(self, corrections: Sequence[Correction]) -> None:
-        self._statements.tell("add_spend", [(*_flat(each.account), *each[1:]) for each in corrections])
+    def add_spend(self, corrections: Sequence[SpendAdjustment]) -> None:
+        self._connection.execute_many(
+            "add_spend", [(*_budget_day_columns(each.account), *each[1:]) for each in corrections]
+        )
 
     def drop_spend(self, before: str) -> int:
-        return self._statements.do("drop_spend", before=before)()
+        return self._connection.execute("drop_spend", before=before)()
 
 
 def read_reservations(rows: Iterable[Any]) -> list[Reservation]:
-    return [Reservation(run, _account(*account), tokens, usd) for run, *account, tokens, usd in rows]
+    return [Reservation(run, _read_budget_day(*account), tokens, usd) for run, *account, tokens, usd in rows]
 
 
-def _flat(account: Account) -> tuple[Scope, int, str]:
+def _budget_day_columns(account: BudgetDay) -> tuple[BudgetScope, int, str]:
     return (*account.holder, account.day)
 
 
-def _account(scope: str, number: int, day: str) -> Account:
-    return Account(Holder(Scope(scope), number), day)
+def _read_budget_day(scope: str, number: int, day: str) -> BudgetDay:
+    return BudgetDay(BudgetOwner(BudgetScope(scope), number), day)

@@ -9,25 +9,25 @@ from typing import TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
-from herdbeat.store.clean import decode
-from herdbeat.store.queries import migrations
-from herdbeat.store.sqlite_faults import unavailable
-from herdbeat.store.sqlite_ledger import SqliteLedger
+from herdbeat.store.clean import decode_lossy
+from herdbeat.store.queries import load_migrations
+from herdbeat.store.sqlite_faults import to_store_unavailable
+from herdbeat.store.sqlite_ledger import SqliteTransaction
 from herdbeat.store.writer import Writer
 
 T = TypeVar("T")
 
 CACHE_KIB = 16_384
-CHANGES = 4_000
+CHECKPOINT_CHANGES = 4_000
 """Changed rows until the log is moved into the main file at the next quiet moment: some hundred beats."""
 
-FEW_CHANGES, SECONDS = 100, 30.0
+IDLE_CHECKPOINT_CHANGES, IDLE_CHECKPOINT_S = 100, 30.0
 """In a fleet with little to do so many are enough after that time: its log stays small, too."""
 
-MOST_PAGES = 16_000
+MAX_WAL_PAGES = 16_000
 """Where SQLite moves it by itself, quiet or not: 64 MB."""
 
-_OF_THE_WORK = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
+_STATEMENT_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 """Errors about what was to be written. All others are about where: nobody's work can stand then."""
 
 
@@ -37,73 +37,75 @@ class SqliteSession:
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
         self._path = path
         self._synchronous = synchronous
-        self._tidied_at = 0
-        self._tidied = 0.0
+        self._checkpointed_changes = 0
+        self._checkpointed_at = 0.0
 
     def open(self) -> None:
         try:
             # Statements are kept prepared: there are few, and they are asked thousands of times a second.
             self._connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256)
-            self._connection.text_factory = decode
-            _refuse_newer(self._connection, self._path)
+            self._connection.text_factory = decode_lossy
+            _require_known_schema(self._connection, self._path)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             self._connection.execute("PRAGMA busy_timeout = 2000")
             self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            self._connection.execute(f"PRAGMA wal_autocheckpoint = {MOST_PAGES}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {MAX_WAL_PAGES}")
             _migrate(self._connection)
-            self._ledger = SqliteLedger(self._connection)
+            self._transaction = SqliteTransaction(self._connection)
         except sqlite3.Error as error:
-            raise unavailable(self._path, error) from error
+            raise to_store_unavailable(self._path, error) from error
 
     def begin(self) -> None:
-        self._say("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        self._say("COMMIT")
+        self._execute("COMMIT")
 
     def rollback(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
-        self._say("SAVEPOINT attempt")
+        self._execute("SAVEPOINT attempt")
         try:
-            result = work(self._ledger)
+            result = work(self._transaction)
         except sqlite3.Error as error:
-            if not isinstance(error, _OF_THE_WORK):
+            if not isinstance(error, _STATEMENT_ERRORS):
                 # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
-                raise unavailable(self._path, error) from error
-            self._undo()
+                raise to_store_unavailable(self._path, error) from error
+            self._rollback_savepoint()
             raise
         except BaseException:
-            self._undo()
+            self._rollback_savepoint()
             raise
-        self._say("RELEASE attempt")
+        self._execute("RELEASE attempt")
         return result
 
-    def _undo(self) -> None:
-        self._say("ROLLBACK TO attempt")
-        self._say("RELEASE attempt")
+    def _rollback_savepoint(self) -> None:
+        self._execute("ROLLBACK TO attempt")
+        self._execute("RELEASE attempt")
 
-    def tidy(self) -> None:
+    def on_idle(self) -> None:
         """Move what was written into the main file. Done inside a commit, it held up beats by ten milliseconds."""
         changes, now = self._connection.total_changes, time.monotonic()
-        new = changes - self._tidied_at
-        if new < CHANGES and (new < FEW_CHANGES or now < self._tidied + SECONDS):
+        new = changes - self._checkpointed_changes
+        if new < CHECKPOINT_CHANGES and (
+            new < IDLE_CHECKPOINT_CHANGES or now < self._checkpointed_at + IDLE_CHECKPOINT_S
+        ):
             return
-        self._tidied_at, self._tidied = changes, now
+        self._checkpointed_changes, self._checkpointed_at = changes, now
         with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next time tries again
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         self._connection.close()
 
-    def _say(self, statement: str) -> None:
+    def _execute(self, statement: str) -> None:
         try:
             self._connection.execute(statement)
         except sqlite3.Error as error:
-            raise unavailable(self._path, error) from error
+            raise to_store_unavailable(self._path, error) from error
 
 
 class SqliteStore:
@@ -114,7 +116,7 @@ class SqliteStore:
         self._writer = Writer[Transaction](SqliteSession(path, synchronous=synchronous), name="herdbeat-writer")
 
     @property
-    def place(self) -> Path:
+    def location(self) -> Path:
         return self.path
 
     def open(self) -> None:
@@ -139,23 +141,23 @@ class SqliteStore:
         self._writer.stop()
 
 
-def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Before anything is changed in a file that we may not understand."""
-    have, newest = _version(connection), migrations()[-1][0]
-    if have > newest:
+    current, newest = _current_schema(connection), load_migrations()[-1][0]
+    if current > newest:
         raise StoreUnavailable(
-            f"{path} was written by a newer herdbeat (schema {have}; this one knows {newest}).",
+            f"{path} was written by a newer herdbeat (schema {current}; this one knows {newest}).",
             hint="Use that version, or restore a backup made by this one.",
         )
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    have = _version(connection)
-    for number, text in migrations():
-        if number > have:
+    current = _current_schema(connection)
+    for number, text in load_migrations():
+        if number > current:
             connection.executescript(f"BEGIN; {text} PRAGMA user_version = {number}; COMMIT;")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _current_schema(connection: sqlite3.Connection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version

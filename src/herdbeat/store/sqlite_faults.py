@@ -5,10 +5,10 @@ from pathlib import Path
 
 from herdbeat.errors import StoreUnavailable
 
-_OLDER = ("no such table", "no such column")
+_OLD_SCHEMA_ERRORS = ("no such table", "no such column")
 """What a ledger says that was not opened by this version yet. It is whole, and only a node may change it."""
 
-_MENDS = {
+_HINTS = {
     ("not a database", "malformed"): (
         "Keep the file, and restore a backup (herdbeat db restore FILE): "
         "herdbeat never starts empty over a damaged ledger."
@@ -20,15 +20,15 @@ _MENDS = {
 }
 
 
-def unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreUnavailable:
+def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreUnavailable:
     """A damaged schema is quoted in SQLite's own message, whose bytes the driver cannot always read."""
-    said = str(error)
-    if said.startswith(_OLDER):
-        told = f"{path} was written by an older version of herdbeat ({said})."
-        return StoreUnavailable(told, hint="Start it once, which brings it up to date: herdbeat up")
-    return StoreUnavailable(f"{path}: {said}", hint=_mend(said))
+    message = str(error)
+    if message.startswith(_OLD_SCHEMA_ERRORS):
+        text = f"{path} was written by an older version of herdbeat ({message})."
+        return StoreUnavailable(text, hint="Start it once, which brings it up to date: herdbeat up")
+    return StoreUnavailable(f"{path}: {message}", hint=_suggest_fix(message))
 
 
-def _mend(said: str) -> str:
-    known = (mend for words, mend in _MENDS.items() if any(word in said for word in words))
+def _suggest_fix(message: str) -> str:
+    known = (mend for words, mend in _HINTS.items() if any(word in message for word in words))
     return next(known, "Look closer: herdbeat db check")

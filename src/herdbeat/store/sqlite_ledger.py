@@ -2,22 +2,22 @@
 
 import sqlite3
 
-from herdbeat.store.ledger import SqlLedger
-from herdbeat.store.sqlite_statements import SqliteStatements
+from herdbeat.store.ledger import SqlTransaction
+from herdbeat.store.sqlite_statements import SqliteConnection
 
 
-class SqliteLedger(SqlLedger):
+class SqliteTransaction(SqlTransaction):
     def __init__(self, connection: sqlite3.Connection) -> None:
-        statements = SqliteStatements(connection)
-        super().__init__(statements)
-        self._last_beat, self._last_run = statements.ask_one("last_ids")
+        sqlite_connection = SqliteConnection(connection)
+        super().__init__(sqlite_connection)
+        self._last_beat, self._last_run = sqlite_connection.query_one("last_ids")
 
-    def _beat_numbers(self, number: int) -> list[int]:
+    def _next_beat_ids(self, number: int) -> list[int]:
         first = self._last_beat + 1
         self._last_beat += number
         return list(range(first, first + number))
 
-    def _run_numbers(self, number: int) -> list[int]:
+    def _next_run_ids(self, number: int) -> list[int]:
         first = self._last_run + 1
         self._last_run += number
         return list(range(first, first + number))

@@ -4,46 +4,46 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from herdbeat.store.clean import clean, is_suspect
+from herdbeat.store.clean import has_suspect_escapes, sanitize
 
 Row = Sequence[object]
 
-Touched: TypeAlias = Callable[[], int]
+RowCount: TypeAlias = Callable[[], int]
 """How many rows a write has touched. Until somebody asks, nobody waits for it."""
 
-dump = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
+dump_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
 
 
-def dump_clean(value: object) -> str:
+def dump_sanitized(value: object) -> str:
     """As JSON, without the letters that no ledger can hold."""
-    text = dump(value)
-    return dump(clean(value)) if is_suspect(text) else text
+    text = dump_json(value)
+    return dump_json(sanitize(value)) if has_suspect_escapes(text) else text
 
 
-class Statements(Protocol):
+class Connection(Protocol):
     """One connection and the statements it knows by name."""
 
-    def ask(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
+    def query(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
         """The answer to a question, a row of values each, or a value each; `rows` are what it asks about."""
         ...
 
-    def ask_one(self, name: str, **values: object) -> Any:
+    def query_one(self, name: str, **values: object) -> Any:
         """The only row of an answer; None if there is none."""
         ...
 
-    def tell(self, name: str, rows: Sequence[object], **values: object) -> Touched:
+    def execute_many(self, name: str, rows: Sequence[object], **values: object) -> RowCount:
         """Write a batch. Nothing to write costs nothing. What is wrong with it may be raised by what comes after it."""
         ...
 
-    def put(self, name: str, rows: Sequence[Row], **values: object) -> Touched:
+    def execute_values(self, name: str, rows: Sequence[Row], **values: object) -> RowCount:
         """The same on the shortest way. Only for rows of numbers and our own words: foreign text may be poison."""
         ...
 
-    def do(self, name: str, **values: object) -> Touched:
+    def execute(self, name: str, **values: object) -> RowCount:
         """One statement without a batch."""
         ...
 
 
-def nothing_touched() -> int:
+def zero_rows() -> int:
     """For a batch without rows."""
     return 0

@@ -5,15 +5,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from herdbeat.errors import shown
-from herdbeat.store.queries import migrations
-from herdbeat.store.sqlite_faults import unavailable
+from herdbeat.errors import truncate_for_message
+from herdbeat.store.queries import load_migrations
+from herdbeat.store.sqlite_faults import to_store_unavailable
 
-_LONGEST = 200
+_MAX_DAMAGE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class LedgerHealth:
     """`newest` is the schema that this program writes. `damage` is the first thing that is wrong, or empty."""
 
     schema: int
@@ -23,14 +23,20 @@ class Vitals:
     damage: str
 
 
-def read_vitals(path: Path) -> Vitals:
+def read_health(path: Path) -> LedgerHealth:
     """Reads only, and quickly: the indexes are not compared with their tables. Raises StoreUnavailable."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (quick_check,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
-        raise unavailable(path, error) from error
-    damage = "" if said == "ok" else shown(str(said).removeprefix("*** in database main ***"), _LONGEST)
-    return Vitals(schema=schema, newest=migrations()[-1][0], journal=journal, size=path.stat().st_size, damage=damage)
+        raise to_store_unavailable(path, error) from error
+    damage = (
+        ""
+        if quick_check == "ok"
+        else truncate_for_message(str(quick_check).removeprefix("*** in database main ***"), _MAX_DAMAGE_CHARS)
+    )
+    return LedgerHealth(
+        schema=schema, newest=load_migrations()[-1][0], journal=journal, size=path.stat().st_size, damage=damage
+    )

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
-from herdbeat.crashpoints import CrashPoint, pass_by
+from herdbeat.crashpoints import Failpoint, failpoint
 from herdbeat.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 
 
-class Session(Protocol[C_co]):
+class WriteSession(Protocol[C_co]):
     """How the writer talks to its database. Opened, used and closed in the writer's own thread."""
 
     def open(self) -> None: ...
@@ -30,14 +30,14 @@ class Session(Protocol[C_co]):
         """Run one piece of work; if it raises, undo it alone and let the error through."""
         ...
 
-    def tidy(self) -> None:
+    def on_idle(self) -> None:
         """Nobody waits at this moment: the time for what the database has to do now and then."""
         ...
 
     def close(self) -> None: ...
 
 
-class _Order(Generic[C]):
+class _WriteRequest(Generic[C]):
     """One piece of work and the promise of its result."""
 
     __slots__ = ("future", "work")
@@ -53,13 +53,13 @@ class Writer(Generic[C]):
     `most` is how many orders one group may have; None for as many as there are.
     """
 
-    def __init__(self, session: Session[C], *, name: str, most: int | None = None) -> None:
+    def __init__(self, session: WriteSession[C], *, name: str, max_group_size: int | None = None) -> None:
         self._session = session
-        self._most = most
-        self._orders: SimpleQueue[_Order[C] | None] = SimpleQueue()
+        self._max_group_size = max_group_size
+        self._requests: SimpleQueue[_WriteRequest[C] | None] = SimpleQueue()
         self._opened: Future[None] = Future()
         self._is_closed = False
-        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Open the database; what goes wrong there is raised here."""
@@ -68,31 +68,31 @@ class Writer(Generic[C]):
 
     async def write(self, work: Callable[[C], T]) -> T:
         """Do the work in the next group; returns once it is durable. Raises StoreUnavailable once it is closed."""
-        order = self._ordered(work)
+        request = self._submit(work)
         # Shielded: who stops waiting does not take the order back. A cancelled one, found done by the writer, ended its
         # thread, and every write after it waited for ever.
-        return await asyncio.shield(asyncio.wrap_future(order.future))  # type: ignore[arg-type]
+        return await asyncio.shield(asyncio.wrap_future(request.future))  # type: ignore[arg-type]
 
     def write_now(self, work: Callable[[C], T]) -> T:
         """The same for callers without an event loop."""
-        order = self._ordered(work)
-        return order.future.result()  # type: ignore[return-value]
+        request = self._submit(work)
+        return request.future.result()  # type: ignore[return-value]
 
     def stop(self) -> None:
         """Finish what was ordered, then close."""
         self._is_closed = True
-        self._orders.put(None)
+        self._requests.put(None)
         self._thread.join()
 
-    def _ordered(self, work: Callable[[C], T]) -> _Order[C]:
+    def _submit(self, work: Callable[[C], T]) -> _WriteRequest[C]:
         """Nobody is there any more to do what is ordered from a closed store: its results were waited for for ever."""
         if self._is_closed:
             raise StoreUnavailable("The store was closed.", hint="Open it again.")
-        order = _Order[C](work)
-        self._orders.put(order)
-        return order
+        request = _WriteRequest[C](work)
+        self._requests.put(request)
+        return request
 
-    def _serve(self) -> None:
+    def _run(self) -> None:
         try:
             self._session.open()
         except BaseException as error:  # noqa: BLE001 - the caller of start() must see it, whatever it is
@@ -101,53 +101,53 @@ class Writer(Generic[C]):
         self._opened.set_result(None)
         while group := self._next_group():
             self._commit_group(group)
-            if self._orders.empty():
-                self._session.tidy()
+            if self._requests.empty():
+                self._session.on_idle()
         self._session.close()
 
-    def _next_group(self) -> list[_Order[C]]:
+    def _next_group(self) -> list[_WriteRequest[C]]:
         """Wait for one order, then take all that are there. Empty means stop."""
-        first = self._orders.get()
+        first = self._requests.get()
         group = [first] if first else []
-        while first and len(group) != self._most:
+        while first and len(group) != self._max_group_size:
             try:
-                order = self._orders.get_nowait()
+                request = self._requests.get_nowait()
             except Empty:
                 break
-            if order is None:
-                self._orders.put(None)
+            if request is None:
+                self._requests.put(None)
                 break
-            group.append(order)
+            group.append(request)
         return group
 
-    def _commit_group(self, group: list[_Order[C]]) -> None:
+    def _commit_group(self, group: list[_WriteRequest[C]]) -> None:
         try:
             self._session.begin()
-            results = [self._attempt(order) for order in group]
-            pass_by(CrashPoint.BEFORE_COMMIT)
+            results = [self._attempt(request) for request in group]
+            failpoint(Failpoint.BEFORE_COMMIT)
             self._session.commit()
-            pass_by(CrashPoint.AFTER_COMMIT)
+            failpoint(Failpoint.AFTER_COMMIT)
         except Exception as error:  # noqa: BLE001 - nobody's work is durable: everybody hears why
             self._session.rollback()
-            for order in group:
-                order.future.set_exception(error)
+            for request in group:
+                request.future.set_exception(error)
             return
-        for order, result in zip(group, results, strict=True):
-            if isinstance(result, _Failed):
-                order.future.set_exception(result.error)
+        for request, result in zip(group, results, strict=True):
+            if isinstance(result, _FailedWrite):
+                request.future.set_exception(result.error)
             else:
-                order.future.set_result(result)
+                request.future.set_result(result)
 
-    def _attempt(self, order: _Order[C]) -> object:
+    def _attempt(self, request: _WriteRequest[C]) -> object:
         try:
-            return self._session.attempt(order.work)
+            return self._session.attempt(request.work)
         except StoreUnavailable:
             raise  # the transaction is gone, and with it everybody's work
         except Exception as error:  # noqa: BLE001 - one bad order must not take its neighbours with it
-            return _Failed(error)
+            return _FailedWrite(error)
 
 
-class _Failed:
+class _FailedWrite:
     __slots__ = ("error",)
 
     def __init__(self, error: Exception) -> None:

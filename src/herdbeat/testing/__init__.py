@@ -1,7 +1,10 @@
 """Parts for tests, shipped so that users can test their fleets too."""
 
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.testing.offset import OffsetTimer
 
-__all__ = ["FakeClock", "Herd", "OffsetTimer", "ScriptedRunner", "open_herd"]
+Herd = SimulatedHerd
+"""The documented name; `herdbeat.Herd` is another class."""
+
+__all__ = ["FakeClock", "Herd", "OffsetTimer", "ScriptedRunner", "SimulatedHerd", "open_herd"]

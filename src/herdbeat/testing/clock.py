@@ -3,7 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from herdbeat.scheduler.pulse import Reading
+from herdbeat.scheduler.pulse import ClockReading
 
 
 class FakeClock:
@@ -36,9 +36,9 @@ class FakeClock:
         self._jumped += by
         return self.advance(by)
 
-    def pulse(self) -> Reading:
+    def pulse(self) -> ClockReading:
         passed = (self._now - self._jumped).timestamp()
-        return Reading(self._now, passed - self._asleep.total_seconds(), passed)
+        return ClockReading(self._now, passed - self._asleep.total_seconds(), passed)
 
     async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
         """Return when the clock is moved to the moment, or as soon as the event is set."""
@@ -46,10 +46,10 @@ class FakeClock:
             return
         waiting = (moment, asyncio.Event())
         self._waiting.append(waiting)
-        either = [asyncio.ensure_future(event.wait()) for event in (waiting[1], woken)]
+        waiters = [asyncio.ensure_future(event.wait()) for event in (waiting[1], woken)]
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._waiting.remove(waiting)
-            for each in either:
+            for each in waiters:
                 each.cancel()

@@ -11,7 +11,7 @@ from herdbeat.faces.cli.main import main
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CommandResult:
     """How a command ended, and what it wrote where."""
 
     status: int
@@ -25,7 +25,7 @@ class Answer:
         return self.out.splitlines()
 
 
-class _Keyboard(StringIO):
+class _FakeTerminal(StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -40,7 +40,7 @@ class CommandLine:
     typed: str | None = None
     """What the user answers at the terminal; None where nobody sits there."""
 
-    def run(self, *words: str, **environ: str) -> Answer:
+    def run(self, *words: str, **environ: str) -> CommandResult:
         out, err = StringIO(), StringIO()
         status = main(
             words,
@@ -49,6 +49,6 @@ class CommandLine:
             environ={**self.environ, **environ},
             clock=self.clock,
             folder=self.folder,
-            stdin=StringIO() if self.typed is None else _Keyboard(self.typed),
+            stdin=StringIO() if self.typed is None else _FakeTerminal(self.typed),
         )
-        return Answer(status=status, out=out.getvalue(), err=err.getvalue())
+        return CommandResult(status=status, out=out.getvalue(), err=err.getvalue())

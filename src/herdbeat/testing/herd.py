@@ -17,25 +17,25 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.schedule import DEFAULT_NAME, Schedule
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
-from herdbeat.events import Listener, nobody
-from herdbeat.faces.python.roster import Roster
+from herdbeat.events import EventListener, null_listener
+from herdbeat.faces.python.roster import ScheduleRegistry
 from herdbeat.governor import Pause
-from herdbeat.moments import parse_moment
+from herdbeat.moments import parse_timestamp
 from herdbeat.runners.callable import CallableRunner
-from herdbeat.runners.functions import AtHand
+from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler import control
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.life import Identity, join
-from herdbeat.scheduler.loop import Loop, Settings
-from herdbeat.scheduler.perform import Performer
-from herdbeat.store.base import FinishedRun, Standing, Transaction
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.life import NodeInfo, register_node
+from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.perform import RunExecutor
+from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.store.shelf import LedgerShelf
+from herdbeat.store.shelf import SpecCache
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
 from herdbeat.triggers.cron import Cron
@@ -45,7 +45,7 @@ from herdbeat.triggers.interval import Interval
 MONDAY = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 """Where the clock of a new herd stands."""
 
-_IDENTITY = Identity(host="herd", pid=0, version="test")
+_NODE_INFO = NodeInfo(host="herd", pid=0, version="test")
 
 
 class ScriptedRunner:
@@ -89,7 +89,7 @@ class ScriptedRunner:
         return Outcome(status=RunStatus.SUCCEEDED, usage=self._usage)
 
 
-class Herd(Roster):
+class SimulatedHerd(ScheduleRegistry):
     """A herd that is driven by hand: the same decorators, the real scheduler and store, and a clock that you move."""
 
     def __init__(
@@ -97,8 +97,8 @@ class Herd(Roster):
         store: SqliteStore,
         clock: FakeClock,
         tasks: asyncio.TaskGroup,
-        settings: Settings,
-        listener: Listener = nobody,
+        settings: NodeSettings,
+        listener: EventListener = null_listener,
     ) -> None:
         super().__init__("herd", ZoneInfo("UTC"))
         self.store = store
@@ -107,13 +107,13 @@ class Herd(Roster):
         self._runners: dict[str, ScriptedRunner] = {}
         self._budget: Budget | None = None
         self._reader = SqliteReader(store.path)
-        at_hand = AtHand(functions=self.functions)
-        called = RunnerSettings(state_dir=store.path.parent, environ={}, at_hand=at_hand)
-        self._functions = CallableRunner(called, clock)
-        self._call = Performer(LedgerShelf(self._reader), self._functions, clock)
+        local_functions = LocalFunctions(functions=self.functions)
+        runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
+        self._functions = CallableRunner(runner_settings, clock)
+        self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
         self._loop = Loop(store, clock, self._perform, settings, listener)
         self._is_applied = True
-        self._recording = tasks.create_task(self._loop.recorder.run(), name="recorder")
+        self._recording = tasks.create_task(self._loop.completer.run(), name="recorder")
 
     @property
     def now(self) -> datetime:
@@ -133,10 +133,10 @@ class Herd(Roster):
     ) -> None:
         """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies."""
         target, _, name = label.partition("/")
-        trigger = _trigger(every, cron, at, zone)
-        defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=_catchup(trigger))
+        trigger = _build_trigger(every, cron, at, zone)
+        defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=_default_catchup(trigger))
         schedule = Schedule(
-            target=target, name=name or DEFAULT_NAME, trigger=trigger, policies=replace(defaults, **policies)
+            target=target, name=name or DEFAULT_SCHEDULE_NAME, trigger=trigger, policies=replace(defaults, **policies)
         )
         self._schedules[schedule.id] = schedule
         self._targets[target] = Target(name=target, spec=CallableSpec(call="herd:run"), max_concurrent=max_concurrent)
@@ -159,7 +159,7 @@ class Herd(Roster):
         del self._schedules[self.own(label).id]
         self._is_applied = False
 
-    def take_over(self, other: Roster) -> None:
+    def take_over(self, other: ScheduleRegistry) -> None:
         super().take_over(other)
         self._is_applied = False
 
@@ -171,7 +171,7 @@ class Herd(Roster):
         """Let everything happen that is due now, and everything that follows from it at once."""
         self._apply()
         while True:
-            claimed = await self._loop.turn(self._tasks)
+            claimed = await self._loop.run_cycle(self._tasks)
             await self.settle()
             wake_at = self.store.write_now(lambda tx: tx.next_wake())
             if not claimed.claims and (wake_at is None or wake_at > self.now):
@@ -191,61 +191,63 @@ class Herd(Roster):
 
     def pause(self, label: str, until: datetime | None = None) -> None:
         hold = Pause(until=until, by="human:you", reason="told to")
-        self._change(label, lambda tx, number: control.pause(tx, self.now, number, hold))
+        self._change(label, lambda tx, schedule_id: control.pause(tx, self.now, schedule_id, hold))
 
     def resume(self, label: str) -> None:
-        self._change(label, lambda tx, number: control.resume(tx, self.now, number))
+        self._change(label, lambda tx, schedule_id: control.resume(tx, self.now, schedule_id))
 
     def disable(self, label: str) -> None:
-        self._change(label, lambda tx, number: control.disable(tx, self.now, number, "human:you"))
+        self._change(label, lambda tx, schedule_id: control.disable(tx, self.now, schedule_id, "human:you"))
 
     def enable(self, label: str) -> None:
-        self._change(label, lambda tx, number: control.enable(tx, self.now, number))
+        self._change(label, lambda tx, schedule_id: control.enable(tx, self.now, schedule_id))
 
     def hint(self, label: str, hint: Hint) -> None:
-        self._change(label, lambda tx, number: control.give_hint(tx, self.now, number, hint))
+        self._change(label, lambda tx, schedule_id: control.give_hint(tx, self.now, schedule_id, hint))
 
     def clear_hints(self, label: str) -> None:
-        self._change(label, lambda tx, number: control.clear_hints(tx, self.now, number, "human:you"))
+        self._change(label, lambda tx, schedule_id: control.clear_hints(tx, self.now, schedule_id, "human:you"))
 
     def _change(self, label: str, change: Callable[[Transaction, int], object]) -> None:
-        number = self.standing(label).id
-        self.store.write_now(lambda tx: change(tx, number))
+        schedule_id = self.snapshot(label).id
+        self.store.write_now(lambda tx: change(tx, schedule_id))
 
     def next_run(self, label: str) -> datetime | None:
-        return self.standing(label).next_run_at
+        return self.snapshot(label).next_run_at
 
     def why(self, label: str) -> Source | None:
-        return self.standing(label).next_source
+        return self.snapshot(label).next_source
 
     def beats(self, label: str) -> list[BeatRecord]:
         """What the ledger says of its instants, oldest first."""
         target, _, name = label.partition("/")
         reader = SqliteReader(self.store.path)
         try:
-            return reader.beats(Filter(target=target, name=name or DEFAULT_NAME, limit=10_000))[::-1]
+            return reader.beats(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=10_000))[::-1]
         finally:
             reader.close()
 
-    def fates(self, label: str) -> list[tuple[str, str, int]]:
+    def outcomes(self, label: str) -> list[tuple[str, str, int]]:
         """The same in short: outcome, reason and how many instants."""
         return [(beat.outcome, beat.reason, beat.count) for beat in self.beats(label)]
 
-    def standing(self, label: str) -> Standing:
+    fates = outcomes  # the documented name
+
+    def snapshot(self, label: str) -> ScheduleSnapshot:
         self._apply()
         schedule = self.own(label)
-        number, _ = self.store.write_now(
-            lambda tx: tx.schedules_of([tx.targets()[schedule.target][0]])[
+        schedule_id, _ = self.store.write_now(
+            lambda tx: tx.schedule_list_by_target([tx.targets()[schedule.target][0]])[
                 tx.targets()[schedule.target][0], schedule.name
             ]
         )
-        return self.store.write_now(lambda tx: tx.schedules([number]))[number]
+        return self.store.write_now(lambda tx: tx.schedules([schedule_id]))[schedule_id]
 
     async def settle(self) -> None:
         """Until every run that is not held has ended and is written down."""
         while free := [each.task for each in self._loop.running.values() if not self._is_held(each.claim)]:
             await asyncio.wait(free)
-        await self._loop.recorder.drained()
+        await self._loop.completer.wait_drained()
 
     def _is_held(self, claim: Claim) -> bool:
         return claim.label in self._runners and self._runners[claim.label].is_held
@@ -261,7 +263,7 @@ class Herd(Roster):
         """What was scheduled since the last time, all at once, as a file would be."""
         if self._is_applied:
             return
-        self.store.write_now(lambda tx: arrange(tx, self.fleet(""), self.now))
+        self.store.write_now(lambda tx: apply_fleet(tx, self.fleet(""), self.now))
         self._is_applied = True
 
     def close(self) -> None:
@@ -278,10 +280,10 @@ async def open_herd(
     now: datetime = MONDAY,
     *,
     catchup_rate: float = 10.0,
-    listener: Listener = nobody,
+    listener: EventListener = null_listener,
     labels: Iterable[str] = (),
-    of: Roster | None = None,
-) -> AsyncIterator[Herd]:
+    of: ScheduleRegistry | None = None,
+) -> AsyncIterator[SimulatedHerd]:
     """A herd on a store in that folder. Opened again there, it goes on where it was, and the time between is a gap.
 
     `of` is the herd of your program: its functions are run for real, on the clock of this one.
@@ -289,38 +291,38 @@ async def open_herd(
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     clock = FakeClock(now)
-    identity = replace(_IDENTITY, labels=tuple(labels))
-    joined = await store.write(lambda tx: join(tx, now, identity))
+    node_info = replace(_NODE_INFO, labels=tuple(labels))
+    registration = await store.write(lambda tx: register_node(tx, now, node_info))
     # A clock that is moved by hand is silent for hours, and nobody has slept: hence the long lease.
-    settings = Settings(
-        node_id=joined.node_id,
-        gaps=joined.gaps,
+    settings = NodeSettings(
+        node_id=registration.node_id,
+        gaps=registration.gaps,
         catchup_rate=catchup_rate,
         lease=timedelta(days=36_500),
-        labels=frozenset(identity.labels),
+        labels=frozenset(node_info.labels),
     )
     try:
         async with asyncio.TaskGroup() as tasks:
-            herd = Herd(store, clock, tasks, settings, listener)
+            herd = SimulatedHerd(store, clock, tasks, settings, listener)
             if of is not None:
                 herd.take_over(of)
             try:
                 yield herd
             finally:
                 herd.close()
-        await store.write(lambda tx: tx.leave_node(joined.node_id, clock.now()))
+        await store.write(lambda tx: tx.leave_node(registration.node_id, clock.now()))
     finally:
         store.close()
 
 
-def _trigger(every: str | None, cron: str | None, at: str | None, zone: str) -> Trigger:
+def _build_trigger(every: str | None, cron: str | None, at: str | None, zone: str) -> Trigger:
     if every is not None:
         return Interval(parse_duration(every))
     if cron is not None:
         return Cron.parse(cron, ZoneInfo(zone))
     assert at is not None, "a schedule of a herd has every, cron or at"
-    return Delay(parse_moment(at))
+    return Delay(parse_timestamp(at))
 
 
-def _catchup(trigger: Trigger) -> Catchup:
+def _default_catchup(trigger: Trigger) -> Catchup:
     return Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from herdbeat.scheduler.pulse import Reading
+from herdbeat.scheduler.pulse import ClockReading
 from herdbeat.scheduler.timer import SystemTimer
 
 
@@ -16,9 +16,9 @@ class OffsetTimer(SystemTimer):
     def now(self) -> datetime:
         return super().now() + self._offset()
 
-    def pulse(self) -> Reading:
+    def pulse(self) -> ClockReading:
         real = super().pulse()
-        return Reading(self.now(), real.monotonic, real.boottime)
+        return ClockReading(self.now(), real.monotonic, real.boottime)
 
     def _offset(self) -> timedelta:
         try:

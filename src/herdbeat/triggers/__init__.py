@@ -12,13 +12,13 @@ from herdbeat.triggers.manual import Manual
 from herdbeat.triggers.webhook import Webhook
 
 
-class Kind(Protocol):
+class TriggerType(Protocol):
     """What the class of a kind can do beside its values."""
 
     def from_options(self, options: Mapping[str, str], /) -> Trigger: ...
 
 
-KINDS: dict[TriggerKind, Kind] = {
+KINDS: dict[TriggerKind, TriggerType] = {
     TriggerKind.INTERVAL: Interval,
     TriggerKind.CRON: Cron,
     TriggerKind.DELAY: Delay,
@@ -28,9 +28,9 @@ KINDS: dict[TriggerKind, Kind] = {
 }
 
 
-def from_options(kind: TriggerKind | str, options: Mapping[str, str]) -> Trigger:
+def load_trigger(kind: TriggerKind | str, options: Mapping[str, str]) -> Trigger:
     """Build a trigger again from what is stored of it: `from_options(t.kind, t.options()) == t`."""
     return KINDS[TriggerKind(kind)].from_options(options)
 
 
-__all__ = ["KINDS", "Chat", "Cron", "Delay", "Interval", "Kind", "Manual", "Webhook", "from_options"]
+__all__ = ["KINDS", "Chat", "Cron", "Delay", "Interval", "Manual", "TriggerType", "Webhook", "load_trigger"]

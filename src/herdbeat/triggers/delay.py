@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.moments import format_moment, parse_moment
-from herdbeat.triggers.told import told
+from herdbeat.moments import format_timestamp, parse_timestamp
+from herdbeat.triggers.told import beat_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,18 @@ class Delay:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read RFC 3339 with its offset. Raises TimeParseError, which says what is missing."""
-        return cls(parse_moment(text))
+        return cls(parse_timestamp(text))
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        return cls(parse_moment(options["run_at"]), int(options.get("arm", "1")))
+        return cls(parse_timestamp(options["run_at"]), int(options.get("arm", "1")))
 
     @property
     def kind(self) -> TriggerKind:
         return TriggerKind.DELAY
 
     @property
-    def pace(self) -> None:
+    def interval(self) -> None:
         return None
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
@@ -43,8 +43,8 @@ class Delay:
         return f"{self.kind}:{schedule}" if self.arm == 1 else f"{self.kind}:{schedule}#{self.arm}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        run_at = format_moment(self.run_at)
-        return told(
+        run_at = format_timestamp(self.run_at)
+        return beat_variables(
             due_at=due_at,
             schedule=schedule,
             source_id=self.dedup_id(due_at, schedule),
@@ -57,4 +57,4 @@ class Delay:
         return f"once, {written.replace(':00 UTC', ' UTC')}"
 
     def options(self) -> dict[str, str]:
-        return {"run_at": format_moment(self.run_at), "arm": str(self.arm)}
+        return {"run_at": format_timestamp(self.run_at), "arm": str(self.arm)}

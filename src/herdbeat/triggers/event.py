@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.moments import format_moment
-from herdbeat.triggers.told import told
+from herdbeat.moments import format_timestamp
+from herdbeat.triggers.told import beat_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class EventTrigger:
         return cls()
 
     @property
-    def pace(self) -> None:
+    def interval(self) -> None:
         return None
 
     def next_time(self, last: datetime | None, now: datetime) -> None:  # noqa: ARG002 -- the contract of Trigger
@@ -31,10 +31,12 @@ class EventTrigger:
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
         """The id of a beat that a one-shot hint made; an event's own id is `event_dedup_id(kind, id)`."""
-        return f"{self.kind}:{format_moment(due_at)}"
+        return f"{self.kind}:{format_timestamp(due_at)}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return told(due_at=due_at, schedule=schedule, source_id=self.dedup_id(due_at, schedule), title=self.title)
+        return beat_variables(
+            due_at=due_at, schedule=schedule, source_id=self.dedup_id(due_at, schedule), title=self.title
+        )
 
     def describe(self) -> str:
         return self.sentence

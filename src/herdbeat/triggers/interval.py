@@ -7,8 +7,8 @@ from typing import Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration, parse_duration
-from herdbeat.moments import format_moment
-from herdbeat.triggers.told import told
+from herdbeat.moments import format_timestamp
+from herdbeat.triggers.told import beat_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Interval:
         return TriggerKind.INTERVAL
 
     @property
-    def pace(self) -> timedelta:
+    def interval(self) -> timedelta:
         return self.every
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime:
@@ -39,10 +39,10 @@ class Interval:
         return now if last is None else last + self.every
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
-        return f"{self.kind}:{format_moment(due_at)}"
+        return f"{self.kind}:{format_timestamp(due_at)}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return told(
+        return beat_variables(
             due_at=due_at,
             schedule=schedule,
             source_id=self.dedup_id(due_at, schedule),

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 import pytest
 
-from herdbeat.faces.cli.terminal import width
-from herdbeat.testing.command_line import Answer, CommandLine
+from herdbeat.faces.cli.terminal import display_width
+from herdbeat.testing.command_line import CommandLine, CommandResult
 
-HERE = Path(__file__).parent
+CLI_TESTS = Path(__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
-class Screen:
+class GoldenScreen:
     """One call, on a screen of so many columns or into a pipe. The cases of a test file share a `folder`."""
 
     folder: ClassVar[str]
@@ -30,14 +30,14 @@ class Screen:
 
     @property
     def file(self) -> Path:
-        return HERE / self.folder / f"{self.name}.txt"
+        return CLI_TESTS / self.folder / f"{self.name}.txt"
 
-    def run(self, cli: CommandLine) -> Answer:
+    def run(self, cli: CommandLine) -> CommandResult:
         environ = {"COLUMNS": str(self.columns)} if self.columns else {}
         environ |= {"FORCE_COLOR": "1"} if self.coloured else {}
         return cli.run(*shlex.split(self.line), **environ)
 
-    def transcript(self, answer: Answer) -> str:
+    def transcript(self, answer: CommandResult) -> str:
         text = f"$ herdbeat {self.line}".rstrip() + f"\n{answer.out}"
         if answer.err:
             text += f"-- stderr\n{answer.err}"
@@ -53,10 +53,12 @@ class Screen:
     def wide_lines(self) -> list[str]:
         """Those that a screen would fold. What is typed, or is to be, stays whole."""
         lines = self.file.read_text(encoding="utf-8").splitlines()
-        return [line for line in lines if width(line) > (self.columns or 0) and not line.startswith(("$", "undo:"))]
+        return [
+            line for line in lines if display_width(line) > (self.columns or 0) and not line.startswith(("$", "undo:"))
+        ]
 
 
-def strays(cases: Iterable[Screen]) -> set[str]:
+def unmatched_files(cases: Iterable[GoldenScreen]) -> set[str]:
     """Files without a case, and cases without a file."""
     wanted = {case.file for case in cases}
     return {path.name for folder in {path.parent for path in wanted} for path in {*folder.glob("*")} ^ wanted}

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.faces.cli.story import ZONE, keep, made_folder
+from tests.faces.cli.story import ZONE, copy_ledger, create_folder
 
 from herdbeat.domain.hint import Hint
-from herdbeat.runners.log import RunLog, Stream
+from herdbeat.runners.log import LogStream, RunLog
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 EVENING = datetime(2026, 3, 25, 21, 0, tzinfo=UTC)
 NOON = datetime(2026, 3, 26, 12, 30, tzinfo=UTC)
@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
-FLEET = """\
+FLEET_YAML = """\
 version: 1
 fleet: { name: my-fleet }
 timezone: Europe/Berlin
@@ -25,23 +25,23 @@ callables:
 """
 
 
-async def tell(folder: Path) -> None:
+async def write_mixed_state_fleet(folder: Path) -> None:
     """Up in the evening, down at night, up at noon; then people came and changed things."""
-    (folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    (folder / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     made, kept = folder / "made", folder / ".herdbeat"
-    async with open_herd(made_folder(made), EVENING) as herd:
-        _schedules(herd, ScriptedRunner(), fails=0)
+    async with open_herd(create_folder(made), EVENING) as herd:
+        _add_schedules(herd, ScriptedRunner(), fails=0)
         await herd.advance(HOUR)
     async with open_herd(made, NOON) as herd:
-        _schedules(herd, ScriptedRunner(holds=True), fails=99)
+        _add_schedules(herd, ScriptedRunner(holds=True), fails=99)
         await herd.advance(10 * MINUTE)
-        _meddle(herd)
+        _apply_changes(herd)
         await herd.advance(NOW - herd.now)
-        keep(made, kept)  # while it is at work, so that a run is still going in what is looked at
+        copy_ledger(made, kept)  # while it is at work, so that a run is still going in what is looked at
     _write_logs(kept)
 
 
-def _schedules(herd: Herd, busy: ScriptedRunner, fails: int) -> None:
+def _add_schedules(herd: SimulatedHerd, busy: ScriptedRunner, fails: int) -> None:
     herd.schedule("queue-depth", every="5m", zone=ZONE, tags=("vendor-x",))
     herd.schedule("triage/check-issues", every="30m", zone=ZONE, group="issues")
     herd.schedule("triage/standup", cron="0 9 * * 1-5", zone=ZONE, group="issues")
@@ -53,7 +53,7 @@ def _schedules(herd: Herd, busy: ScriptedRunner, fails: int) -> None:
     herd.schedule("launch", at="2026-03-25T21:30:00Z", zone=ZONE)
 
 
-def _meddle(herd: Herd) -> None:
+def _apply_changes(herd: SimulatedHerd) -> None:
     pace = Hint(
         origin="human:you",
         every=timedelta(minutes=1),
@@ -72,6 +72,6 @@ def _write_logs(state_dir: Path) -> None:
     for run_id, words in ((1, ["depth 12", "depth 14"]), (2, ["3 issues", "1 labelled"])):
         log = RunLog(state_dir, run_id, clock, 10_000)
         for word in words:
-            log.write(Stream.OUT, f"{word}\n")
-        log.write(Stream.ERR, "a warning\twith a tab\n")
+            log.write(LogStream.OUT, f"{word}\n")
+        log.write(LogStream.ERR, "a warning\twith a tab\n")
         log.close()

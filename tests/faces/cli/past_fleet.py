@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from herdbeat.testing.command_line import CommandLine
-from herdbeat.testing.herd import Herd, open_herd
+from herdbeat.testing.herd import SimulatedHerd, open_herd
 
 
-async def give_a_past(
-    cli: CommandLine, file: str, schedules: Callable[[Herd], None], lasted: timedelta = timedelta(0)
+async def create_fleet_history(
+    cli: CommandLine, file: str, schedules: Callable[[SimulatedHerd], None], lasted: timedelta = timedelta(0)
 ) -> None:
     """The file and the ledger are in the folder of the command line; the past ends at the time of its clock."""
     cli.environ["USER"] = "you"

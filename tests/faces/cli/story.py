@@ -5,8 +5,8 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from herdbeat.scheduler.fire import fire
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 EVENING = datetime(2026, 3, 25, 21, 0, tzinfo=UTC)
 NOON = datetime(2026, 3, 26, 12, 30, tzinfo=UTC)
@@ -14,7 +14,7 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 ZONE = "Europe/Berlin"
 HOUR = timedelta(hours=1)
 
-FLEET = """\
+FLEET_YAML = """\
 version: 1
 fleet: { name: my-fleet }
 timezone: Europe/Berlin
@@ -23,41 +23,41 @@ callables:
 """
 
 
-async def tell(folder: Path) -> None:
+async def write_outage_fleet(folder: Path) -> None:
     """Write the fleet file and a ledger as the engine would have: up in the evening, down at night, up at noon."""
-    (folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    (folder / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     made, kept = folder / "made", folder / ".herdbeat"
-    async with open_herd(made_folder(made), EVENING) as herd:
-        _schedules(herd, ScriptedRunner(), fails=0)
+    async with open_herd(create_folder(made), EVENING) as herd:
+        _add_schedules(herd, ScriptedRunner(), fails=0)
         await herd.advance(HOUR)
     async with open_herd(made, NOON) as herd:
-        _schedules(herd, ScriptedRunner(holds=True), fails=99)
+        _add_schedules(herd, ScriptedRunner(holds=True), fails=99)
         await herd.advance(timedelta(minutes=20))
-        number = herd.standing("triage/check-issues").id
-        herd.store.write_now(lambda tx: fire(tx, herd.now, number, origin="human:you", event_id="one"))
+        number = herd.snapshot("triage/check-issues").id
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="one"))
         await herd.advance(NOW - herd.now)
         # Kept while it is at work, so that a run is still going in what is looked at.
-        keep(made, kept)
+        copy_ledger(made, kept)
 
 
-def made_folder(path: Path) -> Path:
+def create_folder(path: Path) -> Path:
     path.mkdir()
     return path
 
 
-def keep(made: Path, kept: Path) -> None:
+def copy_ledger(made: Path, kept: Path) -> None:
     """The ledger as it is now, written by a process with a number that can be told."""
-    _copy(made / "herdbeat.db", made_folder(kept) / "herdbeat.db")
+    _copy_database(made / "herdbeat.db", create_folder(kept) / "herdbeat.db")
 
 
-def _copy(source: Path, copy: Path) -> None:
+def _copy_database(source: Path, copy: Path) -> None:
     with closing(sqlite3.connect(source)) as there, closing(sqlite3.connect(copy)) as here:
         there.backup(here)
         here.execute("UPDATE node SET pid = 4121")
         here.commit()
 
 
-def _schedules(herd: Herd, busy: ScriptedRunner, fails: int) -> None:
+def _add_schedules(herd: SimulatedHerd, busy: ScriptedRunner, fails: int) -> None:
     herd.schedule("triage/check-issues", every="30m", zone=ZONE)
     herd.schedule("triage/standup", cron="0 9 * * 1-5", zone=ZONE)
     herd.schedule("api-health", every="5m", zone=ZONE, runner=ScriptedRunner(fails=fails))

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.live_fleet import ADDED, Fleet
+from tests.faces.cli.live_fleet import EXTENDED_FLEET_YAML, RunningFleet
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def fleet(tmp_path: Path) -> RunningFleet:
+    return RunningFleet(tmp_path)
 
 
-def test_files_that_change_are_applied_and_a_mistake_is_not(fleet: Fleet) -> None:
+def test_files_that_change_are_applied_and_a_mistake_is_not(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
-        fleet.write(ADDED)
+        fleet.write(EXTENDED_FLEET_YAML)
         applied = feed.until("files_applied")
         ran = feed.until("run_finished", schedule="more")
-        fleet.write(ADDED.replace("1h", "1x"))
+        fleet.write(EXTENDED_FLEET_YAML.replace("1h", "1x"))
         refused = feed.until("files_refused")
         labels = fleet.labels()
 
@@ -26,9 +26,9 @@ def test_files_that_change_are_applied_and_a_mistake_is_not(fleet: Fleet) -> Non
     assert labels == ["quick", "more"]
 
 
-def test_apply_acts_at_once_on_a_fleet_that_runs(fleet: Fleet) -> None:
+def test_apply_acts_at_once_on_a_fleet_that_runs(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
-        fleet.write(ADDED)
+        fleet.write(EXTENDED_FLEET_YAML)
 
         applied = fleet.call("apply")
 
@@ -36,9 +36,9 @@ def test_apply_acts_at_once_on_a_fleet_that_runs(fleet: Fleet) -> None:
         feed.until("run_finished", schedule="more")
 
 
-def test_a_dry_run_writes_nothing_at_all(fleet: Fleet) -> None:
+def test_a_dry_run_writes_nothing_at_all(fleet: RunningFleet) -> None:
     fleet.call("apply")
-    fleet.write(ADDED)
+    fleet.write(EXTENDED_FLEET_YAML)
     ledger, log = (fleet.folder / ".herdbeat" / name for name in ("herdbeat.db", "herdbeat.db-wal"))
     before = ledger.read_bytes()
 
@@ -49,13 +49,13 @@ def test_a_dry_run_writes_nothing_at_all(fleet: Fleet) -> None:
     assert not log.exists() or log.read_bytes() == b""  # a reader may leave an empty one
 
 
-def test_a_dry_run_makes_no_ledger_where_there_is_none(fleet: Fleet) -> None:
+def test_a_dry_run_makes_no_ledger_where_there_is_none(fleet: RunningFleet) -> None:
     fleet.call("apply", "--dry-run")
 
     assert [path.name for path in fleet.folder.iterdir()] == ["herdbeat.yaml"]
 
 
-def test_one_workflow_file_is_applied_by_itself_and_stays(fleet: Fleet, tmp_path: Path) -> None:
+def test_one_workflow_file_is_applied_by_itself_and_stays(fleet: RunningFleet, tmp_path: Path) -> None:
     workflow = tmp_path / "elsewhere" / "report.yml"
     workflow.parent.mkdir()
     text = 'name: report\nagent: quick\nsource: { type: cron, expression: "0 9 * * *" }\nprompt_template: Go.\n'

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdbeat.errors import UsageError
-from herdbeat.faces.cli.arguments import Given, understand
+from herdbeat.faces.cli.arguments import ParsedArgs, parse_args
 from herdbeat.faces.cli.commands import COMMANDS
 from herdbeat.faces.cli.options import COUNT, HELP, JSON, QUIET, VERBOSE, ZONE
 
 
-def read(*words: str) -> tuple[str, Given]:
-    request = understand(words)
-    return (request.command.name if request.command else request.group), request.given
+def read(*words: str) -> tuple[str, ParsedArgs]:
+    request = parse_args(words)
+    return (request.command.name if request.command else request.group), request.args
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_value_may_be_written_in_every_usual_form(form: tuple[str, ...]) -> No
     _, given = read("next", *form, "@daily")
 
     assert given.value(COUNT) == "3"
-    assert given.words == ("@daily",)
+    assert given.positionals == ("@daily",)
 
 
 def test_switches_may_stand_side_by_side() -> None:
@@ -55,7 +55,7 @@ def test_switches_may_stand_side_by_side() -> None:
 def test_after_two_dashes_everything_is_a_word() -> None:
     _, given = read("next", "--", "--json")
 
-    assert given.words == ("--json",)
+    assert given.positionals == ("--json",)
     assert not given.has(JSON)
 
 
@@ -95,7 +95,7 @@ def test_help_is_given_whatever_is_missing(words: tuple[str, ...]) -> None:
 )
 def test_what_cannot_be_understood_is_named_and_guessed(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        understand(words)
+        parse_args(words)
 
     assert str(caught.value) == message
     assert caught.value.hint
@@ -103,7 +103,7 @@ def test_what_cannot_be_understood_is_named_and_guessed(words: tuple[str, ...], 
 
 def test_an_expression_without_quotes_is_told_about_them() -> None:
     with pytest.raises(UsageError) as caught:
-        understand(["next", "0", "9", "1", "*", "*"])
+        parse_args(["next", "0", "9", "1", "*", "*"])
 
     assert caught.value.hint == 'Put an expression in quotes: herdbeat next "0 9 1 * *"'
 
@@ -117,7 +117,7 @@ def test_one_flag_means_the_same_everywhere() -> None:
 @given(st.lists(st.one_of(st.text(max_size=8), st.sampled_from(["next", "config", "-n", "--tz", "--", "-"]))))
 def test_any_words_are_understood_or_refused(words: list[str]) -> None:
     with suppress(UsageError):
-        request = understand(words)
+        request = parse_args(words)
 
         assert request.command is None or request.command in COMMANDS
 
@@ -126,14 +126,14 @@ def test_any_words_are_understood_or_refused(words: list[str]) -> None:
 def test_the_verbs_of_herdctl_are_understood(verb: str) -> None:
     words = [verb, "x"] if verb in ("trigger", "job", "cancel") else [verb]
 
-    request = understand(words)
+    request = parse_args(words)
 
     assert request.command is not None or request.group == "config"
 
 
 def test_a_verb_that_has_nothing_to_show_yet_says_so_and_what_to_do() -> None:
     with pytest.raises(UsageError, match='"herdbeat sessions" is not there yet') as caught:
-        understand(["sessions"])
+        parse_args(["sessions"])
 
     assert "herdbeat show RUN" in caught.value.hint
 

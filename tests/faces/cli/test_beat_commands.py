@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from tests.faces.cli.past_fleet import give_a_past
+from tests.faces.cli.past_fleet import create_fleet_history
 
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.command_line import CommandLine
-from herdbeat.testing.herd import Herd, ScriptedRunner
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
 
 FLEET = """\
 version: 1
@@ -23,11 +23,11 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
     """A report every hour, an interval whose first run failed, and one that waits for the room of another."""
-    await give_a_past(cli, FLEET, _schedules, lasted=HOUR)
+    await create_fleet_history(cli, FLEET, _schedules, lasted=HOUR)
     return cli
 
 
-def _schedules(herd: Herd) -> None:
+def _schedules(herd: SimulatedHerd) -> None:
     herd.schedule("report", cron="0 * * * *", zone="Europe/Berlin", tags=("ops",))
     herd.schedule("api-health", every="1d", runner=ScriptedRunner(fails=1), tags=("ops",))
     herd.schedule("worker/busy", every="1d", runner=ScriptedRunner(holds=True))

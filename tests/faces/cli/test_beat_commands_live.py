@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faces.cli.test_up import Fleet, read_until
+from tests.faces.cli.test_up import UpFleet, read_until
 
 FLEET = """\
 version: 1
@@ -19,8 +19,8 @@ commands:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    made = Fleet(tmp_path)
+def fleet(tmp_path: Path) -> UpFleet:
+    made = UpFleet(tmp_path)
     (tmp_path / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     return made
 
@@ -30,7 +30,7 @@ def items(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_run_is_killed_at_once_by_force_and_its_name_says_so(fleet: Fleet) -> None:
+def test_a_run_is_killed_at_once_by_force_and_its_name_says_so(fleet: UpFleet) -> None:
     with fleet.up() as process:
         run = fleet.answer("run", "deaf")["run"]
         cancelled = items(fleet.answer("cancel", str(run), "--force", "--reason", "it hangs"))
@@ -43,7 +43,7 @@ def test_a_run_is_killed_at_once_by_force_and_its_name_says_so(fleet: Fleet) -> 
     assert f"Run {run} is over: cancelled" in again.stderr
 
 
-def test_cancelling_a_target_stops_its_run_and_calls_off_what_waits(fleet: Fleet) -> None:
+def test_cancelling_a_target_stops_its_run_and_calls_off_what_waits(fleet: UpFleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "deaf")
         fleet.call("run", "deaf", "--queue")
@@ -56,7 +56,7 @@ def test_cancelling_a_target_stops_its_run_and_calls_off_what_waits(fleet: Fleet
     assert [(each["outcome"], each["reason"]) for each in beats] == [("skipped", "by_request"), ("ran", "")]
 
 
-def test_a_retry_is_followed_to_its_end(fleet: Fleet) -> None:
+def test_a_retry_is_followed_to_its_end(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("run", "broken", "--wait")
         retried = fleet.call("retry", "broken", "--wait")
@@ -68,7 +68,7 @@ def test_a_retry_is_followed_to_its_end(fleet: Fleet) -> None:
     assert len({each["beat"] for each in runs}) == 1
 
 
-def test_the_past_is_filled_in_and_each_run_sees_its_own_instant(fleet: Fleet) -> None:
+def test_the_past_is_filled_in_and_each_run_sees_its_own_instant(fleet: UpFleet) -> None:
     with fleet.up() as process:
         filled = fleet.answer("backfill", "yearly", "--from", "2020-01-01", "--until", "2023-01-01")
         for _ in range(3):
@@ -81,7 +81,7 @@ def test_the_past_is_filled_in_and_each_run_sees_its_own_instant(fleet: Fleet) -
     ]
 
 
-def test_a_wish_to_skip_reaches_the_fleet_that_runs(fleet: Fleet) -> None:
+def test_a_wish_to_skip_reaches_the_fleet_that_runs(fleet: UpFleet) -> None:
     with fleet.up():
         skipped = fleet.call("skip", "yearly")
         explained = fleet.call("explain", "yearly")

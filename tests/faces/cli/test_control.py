@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.faces.cli.past_fleet import give_a_past
+from tests.faces.cli.past_fleet import create_fleet_history
 
 from herdbeat.domain.policies import Limits
-from herdbeat.store.lock import StateLock, holder_of
+from herdbeat.store.lock import StateLock, find_lock_holder
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.command_line import Answer, CommandLine
-from herdbeat.testing.herd import Herd, ScriptedRunner
+from herdbeat.testing.command_line import CommandLine, CommandResult
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
 
 FLEET = """\
 version: 1
@@ -28,11 +28,11 @@ LIMITS = Limits(at_least=timedelta(seconds=15), at_most=timedelta(minutes=15))
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
     """Three targets with a past of one run each, and nobody at work."""
-    await give_a_past(cli, FLEET, _schedules)
+    await create_fleet_history(cli, FLEET, _schedules)
     return cli
 
 
-def _schedules(herd: Herd) -> None:
+def _schedules(herd: SimulatedHerd) -> None:
     herd.schedule("queue-depth", every="1h", tags=("ops",))
     herd.schedule("api-health", every="5m", runner=ScriptedRunner(fails=1), limits=LIMITS, tags=("ops",))
     herd.schedule("triage/check", every="30m", group="agents", tags=("on call",))
@@ -327,7 +327,7 @@ def test_where_nothing_ever_ran_there_is_nothing_to_list(cli: CommandLine, words
 def test_the_lock_is_let_go_and_one_that_is_held_is_waited_for(fleet: CommandLine) -> None:
     state = fleet.folder / ".herdbeat"
     fleet.run("pause", "queue-depth")
-    assert holder_of(state) is None
+    assert find_lock_holder(state) is None
 
     with StateLock(state):
         answer = fleet.run("resume", "queue-depth")
@@ -336,7 +336,7 @@ def test_the_lock_is_let_go_and_one_that_is_held_is_waited_for(fleet: CommandLin
     assert "already running on" in answer.err
 
 
-EXPLAINED: list[tuple[Callable[[CommandLine], Answer], str]] = [
+EXPLAINED: list[tuple[Callable[[CommandLine], CommandResult], str]] = [
     (
         lambda cli: cli.run("pause", "queue-depth", "--for", "2h", "--reason", "db"),
         'paused for another 2h by human:you "db"; go on with: herdbeat resume queue-depth',
@@ -353,7 +353,9 @@ EXPLAINED: list[tuple[Callable[[CommandLine], Answer], str]] = [
 
 
 @pytest.mark.parametrize(("act", "told"), EXPLAINED)
-def test_explain_tells_what_was_changed(fleet: CommandLine, act: Callable[[CommandLine], Answer], told: str) -> None:
+def test_explain_tells_what_was_changed(
+    fleet: CommandLine, act: Callable[[CommandLine], CommandResult], told: str
+) -> None:
     act(fleet)
 
     assert told in fleet.run("explain", "queue-depth").out

@@ -4,10 +4,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.test_up import PATIENCE, Fleet, read_until
+from tests.faces.cli.test_up import PATIENCE, UpFleet, read_until
 
 from herdbeat.errors import UsageError
-from herdbeat.faces.local.client import ask
+from herdbeat.faces.local.client import send_request
 from herdbeat.store.lock import StateLock
 
 FLEET = """\
@@ -23,8 +23,8 @@ commands:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    made = Fleet(tmp_path)
+def fleet(tmp_path: Path) -> UpFleet:
+    made = UpFleet(tmp_path)
     (tmp_path / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     return made
 
@@ -36,7 +36,7 @@ def read_run(process: subprocess.Popen[str], schedule: str) -> dict[str, object]
     return found
 
 
-def test_a_fast_hint_on_an_hourly_schedule_acts_at_once(fleet: Fleet) -> None:
+def test_a_fast_hint_on_an_hourly_schedule_acts_at_once(fleet: UpFleet) -> None:
     with fleet.up() as process:
         read_run(process, "hourly")
         given = fleet.answer("hint", "hourly", "--every", "1s", "--reason", "watching")
@@ -50,7 +50,7 @@ def test_a_fast_hint_on_an_hourly_schedule_acts_at_once(fleet: Fleet) -> None:
     assert "every 1s by human:" in explained
 
 
-def test_pause_stops_runs_if_it_is_asked_to_and_enable_says_what_the_file_says(fleet: Fleet) -> None:
+def test_pause_stops_runs_if_it_is_asked_to_and_enable_says_what_the_file_says(fleet: UpFleet) -> None:
     with fleet.up() as process:
         read_run(process, "endless")
         paused = fleet.call("pause", "endless", "--cancel-running", "--reason", "enough")
@@ -68,7 +68,7 @@ def test_pause_stops_runs_if_it_is_asked_to_and_enable_says_what_the_file_says(f
     assert everything["served"] is True
 
 
-def test_what_was_changed_while_nothing_ran_holds_in_the_next_up(fleet: Fleet) -> None:
+def test_what_was_changed_while_nothing_ran_holds_in_the_next_up(fleet: UpFleet) -> None:
     with fleet.up() as process:
         read_run(process, "hourly")
         assert fleet.call("down", "--force").returncode == 0
@@ -82,7 +82,7 @@ def test_what_was_changed_while_nothing_ran_holds_in_the_next_up(fleet: Fleet) -
     assert (paused["served"], state, resumed["served"]) == (False, "paused", True)
 
 
-def test_up_waits_for_a_command_that_is_just_writing(fleet: Fleet) -> None:
+def test_up_waits_for_a_command_that_is_just_writing(fleet: UpFleet) -> None:
     fleet.state_dir.mkdir()
     lock = StateLock(fleet.state_dir)
     lock.acquire()
@@ -101,7 +101,7 @@ def test_up_waits_for_a_command_that_is_just_writing(fleet: Fleet) -> None:
     assert ready["event"] == "node_ready"
 
 
-def test_a_request_that_makes_no_sense_is_answered_in_words(fleet: Fleet) -> None:
+def test_a_request_that_makes_no_sense_is_answered_in_words(fleet: UpFleet) -> None:
     act = {"what": "pause", "who": "human:you"}
     with fleet.up():
         for request in (
@@ -112,7 +112,7 @@ def test_a_request_that_makes_no_sense_is_answered_in_words(fleet: Fleet) -> Non
             {"do": "change", "act": {**act, "until": "2001-01-01T00:00:00"}, "schedules": [1]},
         ):
             with pytest.raises(UsageError):
-                ask(fleet.state_dir, request)
-        left = ask(fleet.state_dir, {"do": "change", "act": act, "schedules": [99_999]})
+                send_request(fleet.state_dir, request)
+        left = send_request(fleet.state_dir, {"do": "change", "act": act, "schedules": [99_999]})
 
     assert left == {"items": []}

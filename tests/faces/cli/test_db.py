@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import FaultyFleet
-from tests.postgres import Server, new_database
+from tests.faults.fleet import FaultFleet
+from tests.postgres import PostgresServer, new_database
 
 from herdbeat.store.lock import StateLock
 from herdbeat.store.sqlite import SqliteStore
@@ -172,7 +172,7 @@ def test_a_ruined_ledger_is_reported_by_every_command_and_crashes_none(cli: Comm
 
 
 def test_a_running_fleet_is_backed_up_and_prunes_itself(tmp_path: Path) -> None:
-    fleet = FaultyFleet.create(tmp_path)
+    fleet = FaultFleet.create(tmp_path)
     environ = {**os.environ, "NO_COLOR": "1"}
     up = subprocess.Popen(
         [sys.executable, "-m", "herdbeat.faces.cli", "up", "-q"], cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL
@@ -201,7 +201,7 @@ def test_a_running_fleet_is_backed_up_and_prunes_itself(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "safe.db")
     store.open()
     store.close()
-    fleet.consult_the_oracle()
+    fleet.check_against_oracle()
 
 
 def test_who_runs_the_fleet_is_told_and_who_has_left_only_if_asked(cli: CommandLine, ledger: Path) -> None:
@@ -219,7 +219,7 @@ def test_where_to_copy_a_ledger_has_to_be_said(cli: CommandLine, ledger: Path) -
     assert "HERDBEAT_STORE" in refused.err
 
 
-def test_a_ledger_is_copied_into_a_database(cli: CommandLine, ledger: Path, postgres: Server) -> None:
+def test_a_ledger_is_copied_into_a_database(cli: CommandLine, ledger: Path, postgres: PostgresServer) -> None:
     with new_database(postgres) as url:
         copied = cli.run("db", "copy", url)
 

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.test_up import Fleet
+from tests.faces.cli.test_up import UpFleet
 
 SECRET = "hush-hush-0123456789"
 FLEET = """\
@@ -65,15 +65,15 @@ def serving() -> Iterator[str]:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UpFleet]:
     monkeypatch.setenv("QUEUE_TOKEN", SECRET)
     with serving() as url:
-        found = Fleet(tmp_path)
+        found = UpFleet(tmp_path)
         (tmp_path / "herdbeat.yaml").write_text(FLEET.format(url=url), encoding="utf-8")
         yield found
 
 
-def test_what_an_endpoint_answers_is_what_is_shown(fleet: Fleet) -> None:
+def test_what_an_endpoint_answers_is_what_is_shown(fleet: UpFleet) -> None:
     names = ("queue", "slow", "down", "metadata")
     with fleet.up():
         codes = [fleet.call("run", name, "--wait").returncode for name in names]
@@ -95,7 +95,7 @@ def test_what_an_endpoint_answers_is_what_is_shown(fleet: Fleet) -> None:
     assert "succeeded with 200" in why
 
 
-def test_a_secret_of_a_header_is_shown_nowhere(fleet: Fleet) -> None:
+def test_a_secret_of_a_header_is_shown_nowhere(fleet: UpFleet) -> None:
     with fleet.up() as process:
         told = [fleet.call("run", name, "--wait") for name in ("queue", "echo")]
         told += [fleet.call("config", "show"), fleet.call("runs"), fleet.call("status"), fleet.call("down")]

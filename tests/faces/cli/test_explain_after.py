@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.live_fleet import Fleet
+from tests.faces.cli.live_fleet import RunningFleet
 
 from herdbeat.store.lock import StateLock
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import CommandLine
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 ZONE = "Europe/Berlin"
 HOUR = timedelta(hours=1)
@@ -38,7 +38,7 @@ def state(cli: CommandLine) -> Path:
 
 
 @contextmanager
-def looking(cli: CommandLine, herd: Herd) -> Iterator[CommandLine]:
+def looking(cli: CommandLine, herd: SimulatedHerd) -> Iterator[CommandLine]:
     """The command line at the moment of the herd, and as if the herd were a process that runs."""
     with StateLock(cli.folder / ".herdbeat"):
         yield CommandLine(folder=cli.folder, clock=FakeClock(herd.now), environ={"TZ": ZONE})
@@ -52,7 +52,7 @@ def told(cli: CommandLine, *words: str) -> str:
 
 
 def test_after_kill_9(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path)
+    fleet = RunningFleet(tmp_path)
     fleet.write(SLOW)
     with fleet.up() as feed:
         killed = str(feed.until("run_started")["run_id"])
@@ -182,8 +182,8 @@ async def test_after_its_plan_broke(cli: CommandLine, state: Path) -> None:
     assert "report run 0001 happened because of baseline-cron." in run
 
 
-def _break_plan(herd: Herd, label: str) -> None:
-    number = herd.standing(label).id
+def _break_plan(herd: SimulatedHerd, label: str) -> None:
+    number = herd.snapshot(label).id
     with closing(sqlite3.connect(herd.store.path)) as connection, connection:
         connection.execute("INSERT INTO plan (text) VALUES ('no plan')")
         connection.execute("UPDATE schedule SET plan_id = (SELECT max(id) FROM plan) WHERE id = ?", (number,))
@@ -191,7 +191,7 @@ def _break_plan(herd: Herd, label: str) -> None:
 
 def test_after_its_file_broke(tmp_path: Path) -> None:
     """It was answered with the mistake in the file; but what runs is the last good one, and the ledger knows it."""
-    fleet = Fleet(tmp_path)
+    fleet = RunningFleet(tmp_path)
     with fleet.up() as feed:
         assert fleet.call("run", "quick").returncode == 0
         ran = str(feed.until("run_finished")["run_id"])

@@ -11,13 +11,13 @@ import pytest
 from herdbeat.domain.decision import Source
 from herdbeat.domain.records import HintRecord
 from herdbeat.faces.cli.explanations import show_explanation
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.terminal import Terminal, width
-from herdbeat.service.coming import Coming
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.cli.terminal import Terminal, display_width
+from herdbeat.service.coming import RunPreview
 from herdbeat.service.explain import Explanation
-from herdbeat.service.gates import Gate
-from herdbeat.service.hints import HintState, StandingHint
-from herdbeat.service.states import State
+from herdbeat.service.gates import GateStatus
+from herdbeat.service.hints import HintState, HintView
+from herdbeat.service.states import DisplayState
 from herdbeat.testing.clock import FakeClock
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
@@ -45,10 +45,12 @@ def explanation(**changes: Any) -> Explanation:
         "text": "next run in 45s because of a hint",
         "next_run_at": NOW + 45 * SECOND,
         "source": Source.CLAMPED_MIN,
-        "state": State.OK,
+        "state": DisplayState.OK,
         "steps": STEPS,
-        "gates": tuple(Gate(gate=name, ok=True) for name in ("scheduler", "enabled", "not_paused", "not_running")),
-        "coming": Coming(
+        "gates": tuple(
+            GateStatus(gate=name, ok=True) for name in ("scheduler", "enabled", "not_paused", "not_running")
+        ),
+        "coming": RunPreview(
             instants=(NOW + 45 * SECOND, NOW + 90 * SECOND),
             pace="every 45s",
             until=NOW + 11 * MINUTE,
@@ -61,7 +63,7 @@ def explanation(**changes: Any) -> Explanation:
 def lines_of(shown: Explanation, columns: int | None = None) -> list[str]:
     out = StringIO()
     clock = FakeClock(NOW)
-    ledger = Ledger(name="f", path=Path("x"), now=NOW, clock=clock, zone=ZoneInfo("UTC"), read_files=lambda: None)  # type: ignore[arg-type,return-value]
+    ledger = FleetHandle(name="f", path=Path("x"), now=NOW, clock=clock, zone=ZoneInfo("UTC"), load_fleet=lambda: None)  # type: ignore[arg-type,return-value]
     show_explanation(Terminal(out=out, err=StringIO(), columns=columns), ledger, shown)
     return out.getvalue().splitlines()
 
@@ -119,15 +121,15 @@ def test_no_line_is_wider_than_the_screen(columns: int) -> None:
         ended_by="",
     )
     shown = explanation(
-        hints=(StandingHint(record=hint, state=HintState.ACTIVE),),
+        hints=(HintView(record=hint, state=HintState.ACTIVE),),
         last="failed 4m ago: connection refused by upstream api.example.com while asking for the queue depth",
     )
 
-    assert [line for line in lines_of(shown, columns) if width(line) > columns] == []
+    assert [line for line in lines_of(shown, columns) if display_width(line) > columns] == []
 
 
 def test_what_is_running_says_why_it_came_due_and_promises_nothing() -> None:
-    shown = lines_of(explanation(next_run_at=None, state=State.RUNNING, coming=Coming(), steps=(SURGE,)))
+    shown = lines_of(explanation(next_run_at=None, state=DisplayState.RUNNING, preview=RunPreview(), steps=(SURGE,)))
 
     assert shown[:1] == ["queue-depth   running"]
     assert shown[3] == "WHY IT CAME DUE"
@@ -137,13 +139,13 @@ def test_what_is_running_says_why_it_came_due_and_promises_nothing() -> None:
 @pytest.mark.parametrize(
     ("coming", "then"),
     [
-        (Coming(instants=(NOW + MINUTE,), is_all=True), "03:01:00, and then no more"),
-        (Coming(instants=(NOW, NOW + MINUTE, NOW + 2 * MINUTE), pace="every 1m"), "03:00:00, 03:01:00, … every 1m"),
+        (RunPreview(instants=(NOW + MINUTE,), is_complete=True), "03:01:00, and then no more"),
+        (RunPreview(instants=(NOW, NOW + MINUTE, NOW + 2 * MINUTE), pace="every 1m"), "03:00:00, 03:01:00, … every 1m"),
         (
-            Coming(instants=(NOW, NOW + MINUTE), pace="every 1m", is_hoped=True),
+            RunPreview(instants=(NOW, NOW + MINUTE), pace="every 1m", is_conditional=True),
             "03:00:00, 03:01:00, … every 1m, if it succeeds",
         ),
     ],
 )
-def test_what_comes_then(coming: Coming, then: str) -> None:
-    assert lines_of(explanation(coming=coming))[-1] == f"THEN   {then}"
+def test_what_comes_then(coming: RunPreview, then: str) -> None:
+    assert lines_of(explanation(preview=coming))[-1] == f"THEN   {then}"

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.errors import IntervalParseError, TimeParseError
-from herdbeat.faces.cli.future import read_future
+from herdbeat.faces.cli.future import parse_future_time
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -30,12 +30,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
     ],
 )
 def test_what_people_write(text: str, moment: str) -> None:
-    assert read_future(text, NOW, BERLIN) == datetime.fromisoformat(moment)
+    assert parse_future_time(text, NOW, BERLIN) == datetime.fromisoformat(moment)
 
 
 @pytest.mark.parametrize("text", ["25:00", "18:60", "2026-02-30 09:00", "soon", "", "99:99:99"])
 def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
     with pytest.raises((TimeParseError, IntervalParseError)) as caught:
-        read_future(text, NOW, BERLIN)
+        parse_future_time(text, NOW, BERLIN)
 
     assert "Write" in caught.value.hint

@@ -6,13 +6,13 @@ After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/faces/cli/test_golde
 from dataclasses import dataclass
 
 import pytest
-from tests.faces.cli.goldens import HERE, Screen, strays
+from tests.faces.cli.goldens import CLI_TESTS, GoldenScreen, unmatched_files
 
 from herdbeat.testing.command_line import CommandLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(Screen):
+class Case(GoldenScreen):
     folder = "golden"
     columns: int | None = None
 
@@ -75,7 +75,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine) -> None:
-    cli.folder = HERE / "fleet"
+    cli.folder = CLI_TESTS / "fleet"
 
     answer = case.run(cli)
 
@@ -84,7 +84,7 @@ def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine) -> None:
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert strays(CASES) == set()
+    assert unmatched_files(CASES) == set()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)

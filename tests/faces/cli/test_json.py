@@ -9,7 +9,7 @@ import pytest
 
 from herdbeat.codes import Code
 from herdbeat.domain.decision import Source, StepKind
-from herdbeat.service.instants import Standing
+from herdbeat.service.instants import NoNextRunReason
 from herdbeat.testing.command_line import CommandLine
 
 FLEET = Path(__file__).parent / "fleet"
@@ -80,7 +80,7 @@ NEXT = shape(
         notes={"type": "array", "items": TEXT},
         steps={"type": "array", "items": STEP},
     ),
-    idle=rows(schedule=TEXT, standing={"enum": list(Standing)}, reason=TEXT),
+    idle=rows(schedule=TEXT, standing={"enum": list(NoNextRunReason)}, reason=TEXT),
 )
 HOURS = shape(
     **{"from": INSTANT},

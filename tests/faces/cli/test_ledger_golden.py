@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.goldens import Screen, strays
-from tests.faces.cli.story import tell
+from tests.faces.cli.goldens import GoldenScreen, unmatched_files
+from tests.faces.cli.story import write_outage_fleet
 
 from herdbeat.store.lock import StateLock
 from herdbeat.testing.command_line import CommandLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(Screen):
+class Case(GoldenScreen):
     folder = "golden_ledger"
-    is_served: bool = True
+    has_live_node: bool = True
 
 
 CASES = [
@@ -29,7 +29,7 @@ CASES = [
     Case(name="status_coloured", line="status", coloured=True),
     Case(name="status_check", line="status --check", columns=None),
     Case(name="status_json", line="status --json", columns=None),
-    Case(name="status_down", line="status --utc", is_served=False),
+    Case(name="status_down", line="status --utc", has_live_node=False),
     Case(name="beats", line="beats --since 3h"),
     Case(name="beats_wide", line="beats", columns=200),
     Case(name="beats_missed", line="beats --outcome missed"),
@@ -48,7 +48,7 @@ CASES = [
     Case(name="explain_running", line="explain marketing/scan"),
     Case(name="explain_waiting", line="explain marketing/report"),
     Case(name="explain_done", line="explain launch"),
-    Case(name="explain_down", line="explain triage/check-issues", is_served=False),
+    Case(name="explain_down", line="explain triage/check-issues", has_live_node=False),
     Case(name="explain_missed", line='explain triage/standup --at "today 09:00"'),
     Case(name="explain_missed_wide", line='explain triage/standup --at "today 09:00"', columns=200),
     Case(name="explain_ran", line='explain launch --at "yesterday 22:30"'),
@@ -62,7 +62,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("story")
-    asyncio.run(tell(made))
+    asyncio.run(write_outage_fleet(made))
     return made
 
 
@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: Path) -> None:
     cli.folder = folder
 
-    with StateLock(folder / ".herdbeat") if case.is_served else nullcontext():
+    with StateLock(folder / ".herdbeat") if case.has_live_node else nullcontext():
         answer = case.run(cli)
 
     text = anonymous(case.transcript(answer))
@@ -78,7 +78,7 @@ def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: 
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert strays(CASES) == set()
+    assert unmatched_files(CASES) == set()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)

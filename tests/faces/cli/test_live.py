@@ -9,24 +9,24 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     BeatSettled,
     Event,
-    LedgerMended,
+    GapDetected,
+    InconsistencyRepaired,
     NodeReady,
     RunFinished,
     RunStarted,
     ScheduleQuarantined,
     SchedulesChanged,
-    TimeLost,
 )
-from herdbeat.faces.cli.live import LiveLines
+from herdbeat.faces.cli.live import LiveLineFormatter
 from herdbeat.faces.cli.live_feed import LiveFeed, event_object
-from herdbeat.faces.cli.live_gap import gap_block
+from herdbeat.faces.cli.live_gap import gap_lines
 from herdbeat.faces.cli.terminal import Terminal
 from herdbeat.testing import FakeClock
 
@@ -68,10 +68,13 @@ def plain() -> Terminal:
         (started(attempt=2), "▶ triage          783m started   baseline-cron, attempt 2"),
         (finished(), "✓ triage/standup  0001 47s   next 10:41:04"),
         (
-            SchedulesChanged(AT, What.PAUSE, "human:you", "db", ("queue",)),
+            SchedulesChanged(AT, ChangeKind.PAUSE, "human:you", "db", ("queue",)),
             '↻ queue           pause by human:you   "db"',
         ),
-        (SchedulesChanged(AT, What.CLEAR_HINTS, "planner", "", ("a", "b")), "↻ 2 schedules     clear hints by planner"),
+        (
+            SchedulesChanged(AT, ChangeKind.CLEAR_HINTS, "planner", "", ("a", "b")),
+            "↻ 2 schedules     clear hints by planner",
+        ),
         (finished(next_run_at=None), "✓ triage/standup  0001 47s"),
         (
             finished(next_run_at=datetime(2026, 3, 27, 8, 0, tzinfo=UTC)),
@@ -100,12 +103,15 @@ def plain() -> Terminal:
             ScheduleQuarantined(AT, "report/default", "no such zone"),
             "✗ report          quarantined: no such zone   it rests until it is edited",
         ),
-        (LedgerMended(AT, "report/default", "it had no next run"), "! report          mended: it had no next run"),
+        (
+            InconsistencyRepaired(AT, "report/default", "it had no next run"),
+            "! report          mended: it had no next run",
+        ),
         (NodeReady(AT, 1, 2), "– 2 runs of the last start ended with it: interrupted"),
     ],
 )
 def test_an_event_is_one_line(event: Event, line: str) -> None:
-    lines = LiveLines(terminal=plain(), zone=BERLIN, room=14)
+    lines = LiveLineFormatter(terminal=plain(), zone=BERLIN, label_width=14)
 
     assert lines.line(event) == f"09:41:04  {line}"
 
@@ -132,12 +138,12 @@ def test_an_event_is_one_line(event: Event, line: str) -> None:
 def test_on_a_narrow_screen_a_line_folds_below_itself(event: Event, lines: list[str]) -> None:
     narrow = Terminal(out=StringIO(), err=StringIO(), columns=60)
 
-    assert LiveLines(terminal=narrow, zone=BERLIN, room=14).line(event) == "\n".join(lines)
+    assert LiveLineFormatter(terminal=narrow, zone=BERLIN, label_width=14).line(event) == "\n".join(lines)
 
 
-@pytest.mark.parametrize("event", [NodeReady(AT, 1, 0), TimeLost(AT, NIGHT)])
+@pytest.mark.parametrize("event", [NodeReady(AT, 1, 0), GapDetected(AT, NIGHT)])
 def test_what_is_told_elsewhere_has_no_line(event: Event) -> None:
-    assert LiveLines(terminal=plain(), zone=BERLIN).line(event) is None
+    assert LiveLineFormatter(terminal=plain(), zone=BERLIN).line(event) is None
 
 
 def test_a_gap_is_told_with_what_was_caught_up_and_what_was_missed() -> None:
@@ -146,7 +152,7 @@ def test_a_gap_is_told_with_what_was_caught_up_and_what_was_missed() -> None:
         settled(BeatOutcome.MISSED, MissedReason.SLEPT, count=2),
     ]
 
-    block = gap_block(plain(), NIGHT, events, AT, BERLIN)
+    block = gap_lines(plain(), NIGHT, events, AT, BERLIN)
 
     assert block == [
         "Down for 7h (this machine slept).  1 caught up, 2 missed.   → herdbeat beats --since 8h",
@@ -158,7 +164,7 @@ def test_a_gap_is_told_with_what_was_caught_up_and_what_was_missed() -> None:
 def test_on_a_narrow_screen_what_to_call_stands_below() -> None:
     narrow = Terminal(out=StringIO(), err=StringIO(), columns=60)
 
-    block = gap_block(narrow, NIGHT, [settled(BeatOutcome.MISSED, MissedReason.SLEPT)], AT, BERLIN)
+    block = gap_lines(narrow, NIGHT, [settled(BeatOutcome.MISSED, MissedReason.SLEPT)], AT, BERLIN)
 
     assert block[:2] == ["Down for 7h (this machine slept).  1 missed.", "→ herdbeat beats --since 8h"]
     assert max(map(len, block)) <= 60
@@ -168,13 +174,13 @@ def test_on_a_narrow_screen_what_to_call_stands_below() -> None:
 def test_a_short_restart_that_lost_nothing_is_not_worth_a_word(seconds: int, lines: int) -> None:
     short = Gap(from_at=AT - seconds * SECOND, until=AT, reason=MissedReason.SCHEDULER_DOWN)
 
-    assert len(gap_block(plain(), short, [], AT, BERLIN)) == lines
+    assert len(gap_lines(plain(), short, [], AT, BERLIN)) == lines
 
 
 def test_a_hundred_missed_schedules_do_not_fill_the_screen() -> None:
     events = [settled(BeatOutcome.MISSED, MissedReason.SLEPT) for _ in range(100)]
 
-    block = gap_block(plain(), NIGHT, events, AT, BERLIN)
+    block = gap_lines(plain(), NIGHT, events, AT, BERLIN)
 
     assert len(block) == 12
     assert block[-1] == "  and 90 more"
@@ -191,7 +197,7 @@ class Later:
 
 
 def feed(terminal: Terminal, later: Later, *, is_quiet: bool = False) -> LiveFeed:
-    lines = LiveLines(terminal=terminal, zone=BERLIN)
+    lines = LiveLineFormatter(terminal=terminal, zone=BERLIN)
     return LiveFeed(lines, FakeClock(AT), later, is_quiet=is_quiet)
 
 
@@ -204,7 +210,7 @@ def test_the_story_of_a_gap_comes_before_what_happened_meanwhile() -> None:
     terminal, later = plain(), Later()
     live = feed(terminal, later)
 
-    live(TimeLost(AT, NIGHT))
+    live(GapDetected(AT, NIGHT))
     live(started())
     live(settled(BeatOutcome.MISSED, MissedReason.SLEPT))
     held_back = written(terminal)
@@ -222,10 +228,10 @@ def test_the_story_of_a_gap_comes_before_what_happened_meanwhile() -> None:
 def test_what_was_held_back_is_told_when_the_end_comes_first() -> None:
     terminal, later = plain(), Later()
     live = feed(terminal, later)
-    live(TimeLost(AT, NIGHT))
+    live(GapDetected(AT, NIGHT))
     live(started())
 
-    live.tell()
+    live.flush()
     once = written(terminal)
     later.put_off[0]()
 
@@ -243,7 +249,7 @@ def test_quiet_says_only_what_a_person_should_look_at() -> None:
         finished(status=RunStatus.FAILED),
         settled(BeatOutcome.MISSED, "slept"),
         ScheduleQuarantined(AT, "report/default", "no such zone"),
-        LedgerMended(AT, "report/default", "it had no next run"),
+        InconsistencyRepaired(AT, "report/default", "it had no next run"),
     ):
         live(event)
 
@@ -260,7 +266,7 @@ def test_an_event_as_json_speaks_the_words_of_the_other_commands() -> None:
         "due_at": "2026-03-26T08:41:04Z",
         "attempt": 1,
     }
-    assert event_object(TimeLost(AT, NIGHT))["gap"] == {
+    assert event_object(GapDetected(AT, NIGHT))["gap"] == {
         "from": "2026-03-26T01:41:04Z",
         "until": "2026-03-26T08:41:04Z",
         "reason": "slept",

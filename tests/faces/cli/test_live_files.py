@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.events import Event, FilesApplied, FilesRefused
-from herdbeat.faces.cli.live import LiveLines
+from herdbeat.events import ConfigApplied, ConfigRejected, Event
+from herdbeat.faces.cli.live import LiveLineFormatter
 from herdbeat.faces.cli.live_feed import LiveFeed
 from herdbeat.faces.cli.terminal import Terminal
 from herdbeat.testing import FakeClock
@@ -19,7 +19,7 @@ def lines(event: Event, columns: int | None = None, *, is_quiet: bool = False) -
     out = StringIO()
     terminal = Terminal(out=out, err=out, columns=columns)
     feed = LiveFeed(
-        LiveLines(terminal=terminal, zone=ZoneInfo("UTC")), FakeClock(NOW), lambda *_: None, is_quiet=is_quiet
+        LiveLineFormatter(terminal=terminal, zone=ZoneInfo("UTC")), FakeClock(NOW), lambda *_: None, is_quiet=is_quiet
     )
     feed(event)
     return out.getvalue().splitlines()
@@ -28,11 +28,11 @@ def lines(event: Event, columns: int | None = None, *, is_quiet: bool = False) -
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (FilesApplied(NOW, added=("a",), removed=("b/default",)), "~ files applied: +a   -b"),
-        (FilesApplied(NOW, changed=tuple("abcd")), "~ files applied: 4 schedules changed"),
-        (FilesApplied(NOW, unheeded=("store",)), "~ files applied: from the next start: store"),
+        (ConfigApplied(NOW, added=("a",), removed=("b/default",)), "~ files applied: +a   -b"),
+        (ConfigApplied(NOW, changed=tuple("abcd")), "~ files applied: 4 schedules changed"),
+        (ConfigApplied(NOW, unheeded=("store",)), "~ files applied: from the next start: store"),
         (
-            FilesRefused(NOW, "herdbeat.yaml:9:3", "no sense.", 3),
+            ConfigRejected(NOW, "herdbeat.yaml:9:3", "no sense.", 3),
             "✗ files refused: herdbeat.yaml:9:3  no sense. (and 2 more)   nothing changed; see: herdbeat validate",
         ),
     ],
@@ -42,11 +42,11 @@ def test_a_change_of_files_is_one_line(event: Event, words: str) -> None:
 
 
 def test_on_a_narrow_screen_no_line_is_too_long() -> None:
-    refused = FilesRefused(NOW, "agents/triage.yaml:9:15", 'interval "5.5m": write a whole number and a unit', 1)
+    refused = ConfigRejected(NOW, "agents/triage.yaml:9:15", 'interval "5.5m": write a whole number and a unit', 1)
 
     assert max(len(line) for line in lines(refused, 80)) <= 80
 
 
 def test_quiet_still_says_that_files_were_refused() -> None:
-    assert lines(FilesApplied(NOW, added=("a",)), is_quiet=True) == []
-    assert len(lines(FilesRefused(NOW, "x:1:1", "no", 1), is_quiet=True)) == 1
+    assert lines(ConfigApplied(NOW, added=("a",)), is_quiet=True) == []
+    assert len(lines(ConfigRejected(NOW, "x:1:1", "no", 1), is_quiet=True)) == 1

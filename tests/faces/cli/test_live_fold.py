@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.events import BeatSettled
-from herdbeat.faces.cli.live import LiveLines
+from herdbeat.faces.cli.live import LiveLineFormatter
 from herdbeat.faces.cli.live_feed import LiveFeed
-from herdbeat.faces.cli.live_fold import NAMED
+from herdbeat.faces.cli.live_fold import MAX_NAMED_BEATS
 from herdbeat.faces.cli.terminal import Terminal
 from herdbeat.testing import FakeClock
 
@@ -22,7 +22,7 @@ class Screen:
     def __init__(self) -> None:
         self._out = StringIO()
         self._later: list[Callable[[], None]] = []
-        lines = LiveLines(terminal=Terminal(out=self._out, err=StringIO()), zone=ZoneInfo("UTC"))
+        lines = LiveLineFormatter(terminal=Terminal(out=self._out, err=StringIO()), zone=ZoneInfo("UTC"))
         self.feed = LiveFeed(lines, FakeClock(AT), lambda _, what: self._later.append(what))
 
     def settle(self, number: int, outcome: BeatOutcome, reason: str) -> None:
@@ -48,7 +48,7 @@ def test_a_large_herd_that_waits_is_a_few_lines_and_a_count() -> None:
     at_once = screen.lines()
     screen.passes()
 
-    assert len(at_once) == NAMED
+    assert len(at_once) == MAX_NAMED_BEATS
     assert screen.lines() == ["08:41:04  ◷ 1,490 more wait: at_capacity   see: herdbeat beats"]
 
 
@@ -81,22 +81,22 @@ def test_after_a_quiet_moment_each_is_told_again() -> None:
 def test_fates_are_counted_apart_and_what_was_missed_is_told_in_full() -> None:
     screen = Screen()
 
-    screen.settle(NAMED + 1, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING)
-    screen.settle(NAMED + 1, BeatOutcome.MISSED, MissedReason.TOO_LATE)
+    screen.settle(MAX_NAMED_BEATS + 1, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING)
+    screen.settle(MAX_NAMED_BEATS + 1, BeatOutcome.MISSED, MissedReason.TOO_LATE)
     screen.settle(1, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
     at_once = screen.lines()
     screen.passes()
 
-    assert len(at_once) == NAMED + NAMED + 1 + 1
+    assert len(at_once) == MAX_NAMED_BEATS + MAX_NAMED_BEATS + 1 + 1
     assert [line[12:] for line in screen.lines()] == ["1 more skipped: already_running   see: herdbeat beats"]
 
 
 def test_what_was_counted_is_told_when_the_end_comes_first() -> None:
     screen = Screen()
-    screen.settle(NAMED + 7, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
+    screen.settle(MAX_NAMED_BEATS + 7, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
     screen.lines()
 
-    screen.feed.tell()
+    screen.feed.flush()
     once = screen.lines()
     screen.passes()
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.goldens import Screen, strays
-from tests.faces.cli.look_story import tell
+from tests.faces.cli.goldens import GoldenScreen, unmatched_files
+from tests.faces.cli.look_story import write_mixed_state_fleet
 
 from herdbeat.store.lock import StateLock
 from herdbeat.testing.command_line import CommandLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(Screen):
+class Case(GoldenScreen):
     folder = "golden_look"
-    is_served: bool = True
+    has_live_node: bool = True
 
 
 CASES = [
@@ -39,7 +39,7 @@ CASES = [
     Case(name="list_no_state", line="list --state waiting"),
     Case(name="list_page", line="list -n 2"),
     Case(name="list_next_page", line="list -n 2 --cursor 0002"),
-    Case(name="list_down", line="list triage", is_served=False),
+    Case(name="list_down", line="list triage", has_live_node=False),
     Case(name="list_unknown", line="list triagge"),
     Case(name="list_unknown_tag", line="list --tag vendor-y"),
     Case(name="list_wrong_state", line="list --state failling", columns=None),
@@ -68,7 +68,7 @@ CASES = [
     Case(name="timeline_named", line="timeline triage --since 17h"),
     Case(name="timeline_plain", line="timeline marketing/scan --plain --since 17h", columns=None),
     Case(name="timeline_json", line="timeline launch --json --since 17h", columns=None),
-    Case(name="timeline_down", line="timeline --since 5m", is_served=False),
+    Case(name="timeline_down", line="timeline --since 5m", has_live_node=False),
     Case(name="timeline_future", line='timeline --since "2026-03-27"', columns=None),
     Case(name="status_fleet", line="status"),
     Case(name="status_target", line="status marketing"),
@@ -83,7 +83,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("look")
-    asyncio.run(tell(made))
+    asyncio.run(write_mixed_state_fleet(made))
     return made
 
 
@@ -92,7 +92,7 @@ def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: 
     cli.folder = folder
     cli.run("list")  # leaves the signpost that completion goes by
 
-    with StateLock(folder / ".herdbeat") if case.is_served else nullcontext():
+    with StateLock(folder / ".herdbeat") if case.has_live_node else nullcontext():
         answer = case.run(cli)
 
     text = case.transcript(answer).replace(f"pid {os.getpid()}", "pid 4121").replace(str(folder), "~")
@@ -100,7 +100,7 @@ def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: 
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert strays(CASES) == set()
+    assert unmatched_files(CASES) == set()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)

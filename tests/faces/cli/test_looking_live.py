@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.test_up import PATIENCE, Fleet
+from tests.faces.cli.test_up import PATIENCE, UpFleet
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def fleet(tmp_path: Path) -> UpFleet:
+    return UpFleet(tmp_path)
 
 
 @contextmanager
-def following(fleet: Fleet, *words: str) -> Iterator[subprocess.Popen[str]]:
+def following(fleet: UpFleet, *words: str) -> Iterator[subprocess.Popen[str]]:
     argv = [sys.executable, "-m", "herdbeat.faces.cli", "logs", "-f", *words]
     with subprocess.Popen(argv, cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -41,7 +41,7 @@ def read_line(process: subprocess.Popen[str], ending: str) -> str:
     raise AssertionError(f"it ended without {ending!r}")
 
 
-def test_a_follower_shows_runs_of_another_process_and_ends_quietly_by_ctrl_c(fleet: Fleet) -> None:
+def test_a_follower_shows_runs_of_another_process_and_ends_quietly_by_ctrl_c(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("run", "quick", "--wait")
         with following(fleet, "quick") as process:
@@ -59,7 +59,7 @@ def test_a_follower_shows_runs_of_another_process_and_ends_quietly_by_ctrl_c(fle
     assert status == 130
 
 
-def test_a_follower_of_one_run_ends_with_it(fleet: Fleet) -> None:
+def test_a_follower_of_one_run_ends_with_it(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("run", "broken", "--wait")
 
@@ -69,7 +69,7 @@ def test_a_follower_of_one_run_ends_with_it(fleet: Fleet) -> None:
     assert "broken 0001 ✗ failed" in followed.stdout
 
 
-def test_watching_uses_the_other_page_of_the_terminal_and_leaves_it_as_it_was(fleet: Fleet) -> None:
+def test_watching_uses_the_other_page_of_the_terminal_and_leaves_it_as_it_was(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("list")
         screen, keyboard = pty.openpty()
@@ -104,7 +104,7 @@ def _read_until(screen: int, wanted: bytes) -> str:
         (["herdbeat", "schema", "qu"], []),
     ],
 )
-def test_bash_offers_the_names_that_are_in_the_ledger(fleet: Fleet, typed: list[str], offered: list[str]) -> None:
+def test_bash_offers_the_names_that_are_in_the_ledger(fleet: UpFleet, typed: list[str], offered: list[str]) -> None:
     with fleet.up():
         fleet.call("list")
     script = fleet.call("completion", "bash").stdout
@@ -126,7 +126,7 @@ def test_bash_offers_the_names_that_are_in_the_ledger(fleet: Fleet, typed: list[
 
 
 @pytest.mark.parametrize("words", [("completion", "names", "qu"), ("list",), ("status",)])
-def test_an_answer_takes_little_cpu_once_the_signpost_stands(fleet: Fleet, words: tuple[str, ...]) -> None:
+def test_an_answer_takes_little_cpu_once_the_signpost_stands(fleet: UpFleet, words: tuple[str, ...]) -> None:
     with fleet.up():
         fleet.call("list")
 
@@ -136,7 +136,7 @@ def test_an_answer_takes_little_cpu_once_the_signpost_stands(fleet: Fleet, words
     assert spent < {"completion": 0.15}.get(words[0], 0.3)
 
 
-def _cpu(fleet: Fleet, *words: str) -> float:
+def _cpu(fleet: UpFleet, *words: str) -> float:
     argv = [sys.executable, "-m", "herdbeat.faces.cli", *words]
     child = subprocess.Popen(argv, cwd=fleet.folder, stdout=subprocess.DEVNULL)
     _, _, used = os.wait4(child.pid, 0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.goldens import Screen, strays
+from tests.faces.cli.goldens import GoldenScreen, unmatched_files
 
 from herdbeat.testing.command_line import CommandLine
 
@@ -55,7 +55,7 @@ TIDY = "create tidy --command 'find /tmp/scratch -delete' --every 1h"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(Screen):
+class Case(GoldenScreen):
     """`before` are calls whose output does not matter; `edited` is what the file says from then on."""
 
     folder = "golden_make"
@@ -165,7 +165,7 @@ def test_a_refusal_while_nothing_runs_does_not_keep_one_waiting(
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    assert strays(CASES) == set()
+    assert unmatched_files(CASES) == set()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.columns], ids=lambda case: case.name)

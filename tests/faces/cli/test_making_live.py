@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.live_fleet import FLEET, Fleet
+from tests.faces.cli.live_fleet import FLEET_YAML, RunningFleet
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def fleet(tmp_path: Path) -> RunningFleet:
+    return RunningFleet(tmp_path)
 
 
-def test_a_schedule_made_by_hand_runs_at_once_stays_over_a_restart_and_goes(fleet: Fleet) -> None:
+def test_a_schedule_made_by_hand_runs_at_once_stays_over_a_restart_and_goes(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
         made = fleet.call("create", "tidy", "--command", "echo 'a b'", "--every", "1h")
         ran = feed.until("run_finished", schedule="tidy")
@@ -28,11 +28,11 @@ def test_a_schedule_made_by_hand_runs_at_once_stays_over_a_restart_and_goes(flee
     assert (labels, left) == (["quick", "tidy"], ["quick"])
 
 
-def test_a_state_file_is_taken_over_by_a_fleet_that_runs(fleet: Fleet) -> None:
+def test_a_state_file_is_taken_over_by_a_fleet_that_runs(fleet: RunningFleet) -> None:
     (fleet.folder / "state.yaml").write_text(
         "agents: { late: { schedules: { default: { status: disabled } } } }\n", encoding="utf-8"
     )
-    fleet.write(FLEET + '  - { name: late, command: [echo], cron: "0 1 1 1 *" }\n')
+    fleet.write(FLEET_YAML + '  - { name: late, command: [echo], cron: "0 1 1 1 *" }\n')
 
     with fleet.up():
         done = fleet.call("state", "--import", "state.yaml")

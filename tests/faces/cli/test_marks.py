@@ -2,11 +2,11 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.service.records import beat
+from tests.service.records import make_beat_record
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.durations import measured_duration
-from herdbeat.faces.cli.marks import STATUSES, beat_mark, near_time, short_label
+from herdbeat.durations import format_elapsed
+from herdbeat.faces.cli.marks import RUN_STATUS_SYMBOLS, beat_symbol, format_time, short_label
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -24,14 +24,14 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
     ],
 )
 def test_a_time_is_said_as_near_as_it_is(moment: datetime, text: str) -> None:
-    assert near_time(moment, NOW, BERLIN) == text
+    assert format_time(moment, NOW, BERLIN) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.0004, "0ms"), (0.21, "210ms"), (1.23, "1.2s"), (9.96, "10s"), (47, "47s"), (130, "2m 10s")]
 )
 def test_how_long_it_took_is_said_as_exactly_as_anybody_cares(seconds: float, text: str) -> None:
-    assert measured_duration(timedelta(seconds=seconds)) == text
+    assert format_elapsed(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_the_default_schedule_is_called_by_its_target_alone(schedule: str, label
 
 @pytest.mark.parametrize("status", RunStatus)
 def test_a_beat_that_ran_carries_the_mark_of_how_it_ended(status: RunStatus) -> None:
-    glyph, _, colour = STATUSES[status]
+    glyph, _, colour = RUN_STATUS_SYMBOLS[status]
 
-    assert beat_mark(beat(last_status=status)) == (glyph, colour)
+    assert beat_symbol(make_beat_record(last_status=status)) == (glyph, colour)

@@ -3,14 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from tests.faces.cli.past_fleet import give_a_past
+from tests.faces.cli.past_fleet import create_fleet_history
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Jitter
 from herdbeat.store.lock import StateLock
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.command_line import CommandLine
-from herdbeat.testing.herd import Herd, ScriptedRunner, open_herd
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 FLEET = """\
 version: 1
@@ -31,11 +31,11 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
     """Twenty minutes of a fleet that nobody runs any more: one is failing, one has fired, one is only in the file."""
-    await give_a_past(cli, FLEET, _schedules, lasted=20 * MINUTE)
+    await create_fleet_history(cli, FLEET, _schedules, lasted=20 * MINUTE)
     return cli
 
 
-def _schedules(herd: Herd) -> None:
+def _schedules(herd: SimulatedHerd) -> None:
     herd.schedule("poll", every="1h", zone=ZONE)
     herd.schedule("shaky", every="5m", zone=ZONE, runner=ScriptedRunner(fails=9))
     herd.schedule("daily", cron="0 9 * * *", zone=ZONE)

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.errors import IntervalParseError, SchedulerError, TimeParseError
-from herdbeat.faces.cli.past import read_past
+from herdbeat.faces.cli.past import parse_past_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)  # 14:04 in Berlin
@@ -30,7 +30,7 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)  # 14:04 in Berlin
     ],
 )
 def test_a_past_moment_is_read_as_people_say_it(text: str, moment: str) -> None:
-    assert read_past(text, NOW, BERLIN) == datetime.fromisoformat(moment).replace(tzinfo=UTC)
+    assert parse_past_time(text, NOW, BERLIN) == datetime.fromisoformat(moment).replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_past_moment_is_read_as_people_say_it(text: str, moment: str) -> None:
 )
 def test_what_cannot_be_read_is_an_error_in_words(text: str) -> None:
     with pytest.raises(SchedulerError) as raised:
-        read_past(text, NOW, BERLIN)
+        parse_past_time(text, NOW, BERLIN)
 
     assert isinstance(raised.value, TimeParseError | IntervalParseError)
     assert raised.value.hint

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.errors import Place
+from herdbeat.errors import SourceLocation
 from herdbeat.faces.cli.problems import code_frame
 
 
-def place(line: int, column: int, width: int = 1) -> Place:
-    return Place(file="a.yaml", line=line, column=column, width=width)
+def place(line: int, column: int, width: int = 1) -> SourceLocation:
+    return SourceLocation(file="a.yaml", line=line, column=column, width=width)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def place(line: int, column: int, width: int = 1) -> Place:
         (place(9, 1), []),
     ],
 )
-def test_a_frame_shows_the_line_and_points_at_the_value(where: Place, frame: list[str]) -> None:
+def test_a_frame_shows_the_line_and_points_at_the_value(where: SourceLocation, frame: list[str]) -> None:
     source = "a: 1\nb: two\n\nc: 3\n\td: \x1bx\n"
 
     assert code_frame(where, source) == frame

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from herdbeat.faces.cli.commands import COMMANDS
-from herdbeat.testing.command_line import Answer, CommandLine
+from herdbeat.testing.command_line import CommandLine, CommandResult
 from herdbeat.testing.herd import open_herd
 
 FLEET = """\
@@ -32,7 +32,7 @@ async def fleet(cli: CommandLine) -> CommandLine:
     return cli
 
 
-def is_in_words(answer: Answer) -> bool:
+def is_in_words(answer: CommandResult) -> bool:
     said = answer.out + answer.err
     return "Traceback" not in said and "herdbeat itself failed" not in said
 

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.store.postgres.nodes import Joining, nodes, set_clock
+from tests.store.postgres.nodes import ManualNode, open_nodes, set_clock
 
-from herdbeat.domain.ids import short_id
-from herdbeat.moments import parse_moment
-from herdbeat.store.opening import shared_by
-from herdbeat.store.places import PostgresPlace
+from herdbeat.domain.ids import format_short_id
+from herdbeat.moments import parse_timestamp
+from herdbeat.store.opening import open_shared_store
+from herdbeat.store.places import PostgresLocation
 from herdbeat.testing.command_line import CommandLine
 
 FLEET = """\
@@ -26,7 +26,7 @@ AHEAD = timedelta(minutes=10)
 
 
 @pytest.fixture
-def barn(cli: CommandLine, database: PostgresPlace) -> CommandLine:
+def barn(cli: CommandLine, database: PostgresLocation) -> CommandLine:
     """A laptop whose clock is ten minutes ahead, and a fleet that was applied to the database."""
     (cli.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url))
     set_clock(database, there(cli))
@@ -35,9 +35,9 @@ def barn(cli: CommandLine, database: PostgresPlace) -> CommandLine:
 
 
 @pytest.fixture
-def node(barn: CommandLine, database: PostgresPlace) -> Iterator[Joining]:
+def node(barn: CommandLine, database: PostgresLocation) -> Iterator[ManualNode]:
     """One that lives, on a host called `here`."""
-    with nodes(database, 1) as (found,):
+    with open_nodes(database, 1) as (found,):
         found.join(there(barn))
         yield found
 
@@ -52,13 +52,13 @@ def test_a_pause_from_a_laptop_that_is_ahead_counts_by_the_time_of_the_database(
 
     (shown,) = barn.run("list", "milk", "--json").json()["items"]
 
-    assert parse_moment(shown["paused_until"]) == there(barn) + timedelta(hours=1)
+    assert parse_timestamp(shown["paused_until"]) == there(barn) + timedelta(hours=1)
 
 
 def test_a_first_run_applied_from_a_laptop_that_is_ahead_is_due_by_the_time_of_the_database(barn: CommandLine) -> None:
     answer = barn.run("explain", "milk", "--json").json()
 
-    assert parse_moment(answer["next_run_at"]) == there(barn)
+    assert parse_timestamp(answer["next_run_at"]) == there(barn)
 
 
 def test_the_record_of_changes_has_the_time_of_the_database(barn: CommandLine) -> None:
@@ -66,7 +66,7 @@ def test_the_record_of_changes_has_the_time_of_the_database(barn: CommandLine) -
 
     newest = barn.run("changes", "--json").json()["items"][0]
 
-    assert parse_moment(newest["at"]) == there(barn)
+    assert parse_timestamp(newest["at"]) == there(barn)
 
 
 def test_without_any_node_a_change_is_said_to_wait_for_one(barn: CommandLine) -> None:
@@ -84,7 +84,7 @@ def test_with_a_node_elsewhere_a_change_counts_at_once(barn: CommandLine) -> Non
 
 
 @pytest.mark.usefixtures("node")
-def test_an_apply_says_who_acts_on_it(barn: CommandLine, database: PostgresPlace) -> None:
+def test_an_apply_says_who_acts_on_it(barn: CommandLine, database: PostgresLocation) -> None:
     (barn.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url).replace("every: 1h }", "every: 2h }"))
 
     applied = barn.run("apply")
@@ -100,8 +100,10 @@ def test_status_says_how_many_nodes_run_and_where(barn: CommandLine) -> None:
     assert answer["scheduler"]["nodes"] == 1
 
 
-def test_a_fleet_whose_nodes_all_only_watch_is_not_called_running(barn: CommandLine, database: PostgresPlace) -> None:
-    with nodes(database, 1) as (watcher,):
+def test_a_fleet_whose_nodes_all_only_watch_is_not_called_running(
+    barn: CommandLine, database: PostgresLocation
+) -> None:
+    with open_nodes(database, 1) as (watcher,):
         watcher.join(there(barn), works=False)
 
         status, listed, doctor = barn.run("status"), barn.run("nodes"), barn.run("doctor")
@@ -111,8 +113,8 @@ def test_a_fleet_whose_nodes_all_only_watch_is_not_called_running(barn: CommandL
     assert "none of them works" in doctor.out
 
 
-def test_a_label_that_an_older_node_has_is_found(barn: CommandLine, database: PostgresPlace) -> None:
-    with nodes(database, 2) as (older, newer):
+def test_a_label_that_an_older_node_has_is_found(barn: CommandLine, database: PostgresLocation) -> None:
+    with open_nodes(database, 2) as (older, newer):
         older.join(there(barn), labels=("gpu",))
         newer.join(there(barn))
 
@@ -129,10 +131,10 @@ def test_a_label_that_no_node_has_is_why_its_beats_are_skipped(barn: CommandLine
 
 
 def test_a_node_that_has_gone_is_shown_for_an_hour_and_then_with_all(
-    barn: CommandLine, node: Joining, database: PostgresPlace
+    barn: CommandLine, node: ManualNode, database: PostgresLocation
 ) -> None:
     node.store.write_now(lambda tx: tx.leave_node(node.joined.node_id, there(barn)))
-    soon = barn.run("nodes", "--json").json()["items"]
+    soon = barn.run("open_nodes", "--json").json()["items"]
     set_clock(database, there(barn) + timedelta(hours=2))
 
     later, all_of_them = barn.run("nodes", "--json").json()["items"], barn.run("nodes", "--all", "--json").json()
@@ -143,7 +145,7 @@ def test_a_node_that_has_gone_is_shown_for_an_hour_and_then_with_all(
 
 
 def test_the_doctor_says_that_the_clock_here_is_wrong_and_that_files_were_not_applied(
-    barn: CommandLine, database: PostgresPlace
+    barn: CommandLine, database: PostgresLocation
 ) -> None:
     (barn.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url).replace("every: 1h }", "every: 2h }"))
 
@@ -154,7 +156,7 @@ def test_the_doctor_says_that_the_clock_here_is_wrong_and_that_files_were_not_ap
 
 
 def test_in_a_database_without_a_fleet_files_are_said_not_to_be_applied_yet(
-    cli: CommandLine, database: PostgresPlace
+    cli: CommandLine, database: PostgresLocation
 ) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url))
 
@@ -184,16 +186,16 @@ def test_a_password_in_the_address_is_in_no_message(cli: CommandLine, url: str, 
     assert "Traceback" not in told.err
 
 
-def test_the_log_of_a_run_on_another_node_says_where_it_is_going(barn: CommandLine, node: Joining) -> None:
+def test_the_log_of_a_run_on_another_node_says_where_it_is_going(barn: CommandLine, node: ManualNode) -> None:
     claim = next(each for each in node.claim(there(barn)).claims if each.label == "milk/default")
 
-    shown = barn.run("logs", short_id(claim.run_id))
+    shown = barn.run("logs", format_short_id(claim.run_id))
 
-    told = f"milk {short_id(claim.run_id)} runs on here (pid 1); what it says comes here every few seconds.\n"
+    told = f"milk {format_short_id(claim.run_id)} runs on here (pid 1); what it says comes here every few seconds.\n"
     assert told in shown.err
 
 
-def test_a_run_by_hand_is_refused_while_a_node_elsewhere_has_the_place(barn: CommandLine, node: Joining) -> None:
+def test_a_run_by_hand_is_refused_while_a_node_elsewhere_has_the_place(barn: CommandLine, node: ManualNode) -> None:
     node.claim(there(barn))
 
     refused = barn.run("run", "milk")
@@ -209,21 +211,21 @@ def test_without_any_node_there_is_nothing_to_wait_for(barn: CommandLine) -> Non
     assert "is written down and starts with the next: herdbeat up" in written.out
 
 
-def test_a_pause_that_stops_runs_leaves_word_for_the_node_that_has_them(barn: CommandLine, node: Joining) -> None:
+def test_a_pause_that_stops_runs_leaves_word_for_the_node_that_has_them(barn: CommandLine, node: ManualNode) -> None:
     claim = next(each for each in node.claim(there(barn)).claims if each.label == "milk/default")
 
     barn.run("pause", "milk", "--cancel-running")
 
-    shared = shared_by(node.store)
+    shared = open_shared_store(node.store)
     assert shared is not None
-    asked = shared.asked_to_stop(node.joined.node_id)
+    asked = shared.list_stop_requests(node.joined.node_id)
     shared.close()
     assert [each.run_id for each in asked] == [claim.run_id]
     assert "with a pause" in asked[0].why
 
 
 def test_a_schedule_that_was_written_and_not_applied_is_told_apart_from_one_that_is_nowhere(
-    barn: CommandLine, database: PostgresPlace
+    barn: CommandLine, database: PostgresLocation
 ) -> None:
     more = '  - { name: brush, command: ["true"], every: 1h }\n'
     (barn.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url) + more)

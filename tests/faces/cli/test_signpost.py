@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.look_story import FLEET, tell
+from tests.faces.cli.look_story import FLEET_YAML, write_mixed_state_fleet
 
 from herdbeat.store.lock import StateLock
 from herdbeat.testing.command_line import CommandLine
@@ -15,14 +15,14 @@ from herdbeat.testing.command_line import CommandLine
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("signpost")
-    asyncio.run(tell(made))
+    asyncio.run(write_mixed_state_fleet(made))
     return made
 
 
 @pytest.fixture
 def folder(story: Path, cli: CommandLine) -> Path:
     """The fleet as it was, with nothing beside its ledger."""
-    (story / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    (story / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     (story / ".herdbeat" / "signpost.json").unlink(missing_ok=True)
     cli.folder = story
     return story
@@ -44,7 +44,7 @@ def test_whoever_reads_the_files_leaves_one(cli: CommandLine, folder: Path) -> N
 def test_an_edited_file_is_read_again(cli: CommandLine, folder: Path) -> None:
     before = headline(cli)
 
-    (folder / "herdbeat.yaml").write_text(FLEET.replace("my-fleet", "renamed"), encoding="utf-8")
+    (folder / "herdbeat.yaml").write_text(FLEET_YAML.replace("my-fleet", "renamed"), encoding="utf-8")
 
     assert (before, headline(cli)) == ("my-fleet", "renamed")
 
@@ -52,7 +52,7 @@ def test_an_edited_file_is_read_again(cli: CommandLine, folder: Path) -> None:
 def test_while_the_fleet_runs_an_edited_file_is_left_to_who_runs_it(cli: CommandLine, folder: Path) -> None:
     """The first command after an edit of ten thousand targets took seconds, to read what the ledger knew already."""
     headline(cli)
-    (folder / "herdbeat.yaml").write_text(FLEET.replace("my-fleet", "renamed"), encoding="utf-8")
+    (folder / "herdbeat.yaml").write_text(FLEET_YAML.replace("my-fleet", "renamed"), encoding="utf-8")
 
     with StateLock(folder / ".herdbeat"):
         running = headline(cli)
@@ -61,7 +61,7 @@ def test_while_the_fleet_runs_an_edited_file_is_left_to_who_runs_it(cli: Command
 
 
 def test_a_file_that_asks_the_environment_is_read_every_time(cli: CommandLine, folder: Path) -> None:
-    (folder / "herdbeat.yaml").write_text(FLEET.replace("my-fleet", '"${NAME}"'), encoding="utf-8")
+    (folder / "herdbeat.yaml").write_text(FLEET_YAML.replace("my-fleet", '"${NAME}"'), encoding="utf-8")
 
     names = [headline(cli, NAME=name) for name in ("one", "two")]
 
@@ -69,7 +69,7 @@ def test_a_file_that_asks_the_environment_is_read_every_time(cli: CommandLine, f
 
 
 def test_without_a_zone_of_its_own_it_follows_the_machine(cli: CommandLine, folder: Path) -> None:
-    (folder / "herdbeat.yaml").write_text(FLEET.replace("timezone: Europe/Berlin\n", ""), encoding="utf-8")
+    (folder / "herdbeat.yaml").write_text(FLEET_YAML.replace("timezone: Europe/Berlin\n", ""), encoding="utf-8")
 
     berlin = cli.run("show", "0001").out
     tokyo = cli.run("show", "0001", TZ="Asia/Tokyo").out
@@ -96,7 +96,7 @@ def test_a_state_directory_that_cannot_be_written_is_no_hindrance(cli: CommandLi
 
 
 def test_another_fleet_in_the_same_folder_is_not_taken_for_it(cli: CommandLine, folder: Path) -> None:
-    (folder / "other.yaml").write_text(FLEET.replace("my-fleet", "other"), encoding="utf-8")
+    (folder / "other.yaml").write_text(FLEET_YAML.replace("my-fleet", "other"), encoding="utf-8")
     cli.run("list")
 
     answer = cli.run("status", "-c", "other.yaml")

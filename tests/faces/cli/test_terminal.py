@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.faces.cli.terminal import Terminal, open_terminal, printable, shorten, width
+from herdbeat.faces.cli.terminal import Terminal, display_width, open_terminal, printable, shorten
 
 
 class Screen(StringIO):
@@ -48,16 +48,16 @@ def test_a_pipe_has_no_width_and_a_wide_table_none_either() -> None:
 def test_a_table_is_aligned_and_gives_way_in_the_column_that_may() -> None:
     terminal = Terminal(out=StringIO(), err=StringIO(), columns=44)
 
-    lines = terminal.lines([["NAME", "NOTE"], ["a" * 20, "b" * 40], ["\x1b[1mc\x1b[0m", "d"]], shrink=(1,))
+    lines = terminal.format_table([["NAME", "NOTE"], ["a" * 20, "b" * 40], ["\x1b[1mc\x1b[0m", "d"]], shrink=(1,))
 
-    assert [width(line) for line in lines] == [26, 44, 23]
+    assert [display_width(line) for line in lines] == [26, 44, 23]
     assert lines[1] == "a" * 20 + "  " + "b" * 11 + "…" + "b" * 10
 
 
 def test_a_coloured_cell_keeps_its_colour_when_it_is_shortened() -> None:
     terminal = Terminal(out=StringIO(), err=StringIO(), columns=40, has_colour=True)
 
-    [line] = terminal.lines([["x" * 20, terminal.style("y" * 40, "red")]], shrink=(1,))
+    [line] = terminal.format_table([["x" * 20, terminal.style("y" * 40, "red")]], shrink=(1,))
 
     assert line.endswith("\x1b[31m" + "y" * 9 + "…" + "y" * 8 + "\x1b[0m")
 
@@ -66,8 +66,8 @@ def test_remarks_are_left_out_when_quiet_and_complaints_are_not() -> None:
     err = StringIO()
     terminal = Terminal(out=StringIO(), err=err, is_quiet=True)
 
-    terminal.remark("by the way")
-    terminal.complain("broken")
+    terminal.info("by the way")
+    terminal.error("broken")
 
     assert err.getvalue() == "broken\n"
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from herdbeat.errors import IntervalParseError, TimeParseError
-from herdbeat.faces.cli.times import clock, day, left, read_time, utc_clock
+from herdbeat.faces.cli.times import format_clock, format_date, format_time_left, format_utc_clock, parse_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -25,7 +25,7 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
     ],
 )
 def test_a_day_a_moment_and_a_distance_can_be_written(text: str, moment: datetime) -> None:
-    assert read_time(text, NOW, BERLIN) == moment
+    assert parse_time(text, NOW, BERLIN) == moment
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_day_a_moment_and_a_distance_can_be_written(text: str, moment: datetim
 )
 def test_what_is_no_time_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(TimeParseError) as caught:
-        read_time(text, NOW, BERLIN)
+        parse_time(text, NOW, BERLIN)
 
     assert caught.value.hint
 
@@ -42,21 +42,21 @@ def test_a_distance_past_the_calendar_is_refused() -> None:
     late = datetime(9990, 1, 1, tzinfo=UTC)
 
     with pytest.raises(TimeParseError):
-        read_time("36500d", late, BERLIN)
+        parse_time("36500d", late, BERLIN)
     with pytest.raises(TimeParseError):
-        read_time("-36500d", NOW, BERLIN)
+        parse_time("-36500d", NOW, BERLIN)
     with pytest.raises(IntervalParseError):
-        read_time("5x", NOW, BERLIN)
+        parse_time("5x", NOW, BERLIN)
 
 
 def test_a_moment_is_shown_on_the_wall_clock_and_in_utc() -> None:
     moment = datetime(2026, 3, 29, 22, 30, 15, tzinfo=UTC)
 
-    assert day(moment, BERLIN) == "Mon 30 Mar 2026"
-    assert clock(moment, BERLIN) == "00:30 CEST"
-    assert clock(moment, BERLIN, seconds=True) == "00:30:15 CEST"
-    assert utc_clock(moment, BERLIN) == "Sun 22:30 UTC"
-    assert utc_clock(moment + timedelta(hours=3), BERLIN) == "01:30 UTC"
+    assert format_date(moment, BERLIN) == "Mon 30 Mar 2026"
+    assert format_clock(moment, BERLIN) == "00:30 CEST"
+    assert format_clock(moment, BERLIN, seconds=True) == "00:30:15 CEST"
+    assert format_utc_clock(moment, BERLIN) == "Sun 22:30 UTC"
+    assert format_utc_clock(moment + timedelta(hours=3), BERLIN) == "01:30 UTC"
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_moment_is_shown_on_the_wall_clock_and_in_utc() -> None:
     ],
 )
 def test_the_distance_is_told_in_words(delta: timedelta, words: str) -> None:
-    assert left(NOW + delta, NOW) == words
+    assert format_time_left(NOW + delta, NOW) == words
 
 
 def test_the_distance_agrees_with_the_seconds_that_the_clock_shows() -> None:
-    assert left(NOW + timedelta(seconds=48, microseconds=900_000), NOW) == "in 48s"
+    assert format_time_left(NOW + timedelta(seconds=48, microseconds=900_000), NOW) == "in 48s"

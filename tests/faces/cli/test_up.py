@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.store.lock import holder_of
+from herdbeat.store.lock import find_lock_holder
 
 FLEET = """\
 version: 1
@@ -27,7 +27,7 @@ PATIENCE = 60
 """Seconds for a process to do what it does at once: only a broken one gets there."""
 
 
-class Fleet:
+class UpFleet:
     """A folder with a fleet, and `herdbeat` in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -66,8 +66,8 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def fleet(tmp_path: Path) -> UpFleet:
+    return UpFleet(tmp_path)
 
 
 def read_until(process: subprocess.Popen[str], event: str) -> dict[str, object]:
@@ -80,7 +80,7 @@ def read_until(process: subprocess.Popen[str], event: str) -> dict[str, object]:
     raise AssertionError(f"it ended without {event}: {process.stderr.read()}")
 
 
-def test_a_run_by_hand_shows_its_output_and_how_it_ended(fleet: Fleet) -> None:
+def test_a_run_by_hand_shows_its_output_and_how_it_ended(fleet: UpFleet) -> None:
     with fleet.up():
         ran, failed = fleet.call("run", "quick", "--wait"), fleet.call("run", "broken", "--wait")
 
@@ -91,7 +91,7 @@ def test_a_run_by_hand_shows_its_output_and_how_it_ended(fleet: Fleet) -> None:
     assert "✗ failed in" in failed.stdout
 
 
-def test_at_capacity_a_run_by_hand_is_refused_and_down_force_cuts_off(fleet: Fleet) -> None:
+def test_at_capacity_a_run_by_hand_is_refused_and_down_force_cuts_off(fleet: UpFleet) -> None:
     with fleet.up() as process:
         first, second = fleet.answer("run", "endless"), fleet.call("run", "endless")
         queued = fleet.answer("run", "endless", "--queue")
@@ -106,7 +106,7 @@ def test_at_capacity_a_run_by_hand_is_refused_and_down_force_cuts_off(fleet: Fle
     assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
 
 
-def test_a_second_up_is_refused_with_the_pid_of_the_first(fleet: Fleet) -> None:
+def test_a_second_up_is_refused_with_the_pid_of_the_first(fleet: UpFleet) -> None:
     with fleet.up() as process:
         refused = fleet.call("up")
 
@@ -115,7 +115,7 @@ def test_a_second_up_is_refused_with_the_pid_of_the_first(fleet: Fleet) -> None:
         assert refused.stdout == ""
 
 
-def test_down_stops_softly_and_says_so_also_where_nothing_runs(fleet: Fleet) -> None:
+def test_down_stops_softly_and_says_so_also_where_nothing_runs(fleet: UpFleet) -> None:
     with fleet.up() as process:
         stopped = fleet.call("down")
         status = process.wait(PATIENCE)
@@ -128,14 +128,14 @@ def test_down_stops_softly_and_says_so_also_where_nothing_runs(fleet: Fleet) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_softly(fleet: Fleet, number: signal.Signals) -> None:
+def test_a_signal_stops_softly(fleet: UpFleet, number: signal.Signals) -> None:
     with fleet.up() as process:
         process.send_signal(number)
 
         assert process.wait(PATIENCE) == 0
 
 
-def test_a_second_ctrl_c_cuts_off_what_runs(fleet: Fleet) -> None:
+def test_a_second_ctrl_c_cuts_off_what_runs(fleet: UpFleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "endless")
         assert process.stderr is not None
@@ -150,7 +150,7 @@ def test_a_second_ctrl_c_cuts_off_what_runs(fleet: Fleet) -> None:
         assert "1 run cut off" in process.stderr.read()
 
 
-def test_after_kill_9_the_ledger_still_answers_and_the_next_start_sweeps(fleet: Fleet) -> None:
+def test_after_kill_9_the_ledger_still_answers_and_the_next_start_sweeps(fleet: UpFleet) -> None:
     with fleet.up() as process:
         run = fleet.answer("run", "endless")["run"]
         os.kill(process.pid, signal.SIGKILL)
@@ -167,7 +167,7 @@ def test_after_kill_9_the_ledger_still_answers_and_the_next_start_sweeps(fleet: 
         assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
 
 
-def test_what_is_fired_while_nothing_runs_starts_with_the_next_up(fleet: Fleet) -> None:
+def test_what_is_fired_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("down")
 
@@ -176,12 +176,12 @@ def test_what_is_fired_while_nothing_runs_starts_with_the_next_up(fleet: Fleet) 
     assert later.returncode == 0
     assert "starts with the next: herdbeat up" in later.stdout
     assert (waited.returncode, "nothing to wait for" in waited.stderr) == (1, True)
-    assert holder_of(fleet.state_dir) is None
+    assert find_lock_holder(fleet.state_dir) is None
     with fleet.up() as process:
         assert read_until(process, "run_finished")["schedule"] == "quick"
 
 
-def test_a_broken_schedule_is_said_and_the_others_run(fleet: Fleet) -> None:
+def test_a_broken_schedule_is_said_and_the_others_run(fleet: UpFleet) -> None:
     text = FLEET + "  - { name: wrong, command: [echo], every: 5x }\n"
     (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
 
@@ -195,7 +195,7 @@ def test_a_broken_schedule_is_said_and_the_others_run(fleet: Fleet) -> None:
     assert "herdbeat.yaml:9" in said
 
 
-def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_good_fleet(fleet: Fleet) -> None:
+def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_good_fleet(fleet: UpFleet) -> None:
     """Once it said what was wrong, and then ran an empty fleet, which removed all schedules from the ledger."""
     with fleet.up():
         fleet.call("down")
@@ -213,7 +213,7 @@ def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_go
     assert fleet.answer("explain", "yearly")["next_run_at"] is not None
 
 
-def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet: Fleet) -> None:
+def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet: UpFleet) -> None:
     """Once a typing error in one line was taken for a deletion, and `up` removed the schedule."""
     with fleet.up():
         fleet.call("down")
@@ -230,7 +230,7 @@ def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet
     assert "Until that is mended nothing is removed: what was right before goes on as it was." in said
 
 
-def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: Fleet) -> None:
+def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: UpFleet) -> None:
     """Once `up` and `apply` did, and those that only look said that herdbeat itself had failed."""
     fleet.state_dir.mkdir()
     (fleet.state_dir / "herdbeat.db").write_bytes(b"this is no database, and was not one before" * 100)
@@ -242,7 +242,7 @@ def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: Fleet) -> No
     assert (fleet.state_dir / "herdbeat.db").read_bytes().startswith(b"this is no database")
 
 
-def test_down_stops_a_fleet_whose_socket_is_gone_by_its_pid(fleet: Fleet) -> None:
+def test_down_stops_a_fleet_whose_socket_is_gone_by_its_pid(fleet: UpFleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "quick", "--wait")  # so its socket is there
         (fleet.state_dir / "socket").unlink()

@@ -7,22 +7,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.faces.cli.live_fleet import PATIENCE, Fleet
+from tests.faces.cli.live_fleet import PROCESS_TIMEOUT_S, RunningFleet
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def fleet(tmp_path: Path) -> RunningFleet:
+    return RunningFleet(tmp_path)
 
 
-def test_the_demo_ticks_at_once_accounts_for_a_kill_and_is_there_only_once(fleet: Fleet, tmp_path: Path) -> None:
+def test_the_demo_ticks_at_once_accounts_for_a_kill_and_is_there_only_once(fleet: RunningFleet, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     with fleet.up("--demo", "--state-dir", str(folder)) as feed:
         endpoint = feed.until("run_finished", schedule="queue-depth")
         agent = feed.until("run_finished", schedule="scribe/notes")
         second = fleet.call("up", "--demo", "--state-dir", str(folder))
         os.kill(feed.process.pid, signal.SIGKILL)
-        feed.process.wait(PATIENCE)
+        feed.process.wait(PROCESS_TIMEOUT_S)
     with fleet.up("--demo", "--state-dir", str(folder)) as feed:
         feed.until("run_finished", schedule="heartbeat")
 

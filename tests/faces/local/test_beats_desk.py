@@ -6,17 +6,17 @@ import pytest
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError
-from herdbeat.faces.local.beats_desk import BATCH, BeatsDesk
-from herdbeat.serve import Ready
+from herdbeat.faces.local.beats_desk import MAX_IDS_PER_REQUEST, RunHandlers
+from herdbeat.serve import RunningFleet
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
 
 WHO = {"who": "human:you", "reason": ""}
 
 
-def desk() -> BeatsDesk:
+def desk() -> RunHandlers:
     """Without a fleet behind it: nothing of what is refused may reach one."""
-    return BeatsDesk(cast("Fleet", None), cast("Ready", None), FakeClock(MONDAY))
+    return RunHandlers(cast("Fleet", None), cast("RunningFleet", None), FakeClock(MONDAY))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def desk() -> BeatsDesk:
         ("retry", {**WHO, "runs": []}, 'has no "runs"'),
         ("retry", {**WHO, "runs": [True]}, 'has no "runs"'),
         ("retry", {**WHO, "runs": ["1"]}, 'has no "runs"'),
-        ("retry", {**WHO, "runs": [1] * (BATCH + 1)}, 'has no "runs"'),
+        ("retry", {**WHO, "runs": [1] * (MAX_IDS_PER_REQUEST + 1)}, 'has no "runs"'),
         ("backfill", {**WHO, "schedule": 1, "label": "a", "from": "2026-01-01T00:00:00Z"}, 'has no "until"'),
         ("backfill", {**WHO, "schedule": 1, "label": "a", "from": "then", "until": "now"}, "then"),
     ],

@@ -3,6 +3,6 @@
 import asyncio
 
 
-async def soon(event: asyncio.Event) -> None:
+async def wait_for_event(event: asyncio.Event) -> None:
     async with asyncio.timeout(10):
         await event.wait()

@@ -11,13 +11,13 @@ from herdbeat import Scheduler, TriggerInfo
 from herdbeat.testing import FakeClock
 
 MONDAY = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-LONG = "36500d"
+LONG_LEASE = "36500d"
 """A clock that is moved by hand is silent for hours, and nobody has slept."""
 
 T = TypeVar("T")
 
 
-def agent(name: str = "scout", *, most: int = 1, **schedules: Any) -> dict[str, Any]:
+def make_agent(name: str = "scout", *, most: int = 1, **schedules: Any) -> dict[str, Any]:
     """An agent in the shape of its file. An interval may be written as its text alone."""
     written = {
         key: {"type": "interval", "interval": value, "prompt": f"Do {key}."} if isinstance(value, str) else value
@@ -26,7 +26,7 @@ def agent(name: str = "scout", *, most: int = 1, **schedules: Any) -> dict[str, 
     return {"name": name, "instances": {"max_concurrent": most}, "schedules": written}
 
 
-class Told:
+class RecordingCallback:
     """An `on_trigger`: remembers, fails for whom it should, and holds whom it should until they are let go."""
 
     def __init__(self, *, fails: tuple[str, ...] = (), holds: tuple[str, ...] = ()) -> None:
@@ -60,7 +60,7 @@ class Told:
         return [f"{each.agent.name}/{each.schedule_name}" for each in self.infos]
 
 
-class Lines:
+class RecordingLogger:
     """A logger that keeps its lines."""
 
     def __init__(self) -> None:
@@ -80,30 +80,30 @@ class Lines:
 
 
 @asynccontextmanager
-async def started(
-    folder: Path, agents: Any, told: Told, clock: FakeClock | None = None, **options: Any
+async def run_scheduler(
+    folder: Path, agents: Any, callback: RecordingCallback, clock: FakeClock | None = None, **options: Any
 ) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler(folder, on_trigger=told, timer=clock or FakeClock(MONDAY), lease=LONG, **options)
+    scheduler = Scheduler(folder, on_trigger=callback, timer=clock or FakeClock(MONDAY), lease=LONG_LEASE, **options)
     await scheduler.start(agents)
     try:
         yield scheduler
     finally:
-        told.let_go()
+        callback.let_go()
         await scheduler.stop()
 
 
-async def until(scheduler: Scheduler, look: Callable[[], T | None]) -> T:
+async def wait_until(scheduler: Scheduler, look: Callable[[], T | None]) -> T:
     """What the scheduler shows, as soon as it does."""
     assert scheduler._engine is not None
     async with asyncio.timeout(10):
-        found = await scheduler._engine.until(look)
+        found = await scheduler._engine.wait_until(look)
     assert found is not None
     return found
 
 
-async def idle(scheduler: Scheduler) -> None:
+async def wait_until_idle(scheduler: Scheduler) -> None:
     """Until nothing runs, and what ran is written down."""
-    await until(scheduler, lambda: True if _is_idle(scheduler) else None)
+    await wait_until(scheduler, lambda: True if _is_idle(scheduler) else None)
 
 
 def _is_idle(scheduler: Scheduler) -> bool:

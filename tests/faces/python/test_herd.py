@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faces.python.patience import soon
+from tests.faces.python.patience import wait_for_event
 
 from herdbeat import Herd, RunContext
 from herdbeat.errors import Conflict, SchedulerShutdownError, StoreUnavailable, UsageError
 from herdbeat.events import Event, RunFinished
-from herdbeat.scheduler.turn import Claimed
-from herdbeat.service.firing import fire_for_later
+from herdbeat.scheduler.turn import ClaimResult
+from herdbeat.service.firing import trigger_offline
 
 
 async def test_an_async_function_runs_at_once_and_its_answer_is_kept(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ async def test_an_async_function_runs_at_once_and_its_answer_is_kept(tmp_path: P
         return {"attempt": run.attempt}
 
     async with herd:
-        await soon(done)
+        await wait_for_event(done)
 
     (beat,) = herd.beats("poll")
     assert (beat.outcome, beat.source, herd.is_running) == ("ran", "first-run", False)
@@ -59,7 +59,7 @@ async def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     for herd in (first, second):
         herd.every("1h", name="poll")(lambda: None)
         async with herd:
-            await soon(ended)  # of the first herd alone: the second one has nothing to do yet
+            await wait_for_event(ended)  # of the first herd alone: the second one has nothing to do yet
             planned.append(herd.next("poll"))
 
     assert planned[0] == planned[1] is not None
@@ -91,7 +91,7 @@ async def test_functions_added_while_it_runs_count_after_apply(tmp_path: Path) -
 
         herd.remove("old")
         await herd.apply()
-        await soon(done)
+        await wait_for_event(done)
 
     assert herd.labels == ["new"]
 
@@ -117,7 +117,7 @@ async def test_a_beat_that_waits_for_a_function_of_an_older_program_is_settled(t
     newer.by_hand(name="other")(lambda: None)
     async with older:
         pass
-    fire_for_later(tmp_path / "herdbeat.db", older.timer.now(), "poll", origin="human:you")
+    trigger_offline(tmp_path / "herdbeat.db", older.timer.now(), "poll", origin="human:you")
 
     async with newer:
         await newer.trigger("other", wait=True)
@@ -139,7 +139,7 @@ async def test_run_ends_when_somebody_stops_it(tmp_path: Path) -> None:
         done.set()
 
     running = asyncio.create_task(herd.run())
-    await soon(done)
+    await wait_for_event(done)
     await herd.stop()
     await running
 
@@ -155,7 +155,7 @@ async def test_run_that_is_cancelled_stops_softly(tmp_path: Path) -> None:
         await going.wait()
 
     running = asyncio.create_task(herd.run())
-    await soon(begun)
+    await wait_for_event(begun)
     running.cancel()
     going.set()
     with pytest.raises(asyncio.CancelledError):
@@ -174,7 +174,7 @@ async def test_a_stop_that_takes_too_long_says_how_many_were_cut_off(tmp_path: P
 
     with pytest.raises(SchedulerShutdownError) as caught:
         async with herd:
-            await soon(begun)
+            await wait_for_event(begun)
 
     assert caught.value.running_job_count == 1
     assert [run.status for run in herd.runs("poll")] == ["interrupted"]
@@ -227,10 +227,10 @@ async def test_what_ends_a_herd_from_within_is_told_at_once_and_raised_at_the_en
     assert herd._engine is not None
     assert herd._engine.loop is not None
 
-    herd._engine.loop.turn = broken  # type: ignore[method-assign]
+    herd._engine.loop.run_cycle = broken  # type: ignore[method-assign]
     herd._engine.loop.wake()
     with pytest.raises(ExceptionGroup):
-        await herd._engine.ended()
+        await herd._engine.wait_stopped()
     told = caplog.text
 
     with pytest.raises(ExceptionGroup):
@@ -241,7 +241,7 @@ async def test_what_ends_a_herd_from_within_is_told_at_once_and_raised_at_the_en
     assert not herd.is_running
 
 
-async def broken(tasks: asyncio.TaskGroup) -> Claimed:
+async def broken(tasks: asyncio.TaskGroup) -> ClaimResult:
     raise RuntimeError("a bug of ours")
 
 

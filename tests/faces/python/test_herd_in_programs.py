@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faces.python.patience import soon
+from tests.faces.python.patience import wait_for_event
 
 from herdbeat import Herd
 from herdbeat.errors import UsageError
@@ -45,7 +45,7 @@ async def test_it_lives_as_long_as_an_asgi_application(tmp_path: Path) -> None:
     application = asyncio.create_task(lifespan(herd, inbox.get, sent.put))
     await inbox.put({"type": "lifespan.startup"})
     started = await sent.get()
-    await soon(done)
+    await wait_for_event(done)
     during = herd.is_running
     await inbox.put({"type": "lifespan.shutdown"})
     await application

@@ -12,12 +12,12 @@ from herdbeat.config.keys.policies import POLICIES
 from herdbeat.domain.policies import Overlap, Retry
 from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import NotFound
-from herdbeat.faces.python.options import Options
-from herdbeat.faces.python.roster import Roster
+from herdbeat.faces.python.options import ScheduleOptions
+from herdbeat.faces.python.roster import ScheduleRegistry
 
 
-def roster(**defaults: Any) -> Roster:
-    return Roster("herd", ZoneInfo("UTC"), defaults or None)  # type: ignore[arg-type]
+def roster(**defaults: Any) -> ScheduleRegistry:
+    return ScheduleRegistry("herd", ZoneInfo("UTC"), defaults or None)  # type: ignore[arg-type]
 
 
 def poll() -> None:
@@ -71,7 +71,7 @@ def test_policies_are_the_words_of_the_files_with_python_values() -> None:
 def test_the_options_have_every_policy_of_the_files() -> None:
     own = {"name", "description", "max_concurrent", "prompt", "enabled"}
 
-    assert set(get_type_hints(Options)) - own == {key.name for key in POLICIES}
+    assert set(get_type_hints(ScheduleOptions)) - own == {key.name for key in POLICIES}
 
 
 def test_defaults_count_for_all_and_an_option_for_its_own() -> None:
@@ -100,7 +100,9 @@ def test_defaults_count_for_all_and_an_option_for_its_own() -> None:
         (lambda herd: herd.at(poll), "@herd.at was given a function.", "@herd.at(…)"),
     ],
 )
-def test_a_mistake_is_told_where_it_was_made(add: Callable[[Roster], object], message: str, hint: str) -> None:
+def test_a_mistake_is_told_where_it_was_made(
+    add: Callable[[ScheduleRegistry], object], message: str, hint: str
+) -> None:
     herd = roster()
 
     with pytest.raises(ConfigError) as caught:

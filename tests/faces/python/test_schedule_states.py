@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faces.python.stage import MONDAY, Told, agent, idle, started
+from tests.faces.python.stage import MONDAY, RecordingCallback, make_agent, run_scheduler, wait_until_idle
 
 from herdbeat import (
     PersistedScheduleState,
@@ -25,10 +25,10 @@ UNKNOWN = PersistedScheduleState(status=ScheduleStanding.IDLE, last_run_at=None,
 
 async def ran_once(folder: Path, **schedules: Any) -> None:
     """A state directory in which the schedule `check` has run once, and nothing runs any more."""
-    told = Told()
-    async with started(folder, [agent(check="5m", **schedules)], told) as scheduler:
+    told = RecordingCallback()
+    async with run_scheduler(folder, [make_agent(check="5m", **schedules)], told) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
 
 async def test_an_unknown_place_agent_or_schedule_is_idle(tmp_path: Path) -> None:
@@ -50,18 +50,18 @@ async def test_what_ran_is_remembered_after_the_scheduler_is_gone(tmp_path: Path
 
 
 async def test_a_running_schedule_says_so(tmp_path: Path) -> None:
-    told = Told(holds=("scout/check",))
-    async with started(tmp_path, [agent(check="5m")], told):
+    told = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told):
         await told.next()
 
         assert (await get_schedule_state(tmp_path, "scout", "check")).status == "running"
 
 
 async def test_a_failure_leaves_its_error(tmp_path: Path) -> None:
-    told = Told(fails=("scout/check",))
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
+    told = RecordingCallback(fails=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
     assert (await get_schedule_state(tmp_path, "scout", "check")).last_error == "RuntimeError: it broke"
 
@@ -129,10 +129,10 @@ async def test_many_updates_at_once_all_count(tmp_path: Path) -> None:
 
 
 async def test_it_works_beside_a_scheduler_in_the_same_event_loop(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         await update_schedule_state(tmp_path, "scout", "check", status="disabled")
 
@@ -143,7 +143,11 @@ async def test_a_single_run_leaves_its_state_for_these_functions(tmp_path: Path)
     clock = FakeClock(MONDAY)
 
     await run_schedule(
-        agent=agent(check="5m"), schedule_name="check", state_dir=tmp_path, job_executor=Told(), timer=clock
+        agent=make_agent(check="5m"),
+        schedule_name="check",
+        state_dir=tmp_path,
+        job_executor=RecordingCallback(),
+        timer=clock,
     )
 
     state = await get_schedule_state(tmp_path, "scout", "check")

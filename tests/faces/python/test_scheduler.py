@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faces.python.stage import LONG, MONDAY, Lines, Told, agent, idle, started, until
+from tests.faces.python.stage import (
+    LONG_LEASE,
+    MONDAY,
+    RecordingCallback,
+    RecordingLogger,
+    make_agent,
+    run_scheduler,
+    wait_until,
+    wait_until_idle,
+)
 
 from herdbeat import (
     Scheduler,
@@ -20,11 +29,11 @@ from herdbeat.testing import FakeClock
 
 
 async def test_start_begins_to_check_and_says_that_it_runs(tmp_path: Path) -> None:
-    told = Told()
-    scheduler = Scheduler(tmp_path, on_trigger=told, timer=FakeClock(MONDAY), lease=LONG)
+    told = RecordingCallback()
+    scheduler = Scheduler(tmp_path, on_trigger=told, timer=FakeClock(MONDAY), lease=LONG_LEASE)
     before = scheduler.status
 
-    await scheduler.start([agent(check="5m")])
+    await scheduler.start([make_agent(check="5m")])
     first = await told.next()
 
     assert (before, scheduler.status, scheduler.is_running) == (SchedulerStatus.STOPPED, SchedulerStatus.RUNNING, True)
@@ -33,15 +42,15 @@ async def test_start_begins_to_check_and_says_that_it_runs(tmp_path: Path) -> No
 
 
 async def test_stop_ends_it(tmp_path: Path) -> None:
-    async with started(tmp_path, [agent(check="5m")], Told()) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], RecordingCallback()) as scheduler:
         await scheduler.stop()
 
         assert (scheduler.status, scheduler.is_running) == (SchedulerStatus.STOPPED, False)
 
 
 async def test_stop_waits_for_running_jobs(tmp_path: Path) -> None:
-    told = Told(holds=("scout/check",))
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
+    told = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
         await told.next()
 
         stopping = asyncio.create_task(scheduler.stop(wait_for_jobs=True, timeout=30))
@@ -55,8 +64,8 @@ async def test_stop_waits_for_running_jobs(tmp_path: Path) -> None:
 
 
 async def test_stop_times_out_if_jobs_take_too_long(tmp_path: Path) -> None:
-    told = Told(holds=("scout/check",))
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
+    told = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
         await told.next()
 
         with pytest.raises(SchedulerShutdownError) as caught:
@@ -67,8 +76,8 @@ async def test_stop_times_out_if_jobs_take_too_long(tmp_path: Path) -> None:
 
 
 async def test_stop_without_waiting_cuts_off_and_is_no_error(tmp_path: Path) -> None:
-    told = Told(holds=("scout/check",))
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
+    told = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
         await told.next()
 
         await scheduler.stop(wait_for_jobs=False)
@@ -78,9 +87,9 @@ async def test_stop_without_waiting_cuts_off_and_is_no_error(tmp_path: Path) -> 
 
 
 async def test_starting_and_stopping_twice_does_nothing_the_second_time(tmp_path: Path) -> None:
-    lines = Lines()
-    async with started(tmp_path, [agent(check="5m")], Told(), logger=lines) as scheduler:
-        await scheduler.start([agent(check="5m")])
+    lines = RecordingLogger()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], RecordingCallback(), logger=lines) as scheduler:
+        await scheduler.start([make_agent(check="5m")])
         await scheduler.stop()
         await scheduler.stop()
 
@@ -89,65 +98,65 @@ async def test_starting_and_stopping_twice_does_nothing_the_second_time(tmp_path
 
 
 async def test_a_second_scheduler_in_the_same_place_is_refused(tmp_path: Path) -> None:
-    async with started(tmp_path, [agent(check="5m")], Told()):
-        second = Scheduler(tmp_path, on_trigger=Told())
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], RecordingCallback()):
+        second = Scheduler(tmp_path, on_trigger=RecordingCallback())
 
         with pytest.raises(Conflict, match="already running"):
-            await second.start([agent(check="5m")])
+            await second.start([make_agent(check="5m")])
 
         assert second.status is SchedulerStatus.STOPPED
 
 
 async def test_it_can_be_started_again_after_a_stop(tmp_path: Path) -> None:
-    told = Told()
+    told = RecordingCallback()
     clock = FakeClock(MONDAY)
-    async with started(tmp_path, [agent(check="5m")], told, clock) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as scheduler:
         await told.next()
         await scheduler.stop()
 
         clock.advance(timedelta(minutes=5))
-        await scheduler.start([agent(check="5m")])
+        await scheduler.start([make_agent(check="5m")])
 
         assert await told.next() == "scout/check"
 
 
 async def test_all_agents_are_checked(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent("a", check="5m"), agent("b", check="1h")], told):
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent("a", check="5m"), make_agent("b", check="1h")], told):
         assert {await told.next(), await told.next()} == {"a/check", "b/check"}
 
 
 async def test_kinds_that_wait_for_an_event_are_not_fired_by_the_clock(tmp_path: Path) -> None:
-    told = Told()
-    agents = [agent(hook={"type": "webhook"}, talk={"type": "chat"}, check="5m")]
-    async with started(tmp_path, agents, told) as scheduler:
+    told = RecordingCallback()
+    agents = [make_agent(hook={"type": "webhook"}, talk={"type": "chat"}, check="5m")]
+    async with run_scheduler(tmp_path, agents, told) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         assert told.labels == ["scout/check"]
         assert scheduler.check("scout", "hook").skip_reason is ScheduleSkipReason.UNSUPPORTED_TYPE
 
 
 async def test_disabled_schedules_are_skipped(tmp_path: Path) -> None:
-    told = Told()
+    told = RecordingCallback()
     off = {"type": "interval", "interval": "1m", "enabled": False}
-    async with started(tmp_path, [agent(off=off, check="5m")], told) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(off=off, check="5m")], told) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         assert told.labels == ["scout/check"]
         assert scheduler.check("scout", "off").skip_reason is ScheduleSkipReason.DISABLED
 
 
 async def test_a_due_schedule_waits_while_its_agent_is_at_capacity(tmp_path: Path) -> None:
-    told, lines, clock = Told(holds=("scout/long",)), Lines(), FakeClock(MONDAY)
-    agents = [agent(long={"type": "manual"}, check={"type": "cron", "cron": "5 8 * * *"})]
-    async with started(tmp_path, agents, told, clock, logger=lines) as scheduler:
+    told, lines, clock = RecordingCallback(holds=("scout/long",)), RecordingLogger(), FakeClock(MONDAY)
+    agents = [make_agent(long={"type": "manual"}, check={"type": "cron", "cron": "5 8 * * *"})]
+    async with run_scheduler(tmp_path, agents, told, clock, logger=lines) as scheduler:
         await scheduler.trigger("scout", "long")
         await told.next()
 
         clock.advance(timedelta(minutes=5))
-        await until(scheduler, lambda: lines.lines or None)
+        await wait_until(scheduler, lambda: lines.lines or None)
         waiting = scheduler.check("scout", "check")
         told.let_go()
 
@@ -157,12 +166,12 @@ async def test_a_due_schedule_waits_while_its_agent_is_at_capacity(tmp_path: Pat
 
 
 async def test_the_next_run_comes_an_interval_after_the_end_of_the_last(tmp_path: Path) -> None:
-    told, clock = Told(holds=("scout/check",)), FakeClock(MONDAY)
-    async with started(tmp_path, [agent(check="5m")], told, clock) as scheduler:
+    told, clock = RecordingCallback(holds=("scout/check",)), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as scheduler:
         await told.next()
         clock.advance(timedelta(minutes=10))
         told.let_go()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         (schedule,) = scheduler.state.schedules
         assert schedule.last_run_at == MONDAY + timedelta(minutes=10)
@@ -173,12 +182,12 @@ async def test_the_next_run_comes_an_interval_after_the_end_of_the_last(tmp_path
 
 
 async def test_an_error_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    told, lines, clock = Told(fails=("scout/bad",)), Lines(), FakeClock(MONDAY)
-    agents = [agent(most=2, bad="5m", good="5m")]
-    async with started(tmp_path, agents, told, clock, logger=lines) as scheduler:
+    told, lines, clock = RecordingCallback(fails=("scout/bad",)), RecordingLogger(), FakeClock(MONDAY)
+    agents = [make_agent(most=2, bad="5m", good="5m")]
+    async with run_scheduler(tmp_path, agents, told, clock, logger=lines) as scheduler:
         await told.next()
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
         clock.advance(timedelta(minutes=5))
 
         assert await told.next() == "scout/good"  # the bad one waits twice as long
@@ -191,15 +200,17 @@ async def test_an_error_is_told_and_the_others_go_on(tmp_path: Path) -> None:
 
 async def test_it_looks_again_after_the_check_interval_at_the_latest(tmp_path: Path) -> None:
     clock = FakeClock(MONDAY)
-    async with started(tmp_path, [agent(hand={"type": "manual"})], Told(), clock, check_interval="10s") as scheduler:
-        await until(scheduler, lambda: _sleeps_until(clock, MONDAY + timedelta(seconds=10)))
+    async with run_scheduler(
+        tmp_path, [make_agent(hand={"type": "manual"})], RecordingCallback(), clock, check_interval="10s"
+    ) as scheduler:
+        await wait_until(scheduler, lambda: _sleeps_until(clock, MONDAY + timedelta(seconds=10)))
         first = scheduler.state.check_count
 
         clock.advance(timedelta(seconds=9))
         await asyncio.sleep(0)
         early = scheduler.state.check_count
         clock.advance(timedelta(seconds=1))
-        later = await until(scheduler, lambda: _after(scheduler, first))
+        later = await wait_until(scheduler, lambda: _after(scheduler, first))
 
         assert early == first
         assert later.last_check_at == MONDAY + timedelta(seconds=10)
@@ -215,10 +226,10 @@ def _after(scheduler: Scheduler, count: int) -> Any:
 
 
 async def test_state_tells_since_when_how_often_and_every_schedule(tmp_path: Path) -> None:
-    told, clock = Told(), FakeClock(MONDAY)
-    async with started(tmp_path, [agent(check="5m", hand={"type": "manual"})], told, clock) as scheduler:
+    told, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m", hand={"type": "manual"})], told, clock) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         state = scheduler.state
 
@@ -232,15 +243,15 @@ async def test_state_tells_since_when_how_often_and_every_schedule(tmp_path: Pat
 
 
 async def test_running_jobs_are_counted_per_agent_and_uncounted_at_their_end(tmp_path: Path) -> None:
-    told = Told(holds=("a/check", "b/check"), fails=("b/check",))
-    async with started(tmp_path, [agent("a", check="5m"), agent("b", check="5m")], told) as scheduler:
+    told = RecordingCallback(holds=("a/check", "b/check"), fails=("b/check",))
+    async with run_scheduler(tmp_path, [make_agent("a", check="5m"), make_agent("b", check="5m")], told) as scheduler:
         await told.next()
         await told.next()
         during = (scheduler.running_job_count("a"), scheduler.running_job_count("b"), scheduler.total_running_job_count)
         active = scheduler.state.active_jobs
 
         told.let_go()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         assert (during, active) == ((1, 1, 2), 2)
         assert (scheduler.running_job_count("a"), scheduler.total_running_job_count) == (0, 0)
@@ -254,13 +265,13 @@ async def test_a_scheduler_that_was_never_started_has_a_state(tmp_path: Path) ->
 
 
 async def test_state_survives_a_restart(tmp_path: Path) -> None:
-    told, clock = Told(), FakeClock(MONDAY)
-    async with started(tmp_path, [agent(check="5m")], told, clock) as first:
+    told, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as first:
         await told.next()
-        await idle(first)
+        await wait_until_idle(first)
     clock.advance(timedelta(minutes=1))
 
-    async with started(tmp_path, [agent(check="5m")], told, clock) as second:
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as second:
         (schedule,) = second.state.schedules
 
         assert (schedule.last_run_at, schedule.next_run_at) == (MONDAY, MONDAY + timedelta(minutes=5))
@@ -268,12 +279,14 @@ async def test_state_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_agents_with_different_intervals_keep_their_own_pace(tmp_path: Path) -> None:
-    told, clock = Told(), FakeClock(MONDAY)
-    async with started(tmp_path, [agent("fast", check="1m"), agent("slow", check="3m")], told, clock) as scheduler:
+    told, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(
+        tmp_path, [make_agent("fast", check="1m"), make_agent("slow", check="3m")], told, clock
+    ) as scheduler:
         for _ in range(2):
             await told.next()
         for _ in range(3):
-            await idle(scheduler)
+            await wait_until_idle(scheduler)
             clock.advance(timedelta(minutes=1))
             await told.next()
         await told.next()
@@ -283,11 +296,11 @@ async def test_agents_with_different_intervals_keep_their_own_pace(tmp_path: Pat
 
 
 async def test_a_schedule_disabled_from_outside_is_not_run_any_more(tmp_path: Path) -> None:
-    told, clock = Told(), FakeClock(MONDAY)
-    async with started(tmp_path, [agent(check="5m", other="5m", most=2)], told, clock) as scheduler:
+    told, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m", other="5m", most=2)], told, clock) as scheduler:
         await told.next()
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         await update_schedule_state(tmp_path, "scout", "check", status="disabled")
         clock.advance(timedelta(minutes=5))

@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faces.python.stage import LONG, MONDAY, Told, agent, idle, started, until
+from tests.faces.python.stage import (
+    LONG_LEASE,
+    MONDAY,
+    RecordingCallback,
+    make_agent,
+    run_scheduler,
+    wait_until,
+    wait_until_idle,
+)
 
 from herdbeat import (
     ConfigError,
@@ -17,27 +25,27 @@ from herdbeat.testing import FakeClock
 
 
 async def test_set_agents_changes_them_while_it_runs(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(check="5m")], told) as scheduler:
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
         await told.next()
 
-        await scheduler.set_agents([agent(check="5m"), agent("new", check="1h")])
+        await scheduler.set_agents([make_agent(check="5m"), make_agent("new", check="1h")])
 
         assert await told.next() == "new/check"
         assert [each.agent for each in scheduler.state.schedules] == ["scout", "new"]
 
 
 async def test_set_agents_that_are_wrong_change_nothing(tmp_path: Path) -> None:
-    async with started(tmp_path, [agent(check="5m")], Told()) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], RecordingCallback()) as scheduler:
         with pytest.raises(ConfigError, match=r"agents\.scout\.schedules\.check\.interval"):
-            scheduler.set_agents([agent(check="5x")])
+            scheduler.set_agents([make_agent(check="5x")])
 
         assert [each.schedule for each in scheduler.state.schedules] == ["check"]
 
 
 async def test_every_problem_of_the_agents_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        await Scheduler(tmp_path).start([agent(a="5x", b={"type": "cron", "cron": "0 25 * * *"})])
+        await Scheduler(tmp_path).start([make_agent(a="5x", b={"type": "cron", "cron": "0 25 * * *"})])
 
     assert [each.where.path for each in caught.value.problems if each.where] == [
         "agents.scout.schedules.a.interval",
@@ -48,7 +56,7 @@ async def test_every_problem_of_the_agents_is_told_at_once(tmp_path: Path) -> No
 
 async def test_one_agent_belongs_into_a_list(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="one mapping") as caught:
-        await Scheduler(tmp_path).start(agent(check="1h"))  # type: ignore[arg-type]
+        await Scheduler(tmp_path).start(make_agent(check="1h"))  # type: ignore[arg-type]
 
     assert "list" in caught.value.hint
 
@@ -61,16 +69,16 @@ async def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
 async def test_a_fleet_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "herdbeat.yaml"
     file.write_text("version: 1\ncommands:\n  - { name: tidy, command: [date], every: 5m }\n", encoding="utf-8")
-    told = Told()
+    told = RecordingCallback()
 
-    async with started(tmp_path / "state", file, told):
+    async with run_scheduler(tmp_path / "state", file, told):
         assert await told.next() == "tidy/default"
 
 
 async def test_on_trigger_is_told_agent_schedule_and_a_ready_prompt(tmp_path: Path) -> None:
-    told = Told()
+    told = RecordingCallback()
     schedule = {"type": "interval", "interval": "5m", "prompt": "I am {{agent}}."}
-    async with started(tmp_path, [agent(check=schedule)], told):
+    async with run_scheduler(tmp_path, [make_agent(check=schedule)], told):
         await told.next()
 
         info = told.infos[0]
@@ -85,31 +93,31 @@ async def test_a_plain_function_may_be_on_trigger(tmp_path: Path) -> None:
     def on_trigger(info: TriggerInfo) -> None:
         done.append(info.schedule_name)
 
-    scheduler = Scheduler(tmp_path, on_trigger=on_trigger, timer=FakeClock(MONDAY), lease=LONG)
-    await scheduler.start([agent(check="5m")])
-    await until(scheduler, lambda: scheduler.state.schedules[0].last_run_at)
+    scheduler = Scheduler(tmp_path, on_trigger=on_trigger, timer=FakeClock(MONDAY), lease=LONG_LEASE)
+    await scheduler.start([make_agent(check="5m")])
+    await wait_until(scheduler, lambda: scheduler.state.schedules[0].last_run_at)
     await scheduler.stop()
 
     assert done == ["check"]
 
 
 async def test_without_on_trigger_the_target_is_run_by_its_own_runner(tmp_path: Path) -> None:
-    scout = {**agent(check="5m"), "runtime": "command", "command": ["sh", "-c", "cat > said"]}
+    scout = {**make_agent(check="5m"), "runtime": "command", "command": ["sh", "-c", "cat > said"]}
     scout["working_directory"] = str(tmp_path)
-    scheduler = Scheduler(tmp_path / "state", timer=FakeClock(MONDAY), lease=LONG)
+    scheduler = Scheduler(tmp_path / "state", timer=FakeClock(MONDAY), lease=LONG_LEASE)
 
     await scheduler.start([scout])
-    await until(scheduler, lambda: scheduler.state.schedules[0].last_run_at)
+    await wait_until(scheduler, lambda: scheduler.state.schedules[0].last_run_at)
     await scheduler.stop()
 
     assert (tmp_path / "said").read_text(encoding="utf-8") == "Do check."
 
 
 async def test_jitter_percent_spreads_intervals(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(check="1h")], told, jitter_percent=50) as scheduler:
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="1h")], told, jitter_percent=50) as scheduler:
         await told.next()
-        await idle(scheduler)
+        await wait_until_idle(scheduler)
 
         (schedule,) = scheduler.state.schedules
         assert schedule.next_run_at is not None
@@ -120,7 +128,7 @@ async def test_jitter_percent_spreads_intervals(tmp_path: Path) -> None:
 @pytest.mark.parametrize("percent", [-1, 101])
 async def test_jitter_outside_of_zero_to_a_hundred_is_refused(tmp_path: Path, percent: float) -> None:
     with pytest.raises(UsageError, match="jitter_percent"):
-        await Scheduler(tmp_path, jitter_percent=percent).start([agent(check="1h")])
+        await Scheduler(tmp_path, jitter_percent=percent).start([make_agent(check="1h")])
 
 
 def test_a_negative_check_interval_is_refused(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ async def test_the_script_schedules_what_it_shows(page: Path, mark: str, tmp_pat
     async with open_herd(tmp_path, of=herd) as driven:
         await driven.advance(timedelta(hours=6))
 
-        assert {outcome for outcome, _, _ in driven.fates("poll")} == {"ran"}
-        assert driven.fates("standup") == [("ran", "", 1)]
+        assert {outcome for outcome, _, _ in driven.outcomes("poll")} == {"ran"}
+        assert driven.outcomes("standup") == [("ran", "", 1)]
 
 
 async def test_the_application_has_the_herd_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:

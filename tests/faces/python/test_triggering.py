@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.faces.python.stage import Lines, Told, agent, started
+from tests.faces.python.stage import RecordingCallback, RecordingLogger, make_agent, run_scheduler
 
 from herdbeat import (
     Scheduler,
@@ -13,8 +13,8 @@ from herdbeat import (
 
 
 async def test_trigger_runs_a_schedule_now_and_names_its_job(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(nightly={"type": "cron", "cron": "0 2 * * *"})], told) as scheduler:
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(nightly={"type": "cron", "cron": "0 2 * * *"})], told) as scheduler:
         result = await scheduler.trigger("scout", "nightly")
         first = await told.next()
 
@@ -24,8 +24,8 @@ async def test_trigger_runs_a_schedule_now_and_names_its_job(tmp_path: Path) -> 
 
 
 async def test_a_schedule_that_queues_behind_itself_waits_its_turn(tmp_path: Path) -> None:
-    told = Told(holds=("scout/slow",))
-    async with started(tmp_path, [agent(most=2, slow={"type": "manual"})], told) as scheduler:
+    told = RecordingCallback(holds=("scout/slow",))
+    async with run_scheduler(tmp_path, [make_agent(most=2, slow={"type": "manual"})], told) as scheduler:
         first = await scheduler.trigger("scout", "slow")
         second = await scheduler.trigger("scout", "slow")
         told.let_go()
@@ -35,9 +35,9 @@ async def test_a_schedule_that_queues_behind_itself_waits_its_turn(tmp_path: Pat
 
 
 async def test_a_schedule_that_does_not_overlap_is_not_triggered_beside_itself(tmp_path: Path) -> None:
-    told = Told(holds=("scout/slow",))
+    told = RecordingCallback(holds=("scout/slow",))
     slow = {"type": "manual", "overlap": "skip"}
-    async with started(tmp_path, [agent(most=2, slow=slow)], told) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(most=2, slow=slow)], told) as scheduler:
         await scheduler.trigger("scout", "slow")
 
         again = await scheduler.trigger("scout", "slow")
@@ -46,10 +46,10 @@ async def test_a_schedule_that_does_not_overlap_is_not_triggered_beside_itself(t
 
 
 async def test_at_capacity_is_the_documented_answer_and_the_documented_line(tmp_path: Path) -> None:
-    told, lines = Told(holds=("scout/a", "scout/b")), Lines()
+    told, lines = RecordingCallback(holds=("scout/a", "scout/b")), RecordingLogger()
     manual = {"type": "manual"}
-    agents = [agent(most=2, a=manual, b=manual, c=manual)]
-    async with started(tmp_path, agents, told, logger=lines) as scheduler:
+    agents = [make_agent(most=2, a=manual, b=manual, c=manual)]
+    async with run_scheduler(tmp_path, agents, told, logger=lines) as scheduler:
         for name in ("a", "b"):
             await scheduler.trigger("scout", name)
 
@@ -70,7 +70,7 @@ async def test_at_capacity_is_the_documented_answer_and_the_documented_line(tmp_
 async def test_what_does_not_exist_is_an_error_with_its_names(
     tmp_path: Path, name: str, schedule: str | None, message: str
 ) -> None:
-    async with started(tmp_path, [agent(check="5m"), agent("idle")], Told()) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(check="5m"), make_agent("idle")], RecordingCallback()) as scheduler:
         with pytest.raises(ScheduleTriggerError) as caught:
             await scheduler.trigger(name, schedule)
 
@@ -79,17 +79,17 @@ async def test_what_does_not_exist_is_an_error_with_its_names(
 
 
 async def test_trigger_takes_the_first_schedule_if_none_is_named(tmp_path: Path) -> None:
-    told = Told()
+    told = RecordingCallback()
     manual = {"type": "manual"}
-    async with started(tmp_path, [agent(first=manual, second=manual)], told) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(first=manual, second=manual)], told) as scheduler:
         await scheduler.trigger("scout")
 
         assert await told.next() == "scout/first"
 
 
 async def test_a_program_does_not_trigger_what_is_disabled_but_a_person_may(tmp_path: Path) -> None:
-    told = Told()
-    async with started(tmp_path, [agent(hand={"type": "manual", "enabled": False})], told) as scheduler:
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(hand={"type": "manual", "enabled": False})], told) as scheduler:
         by_program = await scheduler.trigger("scout", "hand")
         by_person = await scheduler.trigger("scout", "hand", by="human:anna")
 

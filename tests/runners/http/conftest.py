@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.runners.build import NOON
 
-from herdbeat.runners.http.calls import Calls
+from herdbeat.runners.http.calls import EndpointCaller
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
@@ -19,8 +19,8 @@ def open_settings(settings: RunnerSettings) -> RunnerSettings:
 
 
 @pytest.fixture
-async def calls(open_settings: RunnerSettings) -> AsyncIterator[Calls]:
-    opened = Calls(open_settings, FakeClock(NOON))
+async def calls(open_settings: RunnerSettings) -> AsyncIterator[EndpointCaller]:
+    opened = EndpointCaller(open_settings, FakeClock(NOON))
     yield opened
     await opened.close()
 

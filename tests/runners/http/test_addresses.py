@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.runners.http.addresses import Allowed, meant, read_address, specialty
+from herdbeat.runners.http.addresses import EgressAllowlist, describe_special_range, parse_address, unwrap_address
 
 PRIVATE = [
     ("0.0.0.0", "an unspecified address"),
@@ -47,15 +47,15 @@ PUBLIC = ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", 
 
 @pytest.mark.parametrize(("text", "what"), PRIVATE)
 def test_an_address_that_is_not_public_says_what_it_is(text: str, what: str) -> None:
-    assert specialty(read_address(text)) == what
+    assert describe_special_range(parse_address(text)) == what
 
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_a_public_address_may_be_reached_without_asking(text: str) -> None:
-    address = read_address(text)
+    address = parse_address(text)
 
-    assert specialty(address) == ""
-    assert Allowed().permits("example.com", address)
+    assert describe_special_range(address) == ""
+    assert EgressAllowlist().is_allowed("example.com", address)
 
 
 @given(st.ip_addresses(v=4))
@@ -63,16 +63,16 @@ def test_an_address_in_disguise_is_judged_by_what_it_hides(address: IPv4Address)
     number = int(address)
     disguises = [IPv6Address(0xFFFF << 32 | number), IPv6Address(0x64_FF9B << 96 | number)]
 
-    assert [meant(each) for each in disguises] == [address, address]
-    assert [specialty(each) for each in disguises] == [specialty(address)] * 2
+    assert [unwrap_address(each) for each in disguises] == [address, address]
+    assert [describe_special_range(each) for each in disguises] == [describe_special_range(address)] * 2
 
 
 @given(st.ip_addresses())
 def test_nothing_is_called_public_that_python_knows_to_be_private(address: IPv4Address | IPv6Address) -> None:
-    real = meant(address)
+    real = unwrap_address(address)
     is_private = real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved
 
-    assert specialty(address) or not is_private
+    assert describe_special_range(address) or not is_private
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_nothing_is_called_public_that_python_knows_to_be_private(address: IPv4A
 def test_an_entry_of_the_list_opens_what_it_names_and_nothing_else(
     entry: str, host: str, address: str, permitted: bool
 ) -> None:
-    assert Allowed.parse([entry]).permits(host, read_address(address)) is permitted
+    assert EgressAllowlist.parse([entry]).is_allowed(host, parse_address(address)) is permitted

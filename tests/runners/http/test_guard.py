@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from tests.runners.build import NOON, job
-from tests.runners.endpoints import answers, serving
+from tests.runners.build import NOON, make_job
+from tests.runners.endpoints import respond, serve_endpoint
 
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import EndpointSpec
-from herdbeat.runners.http.calls import Calls
-from herdbeat.runners.http.names import Found, ask_the_system
+from herdbeat.runners.http.calls import EndpointCaller
+from herdbeat.runners.http.names import AddrInfos, lookup_host
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
@@ -62,8 +62,10 @@ ODD = [
 
 
 @asynccontextmanager
-async def opened(settings: RunnerSettings, lookup: "Answers | None" = None, *allow: str) -> AsyncIterator[Calls]:
-    calls = Calls(replace(settings, egress_allow=allow), FakeClock(NOON), lookup or ask_the_system)
+async def opened(
+    settings: RunnerSettings, lookup: "Answers | None" = None, *allow: str
+) -> AsyncIterator[EndpointCaller]:
+    calls = EndpointCaller(replace(settings, egress_allow=allow), FakeClock(NOON), lookup or lookup_host)
     yield calls
     await calls.close()
 
@@ -74,21 +76,21 @@ class Answers:
     def __init__(self, *addresses: str) -> None:
         self._addresses = list(addresses)
 
-    def __call__(self, host: str, port: int) -> Found:
+    def __call__(self, host: str, port: int) -> AddrInfos:
         address = self._addresses.pop(0) if len(self._addresses) > 1 else self._addresses[0]
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         place = (address, port, 0, 0) if ":" in address else (address, port)
         return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)]
 
 
-async def call(calls: Calls, url: str, method: str = "GET") -> Outcome:
+async def call(calls: EndpointCaller, url: str, method: str = "GET") -> Outcome:
     async with asyncio.timeout(10):
-        return await calls.run(job(EndpointSpec(url=url, method=method)))
+        return await calls.run(make_job(EndpointSpec(url=url, method=method)))
 
 
 @pytest.mark.parametrize("host", [*REACHING, *ODD])
 async def test_a_private_address_is_refused_however_it_is_spelt(settings: RunnerSettings, host: str) -> None:
-    async with serving(answers("{}")) as endpoint, opened(settings) as calls:
+    async with serve_endpoint(respond("{}")) as endpoint, opened(settings) as calls:
         outcome = await call(calls, endpoint.url(host=host))
 
     assert outcome.status is RunStatus.FAILED
@@ -100,7 +102,7 @@ async def test_a_private_address_is_refused_however_it_is_spelt(settings: Runner
 
 @pytest.mark.parametrize("host", REACHING)
 async def test_the_same_spelling_is_called_once_the_operator_has_opened_it(settings: RunnerSettings, host: str) -> None:
-    async with serving(answers("{}")) as endpoint, opened(settings, None, "127.0.0.0/8", "0.0.0.0") as calls:
+    async with serve_endpoint(respond("{}")) as endpoint, opened(settings, None, "127.0.0.0/8", "0.0.0.0") as calls:
         outcome = await call(calls, endpoint.url(host=host))
 
     assert (outcome.status, len(endpoint.requests)) == (RunStatus.SUCCEEDED, 1)
@@ -126,7 +128,7 @@ async def test_a_refusal_names_the_address_and_the_key_to_set(settings: RunnerSe
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1"])
 async def test_a_public_name_that_leads_to_a_private_address_is_refused(settings: RunnerSettings, address: str) -> None:
-    async with serving(answers("{}")) as endpoint, opened(settings, Answers(address)) as calls:
+    async with serve_endpoint(respond("{}")) as endpoint, opened(settings, Answers(address)) as calls:
         outcome = await call(calls, endpoint.url(host="example.com"))
 
     assert outcome.error.startswith("example.com (")
@@ -138,9 +140,9 @@ async def test_a_name_that_changes_its_address_between_two_runs_is_refused_the_s
     settings: RunnerSettings,
 ) -> None:
     rebinding = Answers("127.0.0.1", "127.0.0.2")
-    async with serving(answers("{}")) as endpoint, opened(settings, rebinding, "127.0.0.1") as calls:
+    async with serve_endpoint(respond("{}")) as endpoint, opened(settings, rebinding, "127.0.0.1") as calls:
         first = await call(calls, endpoint.url(host="example.com"), "POST")
-        calls._client._closing.connector.clear_dns_cache()  # type: ignore[union-attr]
+        calls._client._single_use_session.connector.clear_dns_cache()  # type: ignore[union-attr]
         second = await call(calls, endpoint.url(host="example.com"), "POST")
 
     assert (first.status, second.status) == (RunStatus.SUCCEEDED, RunStatus.FAILED)
@@ -149,9 +151,9 @@ async def test_a_name_that_changes_its_address_between_two_runs_is_refused_the_s
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0x7f000001", "[::ffff:127.0.0.1]", "127.1", "other.example"])
 async def test_a_redirect_to_a_private_address_is_refused(settings: RunnerSettings, host: str) -> None:
-    async with serving(answers("{}")) as inside:
-        moved = answers("", "302 Found", Location=inside.url(host=host))
-        async with serving(moved) as outside, opened(settings, Loopback(), "public.example") as calls:
+    async with serve_endpoint(respond("{}")) as inside:
+        moved = respond("", "302 Found", Location=inside.url(host=host))
+        async with serve_endpoint(moved) as outside, opened(settings, Loopback(), "public.example") as calls:
             outcome = await call(calls, outside.url(host="public.example"))
 
     assert (outcome.status, len(outside.requests)) == (RunStatus.FAILED, 1)
@@ -166,7 +168,7 @@ class Loopback(Answers):
 
 
 async def test_an_open_host_may_be_private_and_its_neighbour_may_not(settings: RunnerSettings) -> None:
-    async with serving(answers("{}")) as endpoint, opened(settings, Loopback(), "*.internal", "db") as calls:
+    async with serve_endpoint(respond("{}")) as endpoint, opened(settings, Loopback(), "*.internal", "db") as calls:
         statuses = [
             (await call(calls, endpoint.url(host=host))).status
             for host in ("a.internal", "db", "internal", "b.db", "a.internal.example.com")
@@ -178,7 +180,7 @@ async def test_an_open_host_may_be_private_and_its_neighbour_may_not(settings: R
 
 async def test_a_name_that_nobody_knows_is_told(settings: RunnerSettings) -> None:
     class Nobody(Answers):
-        def __call__(self, host: str, port: int) -> Found:
+        def __call__(self, host: str, port: int) -> AddrInfos:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     async with opened(settings, Nobody("")) as calls:
@@ -197,14 +199,14 @@ async def test_a_name_server_that_is_silent_holds_up_nobody_else(settings: Runne
     waiting = socket.socketpair()
 
     class Silent(Loopback):
-        def __call__(self, host: str, port: int) -> Found:
+        def __call__(self, host: str, port: int) -> AddrInfos:
             if host.startswith("dead"):
                 loop.call_soon_threadsafe(told.set)
                 waiting[0].recv(1)
             return super().__call__(host, port)
 
     async with (
-        serving(answers("{}")) as endpoint,
+        serve_endpoint(respond("{}")) as endpoint,
         opened(settings, Silent(), "*.example") as calls,
         asyncio.TaskGroup() as group,
     ):

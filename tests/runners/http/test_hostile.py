@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from tests.runners.build import job
-from tests.runners.endpoints import Endpoint, Speak, answers, says, serving
+from tests.runners.build import make_job
+from tests.runners.endpoints import Endpoint, Responder, respond, respond_raw, serve_endpoint
 from tests.runners.http.conftest import Logged
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import EndpointSpec
-from herdbeat.runners.http.calls import Calls
+from herdbeat.runners.http.calls import EndpointCaller
 
 DEADLINE = 0.2
 FLAT = 4 * 1024 * 1024
 
 
-async def run_out_of_time(calls: Calls, endpoint: Endpoint) -> None:
+async def run_out_of_time(calls: EndpointCaller, endpoint: Endpoint) -> None:
     """Run until the deadline, and see that the connection is closed at once after it."""
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(DEADLINE):
-            await calls.run(job(endpoint.get()))
+            await calls.run(make_job(endpoint.get()))
     async with asyncio.timeout(5):
         await endpoint.left.wait()
 
@@ -70,8 +70,10 @@ async def go_on_and_on(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize("speak", [say_nothing, drip, drip_headers, go_on_and_on])
-async def test_an_endpoint_that_does_not_finish_is_left_at_the_deadline(calls: Calls, speak: Speak) -> None:
-    async with serving(speak) as endpoint:
+async def test_an_endpoint_that_does_not_finish_is_left_at_the_deadline(
+    calls: EndpointCaller, speak: Responder
+) -> None:
+    async with serve_endpoint(speak) as endpoint:
         await run_out_of_time(calls, endpoint)
 
 
@@ -87,9 +89,9 @@ async def say_half(writer: asyncio.StreamWriter) -> None:
     ],
 )
 async def test_a_run_that_is_cut_off_says_how_far_it_had_come(
-    calls: Calls, logged: Logged, speak: Speak, told: str
+    calls: EndpointCaller, logged: Logged, speak: Responder, told: str
 ) -> None:
-    async with serving(speak) as endpoint:
+    async with serve_endpoint(speak) as endpoint:
         await run_out_of_time(calls, endpoint)
 
     assert told in str(logged)
@@ -126,11 +128,11 @@ async def flood_as_a_failure(writer: asyncio.StreamWriter) -> None:
     ],
 )
 async def test_of_an_endless_body_only_the_beginning_is_read(
-    calls: Calls, speak: Speak, status: RunStatus, code: int
+    calls: EndpointCaller, speak: Responder, status: RunStatus, code: int
 ) -> None:
-    async with serving(speak) as endpoint:
+    async with serve_endpoint(speak) as endpoint:
         with flat_memory():
-            outcome = await calls.run(job(endpoint.get()))
+            outcome = await calls.run(make_job(endpoint.get()))
         await endpoint.left.wait()
 
     assert (outcome.status, outcome.code, outcome.response) == (status, code, None)
@@ -145,11 +147,11 @@ def bomb(encoding: str, megabytes: int) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_a_compressed_bomb_is_not_unpacked(calls: Calls, encoding: str) -> None:
+async def test_a_compressed_bomb_is_not_unpacked(calls: EndpointCaller, encoding: str) -> None:
     packed = bomb(encoding, 200)
-    async with serving(answers(packed, Content_Encoding=encoding)) as endpoint:
+    async with serve_endpoint(respond(packed, Content_Encoding=encoding)) as endpoint:
         with flat_memory():
-            outcome = await calls.run(job(endpoint.get()))
+            outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.status, outcome.summary) == (
         RunStatus.SUCCEEDED,
@@ -157,9 +159,9 @@ async def test_a_compressed_bomb_is_not_unpacked(calls: Calls, encoding: str) ->
     )
 
 
-async def test_endless_redirects_end(calls: Calls) -> None:
-    async with serving(answers("", "302 Found", Location="/again")) as endpoint:
-        outcome = await calls.run(job(endpoint.get()))
+async def test_endless_redirects_end(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("", "302 Found", Location="/again")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.status, len(endpoint.requests)) == (RunStatus.FAILED, 6)
     assert outcome.error == (
@@ -168,26 +170,26 @@ async def test_endless_redirects_end(calls: Calls) -> None:
     )
 
 
-async def test_a_redirect_to_what_is_not_http_fails(calls: Calls) -> None:
-    async with serving(answers("", "302 Found", Location="file:///etc/passwd")) as endpoint:
-        outcome = await calls.run(job(endpoint.get()))
+async def test_a_redirect_to_what_is_not_http_fails(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("", "302 Found", Location="file:///etc/passwd")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
 
     assert outcome.error == (
         "127.0.0.1 redirects to something that is not an http address. Write the url that is meant."
     )
 
 
-async def test_bytes_that_are_no_text_are_kept_as_well_as_they_can_be(calls: Calls, logged: Logged) -> None:
-    async with serving(answers(b"\xff\xfe\0caf\xe9\n", "500 Oh", Content_Type="text/plain")) as endpoint:
-        outcome = await calls.run(job(endpoint.get()))
+async def test_bytes_that_are_no_text_are_kept_as_well_as_they_can_be(calls: EndpointCaller, logged: Logged) -> None:
+    async with serve_endpoint(respond(b"\xff\xfe\0caf\xe9\n", "500 Oh", Content_Type="text/plain")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
 
     assert outcome.error == "500 Oh: \ufffd\ufffd\ufffdcaf\ufffd"
     assert "caf" in str(logged)
 
 
-async def test_a_wish_to_be_left_alone_for_thirty_years_is_noted_as_a_day(calls: Calls) -> None:
-    async with serving(answers("", "429 Too Many Requests", Retry_After="1e9")) as endpoint:
-        outcome = await calls.run(job(endpoint.get()))
+async def test_a_wish_to_be_left_alone_for_thirty_years_is_noted_as_a_day(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("", "429 Too Many Requests", Retry_After="1e9")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.error, outcome.summary) == (
         "429 Too Many Requests",
@@ -226,9 +228,11 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
         ("HTTP/1.1 200 OK\r\nCont", None, NO_ANSWER),
     ],
 )
-async def test_an_answer_that_breaks_off_is_a_failure(calls: Calls, said: str, code: int | None, error: str) -> None:
-    async with serving(says(said)) as endpoint:
-        outcome = await calls.run(job(endpoint.get()))
+async def test_an_answer_that_breaks_off_is_a_failure(
+    calls: EndpointCaller, said: str, code: int | None, error: str
+) -> None:
+    async with serve_endpoint(respond_raw(said)) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.status, outcome.code, outcome.error) == (RunStatus.FAILED, code, error)
 
@@ -244,9 +248,9 @@ async def test_an_answer_that_breaks_off_is_a_failure(calls: Calls, said: str, c
         "HTTP/1.1 200 OK\r\nContent-Length: minus one\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_is_said_to_be_so(calls: Calls, said: str) -> None:
-    async with serving(says(said)) as endpoint:
-        outcome = await calls.run(job(endpoint.get()))
+async def test_what_is_not_http_is_said_to_be_so(calls: EndpointCaller, said: str) -> None:
+    async with serve_endpoint(respond_raw(said)) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
 
     assert outcome.status is RunStatus.FAILED
     assert outcome.error.startswith("127.0.0.1 did not answer in HTTP: ")
@@ -254,9 +258,9 @@ async def test_what_is_not_http_is_said_to_be_so(calls: Calls, said: str) -> Non
     assert len(outcome.error) < 300
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(calls: Calls) -> None:
-    async with serving(answers("{}"), has_tls=True) as endpoint:
-        outcome = await calls.run(job(EndpointSpec(url=endpoint.url(scheme="https"))))
+async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("{}"), has_tls=True) as endpoint:
+        outcome = await calls.run(make_job(EndpointSpec(url=endpoint.url(scheme="https"))))
 
     assert outcome.error == (
         "The certificate of 127.0.0.1 is not trusted: self-signed certificate."
@@ -265,7 +269,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(calls: Calls
     assert endpoint.requests == []
 
 
-async def test_a_port_without_tls_is_named_as_such(calls: Calls) -> None:
+async def test_a_port_without_tls_is_named_as_such(calls: EndpointCaller) -> None:
     async def speak_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await reader.read()
@@ -273,16 +277,16 @@ async def test_a_port_without_tls_is_named_as_such(calls: Calls) -> None:
 
     server = await asyncio.start_server(speak_first, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    outcome = await calls.run(job(EndpointSpec(url=f"https://127.0.0.1:{port}/")))
+    outcome = await calls.run(make_job(EndpointSpec(url=f"https://127.0.0.1:{port}/")))
     server.close()
 
     assert outcome.error == "127.0.0.1 did not agree on TLS: wrong version number. Does that port speak https?"
 
 
-async def test_a_port_where_nothing_listens_is_named(calls: Calls) -> None:
-    async with serving(answers()) as endpoint:
+async def test_a_port_where_nothing_listens_is_named(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond()) as endpoint:
         spec = endpoint.get()
-    outcome = await calls.run(job(spec))
+    outcome = await calls.run(make_job(spec))
 
     assert outcome.error == (
         f"Nothing listens on port {endpoint.port} of 127.0.0.1. Start the service, or correct the url."
@@ -290,9 +294,11 @@ async def test_a_port_where_nothing_listens_is_named(calls: Calls) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"X-Bad": "secret\r\nX-Worse: b"}, {"X Bad\r\n": "secret"}, {"X-Nul": "secret\0"}])
-async def test_a_header_that_cannot_be_sent_is_told_without_its_value(calls: Calls, headers: dict[str, str]) -> None:
-    async with serving(answers("{}")) as endpoint:
-        outcome = await calls.run(job(replace(endpoint.get(), headers=headers)))
+async def test_a_header_that_cannot_be_sent_is_told_without_its_value(
+    calls: EndpointCaller, headers: dict[str, str]
+) -> None:
+    async with serve_endpoint(respond("{}")) as endpoint:
+        outcome = await calls.run(make_job(replace(endpoint.get(), headers=headers)))
 
     assert (outcome.status, endpoint.requests) == (RunStatus.FAILED, [])
     assert outcome.error == (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.runners.http.patience import LONGEST, retry_after
+from herdbeat.runners.http.patience import MAX_RETRY_AFTER, parse_retry_after
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
     [
         ("30", timedelta(seconds=30)),
         (" 0.2 ", timedelta(seconds=1)),
-        ("1e9", LONGEST),
+        ("1e9", MAX_RETRY_AFTER),
         ("9" * 400, None),
         ("inf", None),
         ("nan", None),
@@ -27,16 +27,16 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
         (None, None),
         ("Mon, 02 Mar 2026 12:05:00 GMT", timedelta(minutes=5)),
         ("Mon, 02 Mar 2026 11:05:00 GMT", None),
-        ("Mon, 02 Mar 9026 12:05:00 GMT", LONGEST),
+        ("Mon, 02 Mar 9026 12:05:00 GMT", MAX_RETRY_AFTER),
         ("Mon, 02 Mar 2026 12:05:00 -0000", None),
     ],
 )
 def test_what_is_asked_for_becomes_a_duration(text: str | None, wait: timedelta | None) -> None:
-    assert retry_after(text, NOON) == wait
+    assert parse_retry_after(text, NOON) == wait
 
 
 @given(st.text(max_size=60))
 def test_no_text_does_harm(text: str) -> None:
-    wait = retry_after(text, NOON)
+    wait = parse_retry_after(text, NOON)
 
-    assert wait is None or timedelta(0) < wait <= LONGEST
+    assert wait is None or timedelta(0) < wait <= MAX_RETRY_AFTER

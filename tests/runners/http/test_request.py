@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from herdbeat.domain.target import EndpointSpec
-from herdbeat.runners.http.request import Request, build_request, secrets_of
+from herdbeat.runners.http.request import HttpRequest, build_request, find_secrets
 
 KEY = "api/hourly:cron:2026-03-02T12:00:00Z"
 
@@ -65,9 +65,9 @@ SECRET = {"Authorization": "Bearer abc", "Cookie": "a=b", "X-Internal-Pass": "ab
     "location", ["/there", "https://example.com:443/there", "there?x=1", "https://EXAMPLE.com/there"]
 )
 def test_a_redirect_within_the_origin_keeps_every_header(location: str) -> None:
-    request = Request(method="GET", url=URL("https://example.com/here"), headers=SECRET)
+    request = HttpRequest(method="GET", url=URL("https://example.com/here"), headers=SECRET)
 
-    assert request.redirected(location).headers == SECRET
+    assert request.follow_redirect(location).headers == SECRET
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_a_redirect_within_the_origin_keeps_every_header(location: str) -> None:
     ],
 )
 def test_a_redirect_to_another_origin_takes_no_secret_along(location: str) -> None:
-    request = Request(method="GET", url=URL("https://user:pass@example.com/here"), headers=SECRET)
+    request = HttpRequest(method="GET", url=URL("https://user:pass@example.com/here"), headers=SECRET)
 
-    followed = request.redirected(location)
+    followed = request.follow_redirect(location)
 
     assert followed.headers == {"Accept": "text/plain"}
     assert followed.url.user is None
@@ -93,11 +93,11 @@ def test_a_redirect_to_another_origin_takes_no_secret_along(location: str) -> No
 @pytest.mark.parametrize("location", ["ftp://example.com/x", "file:///etc/passwd", "http://", "http://[::1", "data:,x"])
 def test_a_redirect_to_what_is_not_http_is_refused(location: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        Request(method="GET", url=URL("https://example.com/"), headers={}).redirected(location)
+        HttpRequest(method="GET", url=URL("https://example.com/"), headers={}).follow_redirect(location)
 
 
 def test_neither_address_nor_headers_are_shown() -> None:
-    request = Request(method="GET", url=URL("https://example.com/?key=hush"), headers={"Authorization": "hush"})
+    request = HttpRequest(method="GET", url=URL("https://example.com/?key=hush"), headers={"Authorization": "hush"})
 
     assert "hush" not in repr(request)
 
@@ -105,4 +105,4 @@ def test_neither_address_nor_headers_are_shown() -> None:
 def test_secrets_are_known_by_the_names_of_their_headers() -> None:
     headers = {"Authorization": "Bearer 0123456789", "X-Api-Key": "k" * 9, "Accept": "application/json", "Token": "abc"}
 
-    assert secrets_of(headers) == (b"Bearer 0123456789", b"0123456789", b"kkkkkkkkk")
+    assert find_secrets(headers) == (b"Bearer 0123456789", b"0123456789", b"kkkkkkkkk")

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from tests.runners.build import NOON, job
-from tests.runners.endpoints import answers, serving
+from tests.runners.build import NOON, make_job
+from tests.runners.endpoints import respond, serve_endpoint
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.runners.kinds import open_runners
@@ -15,9 +15,9 @@ from herdbeat.testing.clock import FakeClock
 
 async def test_an_endpoint_is_called_as_any_target_is_run(settings: RunnerSettings) -> None:
     settings = replace(settings, egress_allow=("127.0.0.1",))
-    async with serving(answers('{"up": true}')) as endpoint, open_runners(settings, FakeClock(NOON)) as runners:
-        outcomes = [await runners.run(job(endpoint.get())) for _ in range(2)]
-        await runners.ended(1)
+    async with serve_endpoint(respond('{"up": true}')) as endpoint, open_runners(settings, FakeClock(NOON)) as runners:
+        outcomes = [await runners.run(make_job(endpoint.get())) for _ in range(2)]
+        await runners.wait_stopped(1)
 
     assert [each.status for each in outcomes] == [RunStatus.SUCCEEDED] * 2
     assert outcomes[0].response == {"up": True}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.runners.http.words import as_json, as_text, first_words
+from herdbeat.runners.http.words import decode_text, extract_error_line, parse_json
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from herdbeat.runners.http.words import as_json, as_text, first_words
     ],
 )
 def test_a_body_becomes_text(body: bytes, content_type: str, text: str) -> None:
-    assert as_text(body, content_type) == text
+    assert decode_text(body, content_type) == text
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,15 @@ def test_a_body_becomes_text(body: bytes, content_type: str, text: str) -> None:
     ],
 )
 def test_a_body_is_json_or_it_is_not(body: bytes, content_type: str, data: object) -> None:
-    assert as_json(body, content_type) == data
+    assert parse_json(body, content_type) == data
 
 
 @given(st.binary(max_size=200), st.text(max_size=40))
 def test_no_body_and_no_header_do_harm(body: bytes, content_type: str) -> None:
-    text = as_text(body, content_type)
+    text = decode_text(body, content_type)
 
     assert "\0" not in text
-    assert "\n" not in first_words(as_json(body, content_type), text)
+    assert "\n" not in extract_error_line(parse_json(body, content_type), text)
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_no_body_and_no_header_do_harm(body: bytes, content_type: str) -> None:
     ],
 )
 def test_a_failure_is_told_by_the_line_that_says_why(data: object, text: str, words: str) -> None:
-    assert first_words(data, text) == words
+    assert extract_error_line(data, text) == words

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.gap import Gap
-from herdbeat.service.doctor.finding import Level
-from herdbeat.service.doctor.ledger import check_ledger, check_node, check_state
+from herdbeat.service.doctor.finding import FindingLevel
+from herdbeat.service.doctor.ledger import check_ledger, check_node, check_state_dir
 from herdbeat.store.lock import StateLock
 from herdbeat.store.sqlite import SqliteStore
 from herdbeat.testing.clock import FakeClock
@@ -20,8 +20,8 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def told(path: Path, now: datetime = NOW) -> dict[str, tuple[Level, str]]:
-    return {each.about: (each.level, each.text) for each in check_ledger(path, FakeClock(now))}
+def told(path: Path, now: datetime = NOW) -> dict[str, tuple[FindingLevel, str]]:
+    return {each.subject: (each.level, each.text) for each in check_ledger(path, FakeClock(now))}
 
 
 def a_ledger(folder: Path) -> Path:
@@ -34,7 +34,7 @@ def a_ledger(folder: Path) -> Path:
 def test_a_ledger_that_is_well_is_told_with_its_schema_and_size(tmp_path: Path) -> None:
     level, text = told(a_ledger(tmp_path))["store"]
 
-    assert level is Level.WELL
+    assert level is FindingLevel.OK
     assert "WAL, 0." in text
     assert ", schema " in text
 
@@ -42,7 +42,7 @@ def test_a_ledger_that_is_well_is_told_with_its_schema_and_size(tmp_path: Path) 
 def test_a_ledger_that_is_not_there_yet_is_no_problem(tmp_path: Path) -> None:
     found = told(tmp_path / "deep" / "down" / "ledger.db")
 
-    assert [level for level, _ in found.values()] == [Level.WELL]
+    assert [level for level, _ in found.values()] == [FindingLevel.OK]
 
 
 def test_a_file_that_is_no_ledger_is_a_problem_with_its_mend(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_file_that_is_no_ledger_is_a_problem_with_its_mend(tmp_path: Path) -> 
 
     level, text = told(path)["store"]
 
-    assert level is Level.PROBLEM
+    assert level is FindingLevel.PROBLEM
     assert "not a database" in text
 
 
@@ -62,7 +62,7 @@ def test_a_ledger_of_a_newer_version_is_a_problem(tmp_path: Path) -> None:
 
     level, text = told(path)["store"]
 
-    assert (level, "newer herdbeat" in text) == (Level.PROBLEM, True)
+    assert (level, "newer herdbeat" in text) == (FindingLevel.PROBLEM, True)
 
 
 def test_a_folder_that_others_may_write_into_is_warned_about(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_folder_that_others_may_write_into_is_warned_about(tmp_path: Path) -> 
     folder.mkdir()
     folder.chmod(0o777)
 
-    assert told(folder / "ledger.db")["state"][0] is Level.WARNING
+    assert told(folder / "ledger.db")["state"][0] is FindingLevel.WARNING
 
 
 async def test_a_night_asleep_is_told_with_the_beats_it_has_cost(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_night_asleep_is_told_with_the_beats_it_has_cost(tmp_path: Path)
 
     level, text = told(path)["sleep"]
 
-    assert level is Level.WARNING
+    assert level is FindingLevel.WARNING
     assert "this machine slept once in 24 h" in text
     assert "beats missed" in text
 
@@ -101,7 +101,7 @@ async def test_a_schedule_in_quarantine_is_a_problem(tmp_path: Path) -> None:
 
     level, text = told(path)["schedule"]
 
-    assert (level, "it makes no sense" in text) == (Level.PROBLEM, True)
+    assert (level, "it makes no sense" in text) == (FindingLevel.PROBLEM, True)
 
 
 def test_whether_anybody_runs_the_fleet_is_told(tmp_path: Path) -> None:
@@ -110,18 +110,18 @@ def test_whether_anybody_runs_the_fleet_is_told(tmp_path: Path) -> None:
     with StateLock(path.parent):
         running = next(check_node(path))
 
-    assert (idle.level, idle.mend) == (Level.WARNING, "herdbeat up")
-    assert (running.level, "running (pid " in running.text) == (Level.WELL, True)
+    assert (idle.level, idle.fix) == (FindingLevel.WARNING, "herdbeat up")
+    assert (running.level, "running (pid " in running.text) == (FindingLevel.OK, True)
 
 
 def test_a_state_directory_that_is_a_file_is_a_finding_and_does_not_end_the_doctor(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("not a folder")
 
-    (found,) = check_state(tmp_path / "state" / "ledger.db")
+    (found,) = check_state_dir(tmp_path / "state" / "ledger.db")
 
-    assert found.level is Level.PROBLEM
+    assert found.level is FindingLevel.PROBLEM
     assert found.text.endswith("cannot be the state directory: Not a directory.")
-    assert "Make it a folder" in found.mend
+    assert "Make it a folder" in found.fix
 
 
 def test_a_state_directory_of_another_user_is_a_finding_and_does_not_end_the_doctor(tmp_path: Path) -> None:
@@ -129,16 +129,16 @@ def test_a_state_directory_of_another_user_is_a_finding_and_does_not_end_the_doc
     path.parent.chmod(0o000)
 
     with an_ordinary_user():
-        (found,) = check_state(path)
+        (found,) = check_state_dir(path)
 
     path.parent.chmod(0o700)
-    assert found.level is Level.PROBLEM
+    assert found.level is FindingLevel.PROBLEM
     assert found.text.endswith("cannot be the state directory: Permission denied.")
 
 
 def test_a_folder_that_can_be_the_state_directory_is_not_spoken_of(tmp_path: Path) -> None:
-    assert not list(check_state(tmp_path / "not" / "yet" / "ledger.db"))
-    assert not list(check_state(a_ledger(tmp_path)))
+    assert not list(check_state_dir(tmp_path / "not" / "yet" / "ledger.db"))
+    assert not list(check_state_dir(a_ledger(tmp_path)))
 
 
 @contextmanager

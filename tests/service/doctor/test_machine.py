@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.service.doctor.finding import Level
-from herdbeat.service.doctor.machine import check_clock, check_others, zone_version
+from herdbeat.service.doctor.finding import FindingLevel
+from herdbeat.service.doctor.machine import check_clock, check_other_schedulers, read_tzdata_version
 
 
 def test_the_version_of_the_zone_data_is_named() -> None:
-    assert zone_version()[:2] == "20"
+    assert read_tzdata_version()[:2] == "20"
 
 
 def test_the_clock_is_always_said_something_about() -> None:
@@ -24,13 +24,13 @@ def test_a_herdctl_that_lives_in_the_same_folder_is_warned_about(tmp_path: Path,
     (tmp_path / ".herdctl").mkdir()
     (tmp_path / ".herdctl" / "herdctl.pid").write_text(f"{pid}\n")
 
-    found = list(check_others(tmp_path, None))
+    found = list(check_other_schedulers(tmp_path, None))
 
-    assert [each.level for each in found] == [Level.WARNING] * count
+    assert [each.level for each in found] == [FindingLevel.WARNING] * count
 
 
 def test_a_folder_of_its_own_has_nobody_else(tmp_path: Path) -> None:
-    assert list(check_others(tmp_path, None)) == []
+    assert list(check_other_schedulers(tmp_path, None)) == []
 
 
 WRAPPER = """# looks like: timeout 1h herdbeat up
@@ -48,7 +48,7 @@ def test_the_program_that_started_the_fleet_is_not_taken_for_a_second_one(tmp_pa
         assert wrapper.stdout is not None
         fleet = int(wrapper.stdout.readline())
 
-        stranger, own = list(check_others(home, None)), list(check_others(home, fleet))
+        stranger, own = list(check_other_schedulers(home, None)), list(check_other_schedulers(home, fleet))
         wrapper.communicate()
 
     assert (len(stranger), own) == (1, [])

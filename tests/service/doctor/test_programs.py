@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.scheduler.fleets import a_fleet, a_schedule
+from tests.scheduler.fleets import make_fleet, make_schedule
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target, TargetSpec
-from herdbeat.service.doctor.finding import Level
+from herdbeat.service.doctor.finding import FindingLevel
 from herdbeat.service.doctor.programs import check_environment, check_modules, check_programs
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
@@ -16,7 +16,7 @@ ENVIRON = {"PATH": "/usr/bin:/bin"}
 
 def fleet_of(folder: Path, *specs: TargetSpec) -> Fleet:
     targets = tuple(Target(name=f"t{number}", spec=spec) for number, spec in enumerate(specs))
-    return replace(a_fleet(a_schedule("t0"), targets=targets), home=str(folder))
+    return replace(make_fleet(make_schedule("t0"), targets=targets), home=str(folder))
 
 
 def shell(*words: str, env: tuple[str, ...] = ()) -> CommandSpec:
@@ -26,7 +26,7 @@ def shell(*words: str, env: tuple[str, ...] = ()) -> CommandSpec:
 def test_programs_that_are_there_are_one_line(tmp_path: Path) -> None:
     found = list(check_programs(fleet_of(tmp_path, shell("ls"), shell("sh")), ENVIRON))
 
-    assert [(each.level, each.text) for each in found] == [(Level.WELL, "those of 2 targets are there")]
+    assert [(each.level, each.text) for each in found] == [(FindingLevel.OK, "those of 2 targets are there")]
 
 
 def test_a_program_that_is_missing_is_told_once_with_all_who_need_it(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_a_program_that_is_missing_is_told_once_with_all_who_need_it(tmp_path: P
 
     found = list(check_programs(fleet_of(tmp_path, agent, agent, shell("ls")), {"PATH": str(tmp_path)}))
 
-    assert [each.about for each in found] == ["claude", "ls"]
+    assert [each.subject for each in found] == ["claude", "ls"]
     assert found[0].text == "claude is not on the PATH: 2 targets (t0, t1) cannot run"
-    assert "claude-code" in found[0].mend
+    assert "claude-code" in found[0].fix
 
 
 @pytest.mark.parametrize(("mode", "count"), [(0o755, 0), (0o644, 1)])
@@ -48,7 +48,7 @@ def test_a_script_counts_from_the_folder_of_its_target_and_must_be_executable(
     script.chmod(mode)
     spec = CommandSpec(command=("./job.sh",), working_directory=str(tmp_path))
 
-    found = [each for each in check_programs(fleet_of(tmp_path, spec), ENVIRON) if each.level is Level.PROBLEM]
+    found = [each for each in check_programs(fleet_of(tmp_path, spec), ENVIRON) if each.level is FindingLevel.PROBLEM]
 
     assert len(found) == count
 
@@ -67,7 +67,9 @@ def test_a_variable_that_is_not_set_is_warned_about(tmp_path: Path) -> None:
 
     found = list(check_environment(fleet, ENVIRON))
 
-    assert [(each.level, each.text) for each in found] == [(Level.WARNING, "TOKEN is not set, and t0 asks for it")]
+    assert [(each.level, each.text) for each in found] == [
+        (FindingLevel.WARNING, "TOKEN is not set, and t0 asks for it")
+    ]
 
 
 @pytest.mark.parametrize("name", ["builtins:bool", "sys:intern", "zipimport:zipimporter"])

@@ -10,54 +10,54 @@ import psycopg
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 from tests import postgres as servers
-from tests.scheduler.test_ledger_machine import IDENTITY, Ledger, endings, waits
+from tests.scheduler.test_ledger_machine import IDENTITY, LedgerMachine, endings, waits
 from tests.store.postgres.nodes import LEASE, set_clock
 
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.policies import Catchup, OnInterrupt, Overlap
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import ClaimLost
-from herdbeat.scheduler.finish import Finished, finish
-from herdbeat.scheduler.life import Joined, join, sweep
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import Node, claim
+from herdbeat.scheduler.finish import CompletionResult, complete_runs
+from herdbeat.scheduler.life import Registration, register_node, rescue_orphans
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, claim_due
 from herdbeat.store.base import FinishedRun
-from herdbeat.store.opening import OpenStore
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.opening import StoreHandle
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
-NUMBER = 3
+NODE_COUNT = 3
 SUCCEEDED = Outcome(status=RunStatus.SUCCEEDED)
-places = st.integers(0, 50)
+positions = st.integers(0, 50)
 
 
-class Member:
+class MachineNode:
     """A node without a loop, which may stand still: then nobody renews its lease."""
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresLocation) -> None:
         self.store = PostgresStore(place, lease=LEASE)
         self.store.open()
-        self.joined = Joined(0, (), 0)
+        self.joined = Registration(0, (), 0)
         self.stopped_at: datetime | None = None
 
     def join(self, now: datetime, before: int | None = None) -> None:
-        self.joined = self.store.write_now(lambda tx: join(tx, now, IDENTITY, before))
+        self.joined = self.store.write_now(lambda tx: register_node(tx, now, IDENTITY, before))
         self.stopped_at = None
 
-    def finish(self, now: datetime, runs: list[FinishedRun]) -> Finished:
-        return self.store.write_now(lambda tx: finish(tx, now, runs))
+    def finish(self, now: datetime, runs: list[FinishedRun]) -> CompletionResult:
+        return self.store.write_now(lambda tx: complete_runs(tx, now, runs))
 
 
-class Nodes(Ledger):
+class MultiNodeMachine(LedgerMachine):
     """What people change goes through a store that is no node, as a command at a terminal does."""
 
-    def open_store(self) -> OpenStore:
+    def open_store(self) -> StoreHandle:
         self.stack = ExitStack()
-        url = self.stack.enter_context(servers.new_database(servers.server()))
-        self.database = PostgresPlace(url=url, state_dir=Path())
+        url = self.stack.enter_context(servers.new_database(servers.shared_server()))
+        self.database = PostgresLocation(url=url, state_dir=Path())
         self.admin = self.stack.enter_context(psycopg.connect(url, autocommit=True))
         set_clock(self.database, self.now)
-        self.members = [Member(self.database) for _ in range(NUMBER)]
+        self.members = [MachineNode(self.database) for _ in range(NODE_COUNT)]
         self.turn_of = 0
         store = PostgresStore(self.database, lease=LEASE)
         store.open()
@@ -68,7 +68,7 @@ class Nodes(Ledger):
             member.join(self.now)
 
     @property
-    def living(self) -> list[Member]:
+    def living(self) -> list[MachineNode]:
         return [member for member in self.members if member.stopped_at is None]
 
     @property
@@ -93,10 +93,10 @@ class Nodes(Ledger):
             return None
         self.turn_of += 1
         member = living[self.turn_of % len(living)]
-        swept = member.store.write_now(lambda tx: sweep(tx, self.now, member.joined.node_id))
-        self.forget(each.run_id for each in swept.closed)
-        node = Node(member.joined.node_id, 100, Pacer(10), member.joined.gaps)
-        claimed = member.store.write_now(lambda tx: claim(tx, self.now, node))
+        swept = member.store.write_now(lambda tx: rescue_orphans(tx, self.now, member.joined.node_id))
+        self.forget(each.run_id for each in swept.completed)
+        node = ClaimContext(member.joined.node_id, 100, CatchupPacer(10), member.joined.gaps)
+        claimed = member.store.write_now(lambda tx: claim_due(tx, self.now, node))
         self.keep(claimed.claims)
         return claimed.wake_at
 
@@ -105,7 +105,7 @@ class Nodes(Ledger):
         self.held = [each for each in self.held if each.run_id not in over]
 
     @precondition(lambda self: self.ours)
-    @rule(place=places, status=endings)
+    @rule(place=positions, status=endings)
     def run_ends(self, place: int, status: RunStatus) -> None:
         ended = self.ours[place % len(self.ours)]
         error, skipped = "told to" if status.is_failure else "", "precheck" if status is RunStatus.SKIPPED else ""
@@ -120,21 +120,21 @@ class Nodes(Ledger):
         for member in self.living:
             mine = [each.run_id for each in self.held if each.fence == member.joined.node_id]
             finished = member.finish(self.now, [FinishedRun(number, self.now, SUCCEEDED) for number in mine])
-            assert sorted(each.run_id for each in finished.closed) == sorted(mine)
+            assert sorted(each.run_id for each in finished.completed) == sorted(mine)
             self.forget(mine)
 
-    def member(self, claimed: Claim) -> Member:
+    def member(self, claimed: Claim) -> MachineNode:
         return next(member for member in self.members if member.joined.node_id == claimed.fence)
 
     @precondition(lambda self: self.living)
-    @rule(place=places)
+    @rule(place=positions)
     def node_stops(self, place: int) -> None:
         """kill -9, or a stopped process: nothing is said."""
         member = self.living[place % len(self.living)]
         member.stopped_at = self.now
 
-    @precondition(lambda self: len(self.living) < NUMBER)
-    @rule(place=places)
+    @precondition(lambda self: len(self.living) < NODE_COUNT)
+    @rule(place=positions)
     def node_goes_on(self, place: int) -> None:
         """In time, as if nothing had been; else nothing of it is believed, and it comes again as somebody new."""
         stopped = [member for member in self.members if member.stopped_at is not None]
@@ -148,11 +148,11 @@ class Nodes(Ledger):
         mine = [each.run_id for each in self.held if each.fence == before]
         self.is_refused(member, [FinishedRun(number, self.now, SUCCEEDED) for number in mine])
         dead = {each.joined.node_id for each in stopped if each.stopped_at and self.now >= each.stopped_at + LEASE}
-        member.store.give_up()
+        member.store.abandon_node()
         member.join(self.now, before)  # which sweeps what all of the dead have left
         self.forget(each.run_id for each in self.held if each.fence in dead)
 
-    def is_refused(self, member: Member, runs: list[FinishedRun]) -> None:
+    def is_refused(self, member: MachineNode, runs: list[FinishedRun]) -> None:
         try:
             member.finish(self.now, runs)
         except ClaimLost:

@@ -7,15 +7,15 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from herdbeat.domain.fleet import Fleet, Server
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CallableSpec, Target
-from herdbeat.scheduler.life import Identity, Joined, join
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import Claimed, Node, claim
+from herdbeat.scheduler.life import NodeInfo, Registration, register_node
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, ClaimResult, claim_due
 from herdbeat.store.micros import to_micros
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.triggers.interval import Interval
 
@@ -23,7 +23,7 @@ UTC_ZONE = ZoneInfo("UTC")
 LEASE = timedelta(seconds=30)
 
 
-def set_clock(place: PostgresPlace, now: datetime) -> None:
+def set_clock(place: PostgresLocation, now: datetime) -> None:
     """What the database takes for the time, from now on and for everybody."""
     body = f"SELECT {to_micros(now)}::bigint"
     with psycopg.connect(place.url, autocommit=True) as connection:
@@ -32,7 +32,7 @@ def set_clock(place: PostgresPlace, now: datetime) -> None:
         )
 
 
-def a_fleet(*names: str, room: int = 1, runs_on: str | None = None, name: str = "several") -> Fleet:
+def build_fleet(*names: str, room: int = 1, runs_on: str | None = None, name: str = "several") -> Fleet:
     """A target for each name, with one schedule that is due at once."""
     policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE, runs_on=runs_on)
     return Fleet(
@@ -44,35 +44,40 @@ def a_fleet(*names: str, room: int = 1, runs_on: str | None = None, name: str = 
             for each in names
         ),
         store="",
-        server=Server(),
+        server=ServerSettings(),
     )
 
 
-class Joining:
+class ManualNode:
     """A node without a loop: what it does, it is told to."""
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresLocation) -> None:
         self.store = PostgresStore(place, lease=LEASE)
         self.store.open()
-        self.joined = Joined(0, (), 0)
+        self.joined = Registration(0, (), 0)
 
-    def join(self, now: datetime, *, labels: tuple[str, ...] = (), works: bool = True) -> Joined:
-        who = Identity(host="here", pid=1, version="test", labels=labels, works=works)
-        self.joined = self.store.write_now(lambda tx: join(tx, now, who))
+    def join(self, now: datetime, *, labels: tuple[str, ...] = (), works: bool = True) -> Registration:
+        who = NodeInfo(host="here", pid=1, version="test", labels=labels, works=works)
+        self.joined = self.store.write_now(lambda tx: register_node(tx, now, who))
         return self.joined
 
     def claim(
         self, now: datetime, *, labels: tuple[str, ...] = (), fleet_limit: int | None = None, room: int = 100
-    ) -> Claimed:
-        node = Node(
-            self.joined.node_id, room, Pacer(10), self.joined.gaps, labels=frozenset(labels), fleet_limit=fleet_limit
+    ) -> ClaimResult:
+        node = ClaimContext(
+            self.joined.node_id,
+            room,
+            CatchupPacer(10),
+            self.joined.gaps,
+            labels=frozenset(labels),
+            fleet_limit=fleet_limit,
         )
-        return self.store.write_now(lambda tx: claim(tx, now, node))
+        return self.store.write_now(lambda tx: claim_due(tx, now, node))
 
 
 @contextmanager
-def nodes(place: PostgresPlace, number: int) -> Iterator[list[Joining]]:
-    opened = [Joining(place) for _ in range(number)]
+def open_nodes(place: PostgresLocation, number: int) -> Iterator[list[ManualNode]]:
+    opened = [ManualNode(place) for _ in range(number)]
     try:
         yield opened
     finally:

@@ -7,27 +7,27 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.faults.cut_proxy import cutting
-from tests.store.postgres.nodes import nodes
+from tests.faults.cut_proxy import open_cut_proxy
+from tests.store.postgres.nodes import open_nodes
 
 from herdbeat.clock import SystemClock
 from herdbeat.errors import ClaimLost, Conflict, StoreUnavailable
-from herdbeat.scheduler.life import Identity, join
+from herdbeat.scheduler.life import NodeInfo, register_node
 from herdbeat.store.base import TargetRow, Transaction
-from herdbeat.store.places import PostgresPlace
-from herdbeat.store.postgres.session import TIMES, PostgresSession
-from herdbeat.store.postgres.store import LEASE, PostgresStore
+from herdbeat.store.places import PostgresLocation
+from herdbeat.store.postgres.session import MAX_RETRIES, PostgresSession
+from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
 @pytest.fixture(params=["pipelined", "pooled"])
-def store(database: PostgresPlace, request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
+def store(database: PostgresLocation, request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
     """Behind a pooler nothing is pipelined: what is wrong comes at another moment, and must end the same way."""
     found = PostgresStore(database)
     found.open()
     if request.param == "pooled":
-        found._session._connecting.prepare_no_more()
+        found._session._connector.disable_prepared()
     yield found
     found.close()
 
@@ -58,21 +58,21 @@ def refuse() -> None:
 
 
 def test_work_with_bad_luck_to_the_last_comes_through(store: PostgresStore) -> None:
-    store.write_now(unlucky(TIMES, lambda: None))
+    store.write_now(unlucky(MAX_RETRIES, lambda: None))
 
     assert names(store) == ["half"]
 
 
 def test_half_of_what_was_refused_at_its_last_attempt_was_written(store: PostgresStore) -> None:
     with pytest.raises(Conflict):
-        store.write_now(unlucky(TIMES, refuse))
+        store.write_now(unlucky(MAX_RETRIES, refuse))
 
     assert names(store) == []
 
 
 def test_work_that_has_too_much_bad_luck_is_told_and_leaves_nothing(store: PostgresStore) -> None:
     with pytest.raises(StoreUnavailable, match="sent away"):
-        store.write_now(unlucky(TIMES + 1, lambda: None))
+        store.write_now(unlucky(MAX_RETRIES + 1, lambda: None))
 
     assert names(store) == []
 
@@ -81,7 +81,7 @@ def test_work_that_looks_away_from_an_error_was_told_that_it_is_written(store: P
     def look_away(tx: Transaction) -> None:
         put(tx, "lost")
         with suppress(psycopg.Error):
-            tx.move_rooms({1: 2**40})
+            tx.target_adjust_running({1: 2**40})
 
     with pytest.raises((StoreUnavailable, psycopg.Error)):
         store.write_now(look_away)
@@ -90,7 +90,7 @@ def test_work_that_looks_away_from_an_error_was_told_that_it_is_written(store: P
 
 
 def test_work_that_looks_away_from_a_lost_connection_committed_nothing_on_the_next_one(
-    store: PostgresStore, database: PostgresPlace
+    store: PostgresStore, database: PostgresLocation
 ) -> None:
     def look_away(tx: Transaction) -> None:
         put(tx, "lost")
@@ -111,7 +111,7 @@ def test_work_that_looks_away_from_a_lost_connection_committed_nothing_on_the_ne
 
 def test_an_error_of_ours_behind_a_write_that_fails_leaves_a_connection_that_works(store: PostgresStore) -> None:
     def fail_twice(tx: Transaction) -> None:
-        tx.move_rooms({1: 2**40})
+        tx.target_adjust_running({1: 2**40})
         put(tx, "behind")
         raise Conflict("not so")
 
@@ -122,8 +122,11 @@ def test_an_error_of_ours_behind_a_write_that_fails_leaves_a_connection_that_wor
     assert names(store) == ["after"]
 
 
-def test_a_node_that_has_left_is_not_told_otherwise_when_the_answer_is_lost(database: PostgresPlace) -> None:
-    with cutting(database.url) as (proxy, url), nodes(PostgresPlace(url=url, state_dir=Path()), 1) as (node,):
+def test_a_node_that_has_left_is_not_told_otherwise_when_the_answer_is_lost(database: PostgresLocation) -> None:
+    with (
+        open_cut_proxy(database.url) as (proxy, url),
+        open_nodes(PostgresLocation(url=url, state_dir=Path()), 1) as (node,),
+    ):
         now = SystemClock().now()
         number = node.join(now).node_id
         proxy.how, proxy.rate = "after", 1.0
@@ -131,17 +134,17 @@ def test_a_node_that_has_left_is_not_told_otherwise_when_the_answer_is_lost(data
         node.store.write_now(lambda tx: tx.leave_node(number, now))
 
         proxy.rate = 0.0
-        assert node.store.write_now(lambda tx: tx.last_sign_of_life()) == now
+        assert node.store.write_now(lambda tx: tx.node_get_last_seen()) == now
 
 
-def test_a_commit_after_a_lost_answer_was_taken_for_failed_although_it_was_done(database: PostgresPlace) -> None:
+def test_a_commit_after_a_lost_answer_was_taken_for_failed_although_it_was_done(database: PostgresLocation) -> None:
     """The pipeline of the connection that was lost had never been left, and was in the way of the next commit."""
-    session = PostgresSession(database.url, lease=LEASE)
+    session = PostgresSession(database.url, lease=DEFAULT_LEASE)
     session.open()
-    written(session, lambda tx: join(tx, SystemClock().now(), Identity(host="here", pid=1, version="test")))
+    written(session, lambda tx: register_node(tx, SystemClock().now(), NodeInfo(host="here", pid=1, version="test")))
     session.begin()
     session.attempt(lambda tx: put(tx, "first"))
-    connection = session._connecting.get()
+    connection = session._connector.get()
     connection.execute("COMMIT")
     connection.execute("SELECT 1").fetchone()
     connection.close()  # the server has done it, and we could not even ask for it
@@ -161,11 +164,11 @@ def written(session: PostgresSession, work: Callable[[Transaction], object]) -> 
     session.commit()
 
 
-def test_a_transaction_that_was_undone_leaves_no_lock_behind(store: PostgresStore, database: PostgresPlace) -> None:
+def test_a_transaction_that_was_undone_leaves_no_lock_behind(store: PostgresStore, database: PostgresLocation) -> None:
     store.write_now(lambda tx: put(tx, "one"))
 
     def take_and_refuse(tx: Transaction) -> None:
-        tx.target_tallies([1])  # locked
+        tx.target_count_running([1])  # locked
         refuse()
 
     with pytest.raises(Conflict):
@@ -183,37 +186,37 @@ def test_what_was_foreseen_in_one_transaction_is_no_answer_in_the_next(store: Po
     store.write_now(lambda tx: put(tx, "one"))
 
     def ask_and_refuse(tx: Transaction) -> None:
-        tx._ahead.ask("rooms", [1])  # type: ignore[attr-defined]
+        tx._prefetch.query("rooms", [1])  # type: ignore[attr-defined]
         refuse()
 
     with pytest.raises(Conflict):
         store.write_now(ask_and_refuse)
-    store.write_now(lambda tx: tx.move_rooms({1: 1}))
+    store.write_now(lambda tx: tx.target_adjust_running({1: 1}))
 
-    assert store.write_now(lambda tx: tx.rooms([1]))[1].running == 1
+    assert store.write_now(lambda tx: tx.target_get_capacity([1]))[1].running == 1
 
 
 def test_a_foreseen_answer_does_not_survive_a_write_of_the_same_transaction(store: PostgresStore) -> None:
     store.write_now(lambda tx: put(tx, "one"))
 
     def write_over(tx: Transaction) -> int:
-        tx._ahead.ask("rooms", [1])  # type: ignore[attr-defined]
-        tx.move_rooms({1: 1})
-        return tx.rooms([1])[1].running
+        tx._prefetch.query("rooms", [1])  # type: ignore[attr-defined]
+        tx.target_adjust_running({1: 1})
+        return tx.target_get_capacity([1])[1].running
 
     assert store.write_now(write_over) == 1
 
 
 def test_a_node_without_a_lease_writes_nothing_even_if_nothing_is_ever_asked(
-    store: PostgresStore, database: PostgresPlace
+    store: PostgresStore, database: PostgresLocation
 ) -> None:
     store.write_now(lambda tx: put(tx, "one"))
-    number = store.write_now(lambda tx: join(tx, NOW, Identity(host="here", pid=1, version="test"))).node_id
+    number = store.write_now(lambda tx: register_node(tx, NOW, NodeInfo(host="here", pid=1, version="test"))).node_id
     with psycopg.connect(database.url, autocommit=True) as other:
         other.execute("UPDATE node SET stopped_at = lease_until WHERE id = %s", [number])
 
     with pytest.raises(ClaimLost, match="has lost its lease"):
-        store.write_now(lambda tx: tx.move_rooms({1: 1}))
-    store.give_up()
+        store.write_now(lambda tx: tx.target_adjust_running({1: 1}))
+    store.abandon_node()
 
-    assert store.write_now(lambda tx: tx.rooms([1]))[1].running == 0
+    assert store.write_now(lambda tx: tx.target_get_capacity([1]))[1].running == 0

@@ -8,21 +8,21 @@ from typing import TypeVar
 
 import psycopg
 import pytest
-from tests.store.postgres.nodes import Joining, a_fleet, nodes, set_clock
+from tests.store.postgres.nodes import ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.claim import Claim
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.call_off import call_off
-from herdbeat.scheduler.finish import finish
-from herdbeat.scheduler.fire import fire
-from herdbeat.scheduler.retry import Retried, retry
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import Claimed, Node, claim
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.call_off import cancel_pending
+from herdbeat.scheduler.finish import complete_runs
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.retry import RetryResult, retry_run
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, ClaimResult, claim_due
 from herdbeat.store.base import FinishedRun, Transaction
-from herdbeat.store.opening import reader_at
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.opening import open_reader
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.reader import Filter
 
 T = TypeVar("T")
@@ -34,19 +34,19 @@ PATIENCE = 20
 
 
 @pytest.fixture
-def pair(database: PostgresPlace) -> Iterator[list[Joining]]:
+def pair(database: PostgresLocation) -> Iterator[list[ManualNode]]:
     """Two nodes and a schedule whose first run has failed."""
     set_clock(database, NOW)
-    with nodes(database, 2) as both:
-        both[0].store.write_now(lambda tx: arrange(tx, a_fleet("worker", room=1), NOW))
+    with open_nodes(database, 2) as both:
+        both[0].store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker", room=1), NOW))
         for node in both:
             node.join(NOW)
         (first,) = both[0].claim(NOW).claims
-        both[0].store.write_now(lambda tx: finish(tx, NOW, [FinishedRun(first.run_id, NOW, FAILED)]))
+        both[0].store.write_now(lambda tx: complete_runs(tx, NOW, [FinishedRun(first.run_id, NOW, FAILED)]))
         yield both
 
 
-def meet(pair: list[Joining], first: Callable[[Transaction], T], second: Callable[[Transaction], U]) -> tuple[T, U]:
+def meet(pair: list[ManualNode], first: Callable[[Transaction], T], second: Callable[[Transaction], U]) -> tuple[T, U]:
     """The second begins when the first has done all of its work and not committed yet, and comes to wait for it."""
     is_done, may_commit = threading.Event(), threading.Event()
 
@@ -61,39 +61,39 @@ def meet(pair: list[Joining], first: Callable[[Transaction], T], second: Callabl
         one = pool.submit(pair[0].store.write_now, held)
         assert is_done.wait(PATIENCE)
         other = pool.submit(pair[1].store.write_now, second)
-        wait_until_somebody_waits(pair[0].store.place)
+        wait_until_somebody_waits(pair[0].store.location)
         may_commit.set()
         return one.result(PATIENCE), other.result(PATIENCE)
 
 
-def wait_until_somebody_waits(place: PostgresPlace) -> None:
+def wait_until_somebody_waits(place: PostgresLocation) -> None:
     waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with psycopg.connect(place.url, autocommit=True) as connection:
         while connection.execute(waits).fetchone() is None:
             pass
 
 
-def claiming(node: Joining) -> Callable[[Transaction], Claimed]:
-    return lambda tx: claim(tx, NOW, Node(node.joined.node_id, 10, Pacer(10)))
+def claiming(node: ManualNode) -> Callable[[Transaction], ClaimResult]:
+    return lambda tx: claim_due(tx, NOW, ClaimContext(node.joined.node_id, 10, CatchupPacer(10)))
 
 
-def test_a_beat_that_another_node_had_just_started_was_called_off(pair: list[Joining]) -> None:
-    fired = pair[0].store.write_now(lambda tx: fire(tx, NOW, 1, origin="human:you", event_id="e"))
+def test_a_beat_that_another_node_had_just_started_was_called_off(pair: list[ManualNode]) -> None:
+    fired = pair[0].store.write_now(lambda tx: enqueue_manual(tx, NOW, 1, origin="human:you", event_id="e"))
 
-    turn, called_off = meet(pair, claiming(pair[0]), lambda tx: call_off(tx, NOW, [1]))
+    turn, called_off = meet(pair, claiming(pair[0]), lambda tx: cancel_pending(tx, NOW, [1]))
 
     assert [each.beat_id for each in turn.claims] == [fired.beat_id]
     assert called_off == {}
     assert outcomes(pair)[fired.beat_id] is BeatOutcome.RUNNING
 
 
-def test_the_same_attempt_was_started_twice_when_two_people_asked_for_it(pair: list[Joining]) -> None:
+def test_the_same_attempt_was_started_twice_when_two_people_asked_for_it(pair: list[ManualNode]) -> None:
     def retry_and_claim(tx: Transaction) -> list[Claim]:
-        retry(tx, NOW, 1, by="human:you")
+        retry_run(tx, NOW, 1, by="human:you")
         return claiming(pair[0])(tx).claims
 
-    def ask_too(tx: Transaction) -> Retried | None:
-        return retry(tx, NOW, 1, by="human:me")
+    def ask_too(tx: Transaction) -> RetryResult | None:
+        return retry_run(tx, NOW, 1, by="human:me")
 
     claims, refused = meet(pair, retry_and_claim, ask_too)
 
@@ -103,24 +103,24 @@ def test_the_same_attempt_was_started_twice_when_two_people_asked_for_it(pair: l
     assert pair[1].claim(NOW).claims == []
 
 
-def test_a_beat_that_was_skipped_while_it_was_woken_was_due_for_ever(pair: list[Joining]) -> None:
+def test_a_beat_that_was_skipped_while_it_was_woken_was_due_for_ever(pair: list[ManualNode]) -> None:
     """Two locks, and the wake has only the target's: it found the beat pending, and waited for it to be settled."""
     target, _ = pair[0].store.write_now(lambda tx: tx.targets())["worker"]
-    fired = pair[0].store.write_now(lambda tx: fire(tx, NOW, 1, origin="human:you", event_id="e"))
+    fired = pair[0].store.write_now(lambda tx: enqueue_manual(tx, NOW, 1, origin="human:you", event_id="e"))
     assert fired.beat_id is not None
-    make_it_wait(pair[0].store.place, fired.beat_id)
+    make_it_wait(pair[0].store.location, fired.beat_id)
 
     meet(
         pair,
         lambda tx: tx.skip_waiting(1, "paused", NOW),
-        lambda tx: tx.wake_waiting(target, 1, NOW),
+        lambda tx: tx.beat_wake_pending(target, 1, NOW),
     )
 
     assert outcomes(pair)[fired.beat_id] is BeatOutcome.SKIPPED
     assert pair[0].claim(NOW).wake_at > NOW  # type: ignore[operator]
 
 
-def make_it_wait(place: PostgresPlace, beat_id: int) -> None:
+def make_it_wait(place: PostgresLocation, beat_id: int) -> None:
     """For room, as a beat of the clock does."""
     with psycopg.connect(place.url, autocommit=True) as connection:
         connection.execute(
@@ -129,8 +129,8 @@ def make_it_wait(place: PostgresPlace, beat_id: int) -> None:
         )
 
 
-def outcomes(pair: list[Joining]) -> dict[int | None, BeatOutcome]:
-    reader = reader_at(pair[0].store.place)
+def outcomes(pair: list[ManualNode]) -> dict[int | None, BeatOutcome]:
+    reader = open_reader(pair[0].store.location)
     try:
         return {beat.id: beat.outcome for beat in reader.beats(Filter())}
     finally:

@@ -4,29 +4,29 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import psycopg
-from tests.store.postgres.nodes import a_fleet, nodes, set_clock
+from tests.store.postgres.nodes import build_fleet, open_nodes, set_clock
 
-from herdbeat.scheduler.arrange import arrange
+from herdbeat.scheduler.arrange import apply_fleet
 from herdbeat.store.micros import from_micros
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 BACK = NOW + timedelta(hours=2)
 STEP = timedelta(seconds=1) / 10  # of the pacer that these nodes have
 
 
-def starts(place: PostgresPlace) -> list[datetime]:
+def starts(place: PostgresLocation) -> list[datetime]:
     """When each that is caught up may start. These nodes end nothing, so all of them are there."""
     with psycopg.connect(place.url) as connection:
         rows = connection.execute("SELECT wake_at FROM beat WHERE reason = 'catch-up'").fetchall()
     return [from_micros(micros) for (micros,) in rows]
 
 
-def test_three_nodes_that_come_back_together_share_one_pace(database: PostgresPlace) -> None:
+def test_three_nodes_that_come_back_together_share_one_pace(database: PostgresLocation) -> None:
     set_clock(database, NOW)
     names = [f"t{number:03}" for number in range(240)]
-    with nodes(database, 3) as some:
-        some[0].store.write_now(lambda tx: arrange(tx, a_fleet(*names), NOW))
+    with open_nodes(database, 3) as some:
+        some[0].store.write_now(lambda tx: apply_fleet(tx, build_fleet(*names), NOW))
         some[0].join(NOW - timedelta(hours=1))
         some[0].store.write_now(lambda tx: tx.leave_node(some[0].joined.node_id, NOW - timedelta(minutes=30)))
         set_clock(database, BACK)

@@ -5,40 +5,40 @@ from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from tests.store.contract import a_beat
-from tests.store.postgres.nodes import a_fleet
+from tests.store.contract import build_beat
+from tests.store.postgres.nodes import build_fleet
 
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.store.base import Standing, TargetRow, Transaction
-from herdbeat.store.places import PostgresPlace
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.store.base import ScheduleSnapshot, TargetRow, Transaction
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.connecting import connect
-from herdbeat.store.postgres.foresight import Foresight
-from herdbeat.store.postgres.statements import PostgresStatements
-from herdbeat.store.postgres.store import LEASE, PostgresStore
+from herdbeat.store.postgres.foresight import Prefetcher
+from herdbeat.store.postgres.statements import PostgresConnection
+from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(database: PostgresPlace) -> Iterator[PostgresStore]:
+def store(database: PostgresLocation) -> Iterator[PostgresStore]:
     found = PostgresStore(database)
     found.open()
-    found.write_now(lambda tx: arrange(tx, a_fleet("one", "two"), NOW))
+    found.write_now(lambda tx: apply_fleet(tx, build_fleet("one", "two"), NOW))
     yield found
     found.close()
 
 
 @pytest.fixture
-def statements(database: PostgresPlace) -> Iterator[PostgresStatements]:
-    connection = connect(database.url, patience=LEASE)
+def statements(database: PostgresLocation) -> Iterator[PostgresConnection]:
+    connection = connect(database.url, timeout=DEFAULT_LEASE)
     with connection.pipeline():
-        yield PostgresStatements(connection, "here")
+        yield PostgresConnection(connection, "here")
     connection.close()
 
 
-def standing_of(tx: Transaction, name: str) -> Standing:
+def standing_of(tx: Transaction, name: str) -> ScheduleSnapshot:
     target, _ = tx.targets()[name]
-    (number, _), *_ = tx.schedules_of([target]).values()
+    (number, _), *_ = tx.schedule_list_by_target([target]).values()
     return tx.schedules([number])[number]
 
 
@@ -54,21 +54,21 @@ def test_a_value_that_no_column_can_hold_is_told_to_who_wrote_it_and_to_nobody_e
     target, _ = store.write_now(lambda tx: tx.targets())["one"]
 
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
-        store.write_now(lambda tx: tx.move_rooms({target: 2**40}))
-    store.write_now(lambda tx: tx.move_rooms({target: 1}))
+        store.write_now(lambda tx: tx.target_adjust_running({target: 2**40}))
+    store.write_now(lambda tx: tx.target_adjust_running({target: 1}))
 
-    assert store.write_now(lambda tx: tx.rooms([target]))[target].running == 1
+    assert store.write_now(lambda tx: tx.target_get_capacity([target]))[target].running == 1
 
 
 def test_a_beat_that_is_known_already_is_found_out_and_all_is_done_again_with_care(store: PostgresStore) -> None:
     times: list[list[int | None]] = []
 
     def start_both(tx: Transaction) -> list[int | None]:
-        ids = tx.add_beats([a_beat(standing_of(tx, name)) for name in ("one", "two")])
+        ids = tx.add_beats([build_beat(standing_of(tx, name)) for name in ("one", "two")])
         times.append(ids)
         return ids
 
-    store.write_now(lambda tx: tx.add_beats([a_beat(standing_of(tx, "one"))]))
+    store.write_now(lambda tx: tx.add_beats([build_beat(standing_of(tx, "one"))]))
     known, new = store.write_now(start_both)
 
     assert known is None
@@ -77,37 +77,39 @@ def test_a_beat_that_is_known_already_is_found_out_and_all_is_done_again_with_ca
     assert None not in times[0]  # taken for new, until the answer came
 
 
-def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statements: PostgresStatements) -> None:
-    ahead = Foresight(statements)
-    ahead.need_numbers(2)
+def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statements: PostgresConnection) -> None:
+    ahead = Prefetcher(statements)
+    ahead.reserve_ids(2)
 
-    beats, runs = ahead.beats(3), ahead.runs(1)
+    beats, runs = ahead.take_beat_ids(3), ahead.take_run_ids(1)
 
     assert len(set(beats)) == 3
     assert runs == [1]
-    assert ahead.runs(1) == [2]
+    assert ahead.take_run_ids(1) == [2]
 
 
-def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresStatements) -> None:
-    ahead = Foresight(statements)
-    ahead.ask("rooms", [1, 2])
-    ahead.ask("budgets", [1, 2])
+def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresConnection) -> None:
+    ahead = Prefetcher(statements)
+    ahead.query("rooms", [1, 2])
+    ahead.query("budgets", [1, 2])
 
-    assert ahead.answer("rooms", [1]) is None
-    assert ahead.answer("budgets", [2, 1]) == []
-    assert ahead.answer("budgets", [2, 1]) is None  # asked again, it may have changed
+    assert ahead.receive("rooms", [1]) is None
+    assert ahead.receive("budgets", [2, 1]) == []
+    assert ahead.receive("budgets", [2, 1]) is None  # asked again, it may have changed
 
 
-def test_rows_that_were_not_there_are_heard_of_with_the_next_answer(statements: PostgresStatements) -> None:
-    gone = statements.do("renew_node", node=4_711, now=0, lease=0)
-    statements.expect(gone, 1, lambda: LookupError("no such node"))
+def test_rows_that_were_not_there_are_heard_of_with_the_next_answer(statements: PostgresConnection) -> None:
+    gone = statements.execute("renew_node", node=4_711, now=0, lease=0)
+    statements.expect_row_count(gone, 1, lambda: LookupError("no such node"))
 
     with pytest.raises(LookupError, match="no such node"):
-        statements.ask_one("database_time")
+        statements.query_one("database_time")
 
 
-def test_without_a_later_answer_it_is_settled_at_the_end(statements: PostgresStatements) -> None:
-    statements.expect(statements.do("renew_node", node=4_711, now=0, lease=0), 0, lambda: LookupError("there is one"))
-    statements.settle()
+def test_without_a_later_answer_it_is_settled_at_the_end(statements: PostgresConnection) -> None:
+    statements.expect_row_count(
+        statements.execute("renew_node", node=4_711, now=0, lease=0), 0, lambda: LookupError("there is one")
+    )
+    statements.flush()
 
-    assert statements.do("renew_node", node=4_711, now=0, lease=0)() == 0
+    assert statements.execute("renew_node", node=4_711, now=0, lease=0)() == 0

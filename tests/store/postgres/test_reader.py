@@ -6,123 +6,125 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.contract import FIVE_MINUTES, HOURLY, a_fleet
+from tests.store.contract import FIVE_MINUTES, HOURLY, build_fleet
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.change import Change, What
+from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor.state import Pause
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.finish import finish
-from herdbeat.scheduler.life import Identity, join
-from herdbeat.scheduler.room import Pacer
-from herdbeat.scheduler.turn import Node, claim
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.finish import complete_runs
+from herdbeat.scheduler.life import NodeInfo, register_node
+from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.turn import ClaimContext, claim_due
 from herdbeat.store.base import FinishedRun
-from herdbeat.store.looking import Look, LookReader
-from herdbeat.store.opening import OpenStore, audit_at, is_there, look_at, store_at
-from herdbeat.store.places import LedgerPlace, PostgresPlace
+from herdbeat.store.looking import QueryReader, ScheduleQuery
+from herdbeat.store.opening import StoreHandle, create_store, ledger_exists, open_audit, open_query_reader
+from herdbeat.store.places import PostgresLocation, StoreLocation
 from herdbeat.store.reader import Filter
 
 NOW = datetime(2026, 3, 2, 3, 0, 0, 123_456, tzinfo=UTC)
 LATER = NOW + timedelta(hours=2)
-IDENTITY = Identity(host="here", pid=1, version="test", labels=("gpu",))
+IDENTITY = NodeInfo(host="here", pid=1, version="test", labels=("gpu",))
 
 
-def tell(store: OpenStore) -> None:
+def write_sample_history(store: StoreHandle) -> None:
     """Two schedules; one has failed, one is paused and hinted, and somebody has changed something."""
-    store.write_now(lambda tx: arrange(tx, a_fleet(pace=FIVE_MINUTES, hour=HOURLY), NOW))
-    node = store.write_now(lambda tx: join(tx, NOW, IDENTITY)).node_id
-    claimed = store.write_now(lambda tx: claim(tx, NOW, Node(node, 10, Pacer(10))))
+    store.write_now(lambda tx: apply_fleet(tx, build_fleet(pace=FIVE_MINUTES, hour=HOURLY), NOW))
+    node = store.write_now(lambda tx: register_node(tx, NOW, IDENTITY)).node_id
+    claimed = store.write_now(lambda tx: claim_due(tx, NOW, ClaimContext(node, 10, CatchupPacer(10))))
     failed = Outcome(status=RunStatus.FAILED, error='it said "no"', code=3, response={"a": [1]}, usage={"tokens": 5})
     ended = [FinishedRun(each.run_id, NOW, failed, log="a.log") for each in claimed.claims]
-    store.write_now(lambda tx: finish(tx, NOW + timedelta(seconds=1), ended))
-    ids = {label: number for (_, label), (number, _) in store.write_now(lambda tx: tx.schedules_of([1])).items()}
+    store.write_now(lambda tx: complete_runs(tx, NOW + timedelta(seconds=1), ended))
+    ids = {
+        label: number for (_, label), (number, _) in store.write_now(lambda tx: tx.schedule_list_by_target([1])).items()
+    }
     hint = Hint(origin="human:you", every=timedelta(seconds=30), reason="look", expires_at=LATER, created_at=NOW)
     store.write_now(lambda tx: tx.add_hint(ids["hour"], hint, NOW))
     store.write_now(lambda tx: tx.set_pause(ids["hour"], Pause(until=LATER, by="human:you", reason="quiet")))
-    change = Change(at=NOW, who="human:you", what=What.EDIT, subject="worker/hour", before=None, after={"x": 1})
+    change = Change(at=NOW, who="human:you", what=ChangeKind.EDIT, subject="worker/hour", before=None, after={"x": 1})
     store.write_now(lambda tx: tx.add_changes([change]))
 
 
 @pytest.fixture
-def both(tmp_path: Path, database: PostgresPlace) -> Iterator[tuple[LookReader, LookReader]]:
-    places: tuple[LedgerPlace, ...] = (tmp_path / "herdbeat.db", database)
+def both(tmp_path: Path, database: PostgresLocation) -> Iterator[tuple[QueryReader, QueryReader]]:
+    places: tuple[StoreLocation, ...] = (tmp_path / "herdbeat.db", database)
     for place in places:
-        store = store_at(place)
+        store = create_store(place)
         store.open()
-        tell(store)
+        write_sample_history(store)
         store.close()
-    readers = look_at(places[0]), look_at(places[1])
+    readers = open_query_reader(places[0]), open_query_reader(places[1])
     yield readers
     for reader in readers:
         reader.close()
 
 
-QUESTIONS: dict[str, Callable[[LookReader], Any]] = {
+QUESTIONS: dict[str, Callable[[QueryReader], Any]] = {
     "beats": lambda reader: reader.beats(Filter()),
     "beats of a schedule": lambda reader: reader.beats(Filter(target="worker", name="pace", outcome=BeatOutcome.RAN)),
     "beats that waited": lambda reader: reader.beats(Filter(outcome=BeatOutcome.PENDING)),
     "beats since": lambda reader: reader.beats(Filter(since=NOW, until=LATER)),
     "runs": lambda reader: reader.runs(Filter()),
-    "failed runs": lambda reader: reader.runs(Filter(target="worker", status=RunStatus.FAILED, with_declined=False)),
+    "failed runs": lambda reader: reader.runs(Filter(target="worker", status=RunStatus.FAILED, include_declined=False)),
     "one run": lambda reader: reader.run(1),
     "schedules": lambda reader: reader.schedules(Filter()),
     "failing": lambda reader: reader.failing_schedules(10),
-    "held": lambda reader: reader.held_schedules(10),
+    "held": lambda reader: reader.paused_or_disabled_schedules(10),
     "overdue": lambda reader: reader.overdue_schedules(LATER, 10),
-    "soonest": lambda reader: reader.soonest_schedules(NOW, 10),
-    "neighbours": lambda reader: reader.neighbours(1, LATER),
+    "soonest": lambda reader: reader.upcoming_schedules(NOW, 10),
+    "neighbours": lambda reader: reader.adjacent_beats(1, LATER),
     "beat at": lambda reader: reader.beat_at("worker", "pace", NOW),
-    "trace": lambda reader: reader.trace_of_beat(1),
+    "trace": lambda reader: reader.beat_trace(1),
     "last node": lambda reader: [(node.host, node.labels, node.running) for node in reader.nodes(5)],
     "usage": lambda reader: reader.last_usage(1, 5),
-    "briefs": lambda reader: reader.briefs([1, 2]),
+    "briefs": lambda reader: reader.run_specs([1, 2]),
     "targets": lambda reader: reader.targets([1]),
     "changes": lambda reader: [(each.what, each.subject) for each in reader.changes(Filter(target="worker"))],
     "hints": lambda reader: reader.hints([1, 2], ended_since=NOW),
     "all hints": lambda reader: reader.hints(None),
-    "found by name": lambda reader: reader.find(Look(now=NOW, names=("worker/p*",))),
-    "found by target": lambda reader: reader.find(Look(now=NOW, names=("worker",))),
-    "found by state": lambda reader: reader.find(Look(now=NOW, state="paused")),
-    "how many": lambda reader: reader.number_of(Look(now=NOW, names=("w_rker/pace", "nobody"))),
-    "by tag": lambda reader: reader.find(Look(now=NOW, tags=("nightly",))),
-    "marks": lambda reader: reader.known_marks(),
-    "near": lambda reader: reader.near_names("worker/pase"),
-    "strips": lambda reader: reader.strips([1, 2], 5),
+    "found by name": lambda reader: reader.find(ScheduleQuery(now=NOW, names=("worker/p*",))),
+    "found by target": lambda reader: reader.find(ScheduleQuery(now=NOW, names=("worker",))),
+    "found by state": lambda reader: reader.find(ScheduleQuery(now=NOW, state="paused")),
+    "how many": lambda reader: reader.count_matching(ScheduleQuery(now=NOW, names=("w_rker/pace", "nobody"))),
+    "by tag": lambda reader: reader.find(ScheduleQuery(now=NOW, tags=("nightly",))),
+    "marks": lambda reader: reader.tags_and_groups(),
+    "near": lambda reader: reader.similar_names("worker/pase"),
+    "strips": lambda reader: reader.recent_beat_marks([1, 2], 5),
     "details": lambda reader: reader.details(1),
     "spans": lambda reader: reader.spans([1, 2], NOW, LATER, 10),
     "first run since": lambda reader: reader.first_run_since(NOW),
-    "active": lambda reader: reader.active_since(NOW, 10),
+    "active": lambda reader: reader.active_schedules(NOW, 10),
     "lateness": lambda reader: reader.recent_lateness(10),
 }
 
 
-def test_every_question_has_the_same_answer(both: tuple[LookReader, LookReader]) -> None:
+def test_every_question_has_the_same_answer(both: tuple[QueryReader, QueryReader]) -> None:
     file, database = both
 
     for name, question in QUESTIONS.items():
         assert question(database) == question(file), name
 
 
-def test_audits_agree(tmp_path: Path, database: PostgresPlace) -> None:
-    places: tuple[LedgerPlace, ...] = (tmp_path / "herdbeat.db", database)
+def test_audits_agree(tmp_path: Path, database: PostgresLocation) -> None:
+    places: tuple[StoreLocation, ...] = (tmp_path / "herdbeat.db", database)
     answers = []
     for place in places:
-        store = store_at(place)
+        store = create_store(place)
         store.open()
-        tell(store)
+        write_sample_history(store)
         store.close()
-        audit = audit_at(place)
+        audit = open_audit(place)
         looked = (
-            audit.suspects(NOW),
+            audit.find_inconsistencies(NOW),
             audit.quarantined(),
             audit.damage(),
             list(audit.surplus_beats(0, LATER)),
             audit.unused_plans(10),
-            audit.ended_hints(LATER),
-            audit.peek(lambda tx: tx.tallies([1, 2])),
+            audit.count_ended_hints(LATER),
+            audit.read_transaction(lambda tx: tx.schedule_count_open([1, 2])),
         )
-        answers.append((is_there(place), *looked[:3], *looked[4:]))
+        answers.append((ledger_exists(place), *looked[:3], *looked[4:]))
 
     assert answers[0] == answers[1]

@@ -8,18 +8,18 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.faults.cut_proxy import cutting
-from tests.store.postgres.nodes import Joining, nodes
+from tests.faults.cut_proxy import open_cut_proxy
+from tests.store.postgres.nodes import ManualNode, open_nodes
 
 from herdbeat.clock import SystemClock
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import TargetRow, Transaction
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 
 def opened(url: str) -> PostgresStore:
-    store = PostgresStore(PostgresPlace(url=url, state_dir=Path()))
+    store = PostgresStore(PostgresLocation(url=url, state_dir=Path()))
     store.open()
     return store
 
@@ -47,7 +47,7 @@ def test_a_server_that_cannot_be_reached_is_said_calmly_and_without_the_password
     assert "secret" not in f"{refused.value} {refused.value.hint}"
 
 
-def test_a_database_that_is_not_there_is_named(database: PostgresPlace) -> None:
+def test_a_database_that_is_not_there_is_named(database: PostgresLocation) -> None:
     with pytest.raises(StoreUnavailable) as refused:
         opened(database.url.replace("/t", "/nowhere_t", 1))
 
@@ -55,7 +55,7 @@ def test_a_database_that_is_not_there_is_named(database: PostgresPlace) -> None:
     assert "createdb" in refused.value.hint
 
 
-def test_a_ledger_that_is_newer_than_this_program_is_left_alone(database: PostgresPlace) -> None:
+def test_a_ledger_that_is_newer_than_this_program_is_left_alone(database: PostgresLocation) -> None:
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = '999' WHERE key IN ('schema', 'understood_by')")
 
@@ -63,7 +63,7 @@ def test_a_ledger_that_is_newer_than_this_program_is_left_alone(database: Postgr
         opened(database.url)
 
 
-def test_many_nodes_may_start_on_an_empty_database_at_once(database: PostgresPlace) -> None:
+def test_many_nodes_may_start_on_an_empty_database_at_once(database: PostgresLocation) -> None:
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     stores = [PostgresStore(database) for _ in range(4)]
@@ -78,7 +78,7 @@ def test_many_nodes_may_start_on_an_empty_database_at_once(database: PostgresPla
         store.close()
 
 
-def test_a_connection_that_is_cut_is_made_again(database: PostgresPlace) -> None:
+def test_a_connection_that_is_cut_is_made_again(database: PostgresLocation) -> None:
     store = opened(database.url)
     store.write_now(lambda tx: put(tx, "before"))
 
@@ -99,9 +99,12 @@ def test_a_connection_that_is_cut_is_made_again(database: PostgresPlace) -> None
 
 @pytest.mark.parametrize(("how", "is_there"), [("before", False), ("after", True), ("shut down", True)])
 def test_a_node_finds_out_what_became_of_a_commit_whose_answer_was_lost(
-    database: PostgresPlace, how: str, is_there: bool
+    database: PostgresLocation, how: str, is_there: bool
 ) -> None:
-    with cutting(database.url) as (proxy, url), nodes(PostgresPlace(url=url, state_dir=Path()), 1) as (node,):
+    with (
+        open_cut_proxy(database.url) as (proxy, url),
+        open_nodes(PostgresLocation(url=url, state_dir=Path()), 1) as (node,),
+    ):
         node.join(SystemClock().now())
         proxy.how, proxy.rate = how, 1.0
 
@@ -115,8 +118,8 @@ def test_a_node_finds_out_what_became_of_a_commit_whose_answer_was_lost(
         assert ("ours" in node.store.write_now(lambda tx: tx.targets())) is is_there
 
 
-def test_who_is_no_node_is_told_when_it_cannot_be_known_whether_a_change_was_made(database: PostgresPlace) -> None:
-    with cutting(database.url) as (proxy, url):
+def test_who_is_no_node_is_told_when_it_cannot_be_known_whether_a_change_was_made(database: PostgresLocation) -> None:
+    with open_cut_proxy(database.url) as (proxy, url):
         store = opened(url)
         proxy.how, proxy.rate = "after", 1.0
 
@@ -127,24 +130,24 @@ def test_who_is_no_node_is_told_when_it_cannot_be_known_whether_a_change_was_mad
         store.close()
 
 
-def test_two_that_wait_for_each_other_both_come_through(database: PostgresPlace) -> None:
+def test_two_that_wait_for_each_other_both_come_through(database: PostgresLocation) -> None:
     """In an order that no work of ours has, but somebody's might."""
-    with nodes(database, 2) as (first, second):
+    with open_nodes(database, 2) as (first, second):
         names = ("a", "b")
         for name in names:
             first.store.write_now(lambda tx, name=name: put(tx, name))  # type: ignore[misc]
         both = threading.Barrier(2, timeout=10)
         seen: list[str] = []
 
-        def cross(node: Joining, order: tuple[str, str]) -> None:
+        def cross(node: ManualNode, order: tuple[str, str]) -> None:
             attempts = count(1)
 
             def work(tx: Any) -> None:
                 ids = {name: number for name, (number, _) in tx.targets().items()}
-                tx.move_rooms({ids[order[0]]: 1})
+                tx.target_adjust_running({ids[order[0]]: 1})
                 if next(attempts) == 1:
                     both.wait()  # the one that is sent away comes back alone
-                tx.move_rooms({ids[order[1]]: 1})
+                tx.target_adjust_running({ids[order[1]]: 1})
 
             node.store.write_now(work)
             seen.append(order[0])
@@ -155,21 +158,21 @@ def test_two_that_wait_for_each_other_both_come_through(database: PostgresPlace)
         for thread in threads:
             thread.join()
 
-        rooms = first.store.write_now(lambda tx: tx.rooms([1, 2]))
+        rooms = first.store.write_now(lambda tx: tx.target_get_capacity([1, 2]))
     assert sorted(seen) == ["a", "b"]
     assert [room.running for room in rooms.values()] == [2, 2]
 
 
-def test_behind_a_pooler_nothing_is_prepared_any_more(database: PostgresPlace) -> None:
+def test_behind_a_pooler_nothing_is_prepared_any_more(database: PostgresLocation) -> None:
     """What a transaction pooler does to us: the statement was prepared on another connection than this one."""
     store = opened(database.url)
     for _ in range(8):
         store.write_now(lambda tx: tx.targets())
     forget = "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"  # said like this, the driver does not hear it
-    store.write_now(lambda tx: tx._statements._connection.execute(forget))  # type: ignore[attr-defined]
+    store.write_now(lambda tx: tx._connection._connection.execute(forget))  # type: ignore[attr-defined]
 
     found = store.write_now(lambda tx: tx.targets())
 
     assert found == {}
-    assert store._session._connecting.prepares is False
+    assert store._session._connector.use_prepared is False
     store.close()

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from tests.store.postgres.nodes import a_fleet, nodes, set_clock
+from tests.store.postgres.nodes import build_fleet, open_nodes, set_clock
 
 from herdbeat.governor.state import Pause
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.fire import fire
-from herdbeat.store.base import Shared, Transaction
-from herdbeat.store.opening import shared_by
-from herdbeat.store.places import PostgresPlace
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.store.base import SharedStore, Transaction
+from herdbeat.store.opening import open_shared_store
+from herdbeat.store.places import PostgresLocation
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 LONGEST = 10
@@ -23,13 +23,13 @@ def pause(tx: Transaction) -> None:
 
 
 def run_by_hand(tx: Transaction) -> None:
-    fire(tx, NOW, 1, origin="human:you", event_id="7", queue=True)
+    enqueue_manual(tx, NOW, 1, origin="human:you", event_id="7", queue=True)
 
 
 class Listening:
     """Ears in a thread, as a node has them."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedStore) -> None:
         self.shared = shared
         self.heard = threading.Event()
         self._thread = threading.Thread(target=shared.listen, args=(self.heard.set,))
@@ -43,10 +43,12 @@ class Listening:
 
 
 @pytest.mark.parametrize("change", [pause, run_by_hand], ids=["a pause", "an event"])
-def test_another_node_hears_of_a_change_at_once(database: PostgresPlace, change: Callable[[Transaction], None]) -> None:
-    with nodes(database, 2) as (first, second):
-        first.store.write_now(lambda tx: arrange(tx, a_fleet("worker"), NOW))
-        shared = shared_by(second.store)
+def test_another_node_hears_of_a_change_at_once(
+    database: PostgresLocation, change: Callable[[Transaction], None]
+) -> None:
+    with open_nodes(database, 2) as (first, second):
+        first.store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker"), NOW))
+        shared = open_shared_store(second.store)
         assert shared is not None
         ears = Listening(shared)
 
@@ -56,10 +58,10 @@ def test_another_node_hears_of_a_change_at_once(database: PostgresPlace, change:
         ears.close()
 
 
-def test_the_time_that_all_nodes_share_is_the_databases(database: PostgresPlace) -> None:
+def test_the_time_that_all_nodes_share_is_the_databases(database: PostgresLocation) -> None:
     set_clock(database, NOW)
-    with nodes(database, 1) as (node,):
-        shared = shared_by(node.store)
+    with open_nodes(database, 1) as (node,):
+        shared = open_shared_store(node.store)
         assert shared is not None
 
         assert shared.now() == NOW

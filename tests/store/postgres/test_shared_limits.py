@@ -6,16 +6,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from tests.store.postgres.nodes import Joining, a_fleet, nodes, set_clock
+from tests.store.postgres.nodes import ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.finish import finish
-from herdbeat.scheduler.turn import Claimed
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.finish import complete_runs
+from herdbeat.scheduler.turn import ClaimResult
 from herdbeat.store.base import FinishedRun
-from herdbeat.store.opening import reader_at
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.opening import open_reader
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.reader import Filter
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
@@ -26,14 +26,14 @@ AT_ONCE = 2
 
 
 @pytest.fixture(autouse=True)
-def _clock(database: PostgresPlace) -> None:
+def _clock(database: PostgresLocation) -> None:
     set_clock(database, NOW)
 
 
-def race(pair: list[Joining], fleet_limit: int | None = None) -> list[Claimed]:
+def race(pair: list[ManualNode], fleet_limit: int | None = None) -> list[ClaimResult]:
     """Each claims again and again, as fast as it can, until nothing is due."""
 
-    def claim_all(node: Joining) -> list[Claimed]:
+    def claim_all(node: ManualNode) -> list[ClaimResult]:
         return [node.claim(NOW, fleet_limit=fleet_limit, room=AT_ONCE) for _ in range(ROUNDS)]
 
     with ThreadPoolExecutor(len(pair)) as pool:
@@ -41,9 +41,9 @@ def race(pair: list[Joining], fleet_limit: int | None = None) -> list[Claimed]:
 
 
 @pytest.mark.parametrize("budget", [Budget(runs_per_day=7), Budget(runs_per_day=7, usd_per_day=100.0)])
-def test_two_nodes_that_race_spend_a_fleets_budget_once(database: PostgresPlace, budget: Budget) -> None:
-    with nodes(database, 2) as pair:
-        pair[0].store.write_now(lambda tx: arrange(tx, replace(a_fleet(*TARGETS), budget=budget), NOW))
+def test_two_nodes_that_race_spend_a_fleets_budget_once(database: PostgresLocation, budget: Budget) -> None:
+    with open_nodes(database, 2) as pair:
+        pair[0].store.write_now(lambda tx: apply_fleet(tx, replace(build_fleet(*TARGETS), budget=budget), NOW))
         for node in pair:
             node.join(NOW)
 
@@ -51,17 +51,17 @@ def test_two_nodes_that_race_spend_a_fleets_budget_once(database: PostgresPlace,
 
         claims = [each for turn in turns for each in turn.claims]
         done = [FinishedRun(each.run_id, NOW, Outcome(status=RunStatus.SUCCEEDED)) for each in claims[:1]]
-        pair[1].store.write_now(lambda tx: finish(tx, NOW, done))
+        pair[1].store.write_now(lambda tx: complete_runs(tx, NOW, done))
     assert len(claims) == 7
-    reader = reader_at(database)
+    reader = open_reader(database)
     reasons = Counter((beat.outcome, beat.reason) for beat in reader.beats(Filter(limit=100)))
     reader.close()
     assert sum(count for (_, reason), count in reasons.items() if reason == "budget_exceeded") == len(TARGETS) - 7
 
 
-def test_two_nodes_that_race_keep_the_limit_of_the_whole_fleet(database: PostgresPlace) -> None:
-    with nodes(database, 2) as pair:
-        pair[0].store.write_now(lambda tx: arrange(tx, a_fleet(*TARGETS), NOW))
+def test_two_nodes_that_race_keep_the_limit_of_the_whole_fleet(database: PostgresLocation) -> None:
+    with open_nodes(database, 2) as pair:
+        pair[0].store.write_now(lambda tx: apply_fleet(tx, build_fleet(*TARGETS), NOW))
         for node in pair:
             node.join(NOW)
 
@@ -70,10 +70,10 @@ def test_two_nodes_that_race_keep_the_limit_of_the_whole_fleet(database: Postgre
     assert sum(len(turn.claims) for turn in turns) == 5
 
 
-def test_two_nodes_of_one_host_and_one_number_are_two(database: PostgresPlace) -> None:
+def test_two_nodes_of_one_host_and_one_number_are_two(database: PostgresLocation) -> None:
     """As in two containers of the same name, where each is process 1."""
-    with nodes(database, 2) as (first, second):
-        first.store.write_now(lambda tx: arrange(tx, a_fleet("a", "b"), NOW))
+    with open_nodes(database, 2) as (first, second):
+        first.store.write_now(lambda tx: apply_fleet(tx, build_fleet("a", "b"), NOW))
         first.join(NOW)
         second.join(NOW)
         (mine, *_) = first.claim(NOW).claims
@@ -81,7 +81,7 @@ def test_two_nodes_of_one_host_and_one_number_are_two(database: PostgresPlace) -
         second.store.write_now(lambda tx: tx.leave_node(second.joined.node_id, NOW))
 
         closed = first.store.write_now(
-            lambda tx: finish(tx, NOW, [FinishedRun(mine.run_id, NOW, Outcome(status=RunStatus.SUCCEEDED))])
-        ).closed
+            lambda tx: complete_runs(tx, NOW, [FinishedRun(mine.run_id, NOW, Outcome(status=RunStatus.SUCCEEDED))])
+        ).completed
     assert first.joined.node_id != second.joined.node_id
     assert [each.status for each in closed] == [RunStatus.SUCCEEDED]

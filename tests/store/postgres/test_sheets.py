@@ -7,12 +7,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from herdbeat.store.looking import SHEETS as LOOKED_FOR
-from herdbeat.store.postgres.reader import OWN
-from herdbeat.store.postgres.statements import SHEETS
-from herdbeat.store.postgres.translate import statements
-from herdbeat.store.queries import queries
-from herdbeat.store.sqlite_statements import SHEETS as SQLITE_SHEETS
+from herdbeat.store.looking import QUERY_READER_SQL_FILES as LOOKED_FOR
+from herdbeat.store.postgres.reader import POSTGRES_READER_SQL_FILE
+from herdbeat.store.postgres.statements import WRITER_SQL_FILES
+from herdbeat.store.postgres.translate import load_translated_statements
+from herdbeat.store.queries import load_statements
+from herdbeat.store.sqlite_statements import WRITER_SQL_FILES as SQLITE_SHEETS
 
 IN_ITS_OWN_WAY = {
     *(
@@ -29,7 +29,7 @@ QUESTION_PARTS = {"schedule_columns", "wanted_beats", "wanted_runs", "of_target"
 
 
 def test_every_statement_of_the_ledger_is_there_in_both_dialects() -> None:
-    missing = queries(*SQLITE_SHEETS).keys() - queries(*SHEETS).keys() - IN_ITS_OWN_WAY
+    missing = load_statements(*SQLITE_SHEETS).keys() - load_statements(*WRITER_SQL_FILES).keys() - IN_ITS_OWN_WAY
 
     assert not missing, f"say it for PostgreSQL, too: {', '.join(sorted(missing))}"
 
@@ -40,9 +40,9 @@ def connection(postgres: Any) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-@pytest.mark.parametrize("name", sorted(statements(*SHEETS).keys() - PARTS))
+@pytest.mark.parametrize("name", sorted(load_translated_statements(*WRITER_SQL_FILES).keys() - PARTS))
 def test_the_server_understands_each_statement(connection: psycopg.Connection[Any], name: str) -> None:
-    text = statements(*SHEETS)[name].text
+    text = load_translated_statements(*WRITER_SQL_FILES)[name].text
 
     numbered = text.decode().replace("%%", "%")
     for place, value in enumerate(dict.fromkeys(re.findall(r"%\((\w+)\)s", numbered)), start=1):
@@ -68,11 +68,13 @@ VALUES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("is_asked_about", [True, False], ids=["given", "left out"])
-@pytest.mark.parametrize("name", sorted(statements(*LOOKED_FOR, "names", OWN).keys() - QUESTION_PARTS))
+@pytest.mark.parametrize(
+    "name", sorted(load_translated_statements(*LOOKED_FOR, "names", POSTGRES_READER_SQL_FILE).keys() - QUESTION_PARTS)
+)
 def test_the_server_understands_each_question(
     connection: psycopg.Connection[Any], name: str, is_asked_about: bool
 ) -> None:
-    text = statements(*LOOKED_FOR, "names", OWN)[name].text
+    text = load_translated_statements(*LOOKED_FOR, "names", POSTGRES_READER_SQL_FILE)[name].text
     asked = {given: VALUES.get(given, 7) for given in re.findall(r"%\((\w+)\)s", text.decode())}
     if not is_asked_about:
         kept = {"ids", "schedules", "plans", "tags", "groups", "limit", "declined", "word", "id"}

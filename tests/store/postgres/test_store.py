@@ -3,13 +3,13 @@ from collections.abc import Iterator
 import pytest
 from tests.store.contract import StoreContract
 
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 
 class TestPostgresStore(StoreContract):
     @pytest.fixture
-    def store(self, database: PostgresPlace) -> Iterator[PostgresStore]:
+    def store(self, database: PostgresLocation) -> Iterator[PostgresStore]:
         store = PostgresStore(database)
         store.open()
         yield store

@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 MINUTE = timedelta(minutes=1)
-HALF_A_DAY = timedelta(hours=12)
+SAMPLE_STEP = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class SampledWallClock:
     """Every minute of a few hours: the instant, and what the wall shows then."""
 
     minutes: tuple[tuple[datetime, datetime], ...]
 
     @classmethod
-    def around(cls, zone: ZoneInfo, moment: datetime, hours: int) -> "Clock":
+    def sample_around(cls, zone: ZoneInfo, moment: datetime, hours: int) -> "SampledWallClock":
         start = moment - timedelta(hours=hours)
         instants = (start + MINUTE * each for each in range(hours * 120))
         return cls(tuple((each, each.astimezone(zone).replace(tzinfo=None, fold=0)) for each in instants))
@@ -28,11 +28,11 @@ class Clock:
     def end(self) -> datetime:
         return self.minutes[-1][0]
 
-    def frequent(self, minutes: set[int], hours: set[int]) -> list[datetime]:
+    def instants_shown(self, minutes: set[int], hours: set[int]) -> list[datetime]:
         """Whenever the wall shows such a time."""
         return [at for at, wall in self.minutes if wall.minute in minutes and wall.hour in hours]
 
-    def fixed(self, minutes: set[int], hours: set[int]) -> list[datetime]:
+    def first_instants(self, minutes: set[int], hours: set[int]) -> list[datetime]:
         """For every such time, the first instant at which the wall shows it, or has jumped past it."""
         highest = self.minutes[0][1] - MINUTE
         found: list[datetime] = []
@@ -44,20 +44,20 @@ class Clock:
         return found
 
 
-def changes_by_sampling(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:
+def transitions_by_sampling(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:
     """When the offset changes, to the minute, found without the code under test."""
     at, end = datetime(first_year, 1, 1, tzinfo=UTC), datetime(last_year + 1, 1, 1, tzinfo=UTC)
     found = []
     while at < end:
-        if at.astimezone(zone).utcoffset() != (at + HALF_A_DAY).astimezone(zone).utcoffset():
-            found.append(_change_within(zone, at))
-        at += HALF_A_DAY
+        if at.astimezone(zone).utcoffset() != (at + SAMPLE_STEP).astimezone(zone).utcoffset():
+            found.append(_transition_within(zone, at))
+        at += SAMPLE_STEP
     return found
 
 
-def _change_within(zone: ZoneInfo, at: datetime) -> datetime:
+def _transition_within(zone: ZoneInfo, at: datetime) -> datetime:
     before = at.astimezone(zone).utcoffset()
-    low, high = 0, HALF_A_DAY // MINUTE
+    low, high = 0, SAMPLE_STEP // MINUTE
     while high - low > 1:
         middle = (low + high) // 2
         if (at + MINUTE * middle).astimezone(zone).utcoffset() == before:

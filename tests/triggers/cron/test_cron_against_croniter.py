@@ -11,9 +11,9 @@ from herdbeat.errors import CronNeverFires
 from herdbeat.moments import parse_zone
 from herdbeat.triggers import Cron
 
-SHARES = 10
-EACH = 1_000
-INSTANTS = 4
+BATCH_COUNT = 10
+BATCH_SIZE = 1_000
+INSTANT_COUNT = 4
 ZONE = parse_zone("UTC")
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
@@ -51,7 +51,7 @@ def expression(random: Random) -> str:
 
 def ours(written: str, start: datetime) -> list[datetime] | None:
     try:
-        return list(islice(Cron.parse(written, ZONE).upcoming(start), INSTANTS))
+        return list(islice(Cron.parse(written, ZONE).upcoming(start), INSTANT_COUNT))
     except CronNeverFires:
         return None
 
@@ -59,17 +59,17 @@ def ours(written: str, start: datetime) -> list[datetime] | None:
 def theirs(written: str, start: datetime) -> list[datetime] | None:
     try:
         iterator = croniter(written, start)
-        return [iterator.get_next(datetime) for _ in range(INSTANTS)]
+        return [iterator.get_next(datetime) for _ in range(INSTANT_COUNT)]
     except CroniterBadDateError:
         return None
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", range(BATCH_COUNT))
 def test_both_find_the_same_instants(share: int) -> None:
     random = Random(share)
     questions = [
         (expression(random), datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(10**8)))
-        for _ in range(EACH)
+        for _ in range(BATCH_SIZE)
     ]
 
     differing = [each for each in questions if ours(*each) != theirs(*each)]

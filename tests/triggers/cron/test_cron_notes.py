@@ -4,14 +4,14 @@ from itertools import islice, pairwise
 
 import pytest
 
-from herdbeat.moments import parse_moment, parse_zone
+from herdbeat.moments import parse_timestamp, parse_zone
 from herdbeat.triggers import Cron
-from herdbeat.triggers.cron import NoteKind
+from herdbeat.triggers.cron import DstNoteKind
 
 
-def said(expression: str, zone: str, after: str, count: int) -> list[str]:
+def note_texts(expression: str, zone: str, after: str, count: int) -> list[str]:
     cron = Cron.parse(expression, parse_zone(zone))
-    instants = list(islice(cron.upcoming(parse_moment(after)), count))
+    instants = list(islice(cron.upcoming(parse_timestamp(after)), count))
     noted = [cron.notes(now, previous) for previous, now in pairwise([None, *instants]) if now is not None]
     return [notes[0].text if notes else "" for notes in noted]
 
@@ -56,14 +56,14 @@ def said(expression: str, zone: str, after: str, count: int) -> list[str]:
     ],
 )
 def test_the_note_of_each_instant(expression: str, zone: str, after: str, expected: list[str]) -> None:
-    assert said(expression, zone, after, len(expected)) == expected
+    assert note_texts(expression, zone, after, len(expected)) == expected
 
 
 def test_a_note_is_data_too() -> None:
     cron = Cron.parse("30 2 * * *", parse_zone("Europe/Berlin"))
 
-    (note,) = cron.notes(parse_moment("2026-03-29T01:00:00Z"))
+    (note,) = cron.notes(parse_timestamp("2026-03-29T01:00:00Z"))
 
-    assert note.kind is NoteKind.MOVED
-    assert note.change_at == parse_moment("2026-03-29T01:00:00Z")
+    assert note.kind is DstNoteKind.MOVED
+    assert note.change_at == parse_timestamp("2026-03-29T01:00:00Z")
     assert f"{note.nominal:%Y-%m-%d %H:%M}" == "2026-03-29 02:30"

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.moments import format_moment, parse_moment, parse_zone
-from herdbeat.triggers import Cron, from_options
+from herdbeat.moments import format_timestamp, parse_timestamp, parse_zone
+from herdbeat.triggers import Cron, load_trigger
 
 BERLIN = "Europe/Berlin"
-NOW = parse_moment("2026-04-01T09:00:00Z")
+NOW = parse_timestamp("2026-04-01T09:00:00Z")
 
 
 def times(expression: str, zone: str, after: str, count: int) -> list[str]:
     """The next instants, as the clock on the wall shows them, with their offset."""
     where = parse_zone(zone)
-    upcoming = Cron.parse(expression, where).upcoming(parse_moment(after))
+    upcoming = Cron.parse(expression, where).upcoming(parse_timestamp(after))
     return [f"{each.astimezone(where):%m-%dT%H:%M:%S%z}" for each in islice(upcoming, count)]
 
 
@@ -44,7 +44,7 @@ def test_the_last_beat_does_not_matter_to_the_calendar() -> None:
     cron = Cron.parse("0 9 * * *", parse_zone(BERLIN))
 
     assert cron.next_time(NOW - timedelta(days=9), NOW) == cron.next_time(None, NOW)
-    assert cron.pace is None
+    assert cron.interval is None
 
 
 def test_a_local_time_keeps_its_hour_when_the_offset_changes() -> None:
@@ -200,7 +200,7 @@ def test_asking_later_never_skips_or_repeats_an_instant(
 def test_a_cron_is_built_again_from_its_options(expression: str, zone: str) -> None:
     cron = Cron.parse(expression, parse_zone(zone))
 
-    assert from_options(cron.kind, cron.options()) == cron
+    assert load_trigger(cron.kind, cron.options()) == cron
 
 
 def test_two_crons_are_equal_by_expression_and_zone() -> None:
@@ -230,7 +230,7 @@ def test_a_cron_beat_carries_whole_seconds() -> None:
 def test_a_cron_tells_its_prompt_the_documented_names() -> None:
     told = Cron.parse("0 9 * * MON-FRI", parse_zone("UTC")).variables(NOW, "scout/standup")
 
-    assert told["fire_time"] == format_moment(NOW)
+    assert told["fire_time"] == format_timestamp(NOW)
     assert told["cron_expression"] == "0 9 * * MON-FRI"
     assert told["source_id"] == "cron:2026-04-01T09:00:00Z"
     assert told["title"] == "Cron trigger: 0 9 * * MON-FRI"

@@ -7,10 +7,10 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from tests.triggers.cron.clockwork import Clock, changes_by_sampling
+from tests.triggers.cron.clockwork import SampledWallClock, transitions_by_sampling
 
 from herdbeat.triggers import Cron
-from herdbeat.triggers.cron.changes import changes
+from herdbeat.triggers.cron.changes import iter_transitions
 
 FIRST_YEAR, LAST_YEAR = 2020, 2035
 SECOND = timedelta(seconds=1)
@@ -32,7 +32,7 @@ def zones_that_differ() -> list[tuple[ZoneInfo, tuple[datetime, ...]]]:
     found: dict[tuple[object, ...], tuple[ZoneInfo, tuple[datetime, ...]]] = {}
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)
-        times = tuple(changes_by_sampling(zone, FIRST_YEAR, LAST_YEAR))
+        times = tuple(transitions_by_sampling(zone, FIRST_YEAR, LAST_YEAR))
         behaviour = (times, *(_offset(zone, each + step) for each in times for step in (-SECOND, SECOND)))
         found.setdefault(behaviour, (zone, times))
     return [each for each in found.values() if each[1]]
@@ -42,7 +42,7 @@ def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:
     return moment.astimezone(zone).utcoffset()
 
 
-def cases(zone: ZoneInfo, change: datetime, clock: Clock) -> Iterator[Case]:
+def cases(zone: ZoneInfo, change: datetime, clock: SampledWallClock) -> Iterator[Case]:
     """Times in the middle of what is skipped or repeated, at its edges, and all around it."""
     before, after = (_offset(zone, each) for each in (change - SECOND, change))
     assert before is not None
@@ -52,14 +52,14 @@ def cases(zone: ZoneInfo, change: datetime, clock: Clock) -> Iterator[Case]:
     hours = {(middle.hour + each) % 24 for each in (-2, -1, 0, 1, 2)}
     listed = ",".join(map(str, sorted(hours)))
     for minute, hour in {(middle.minute, middle.hour), (edge.minute, edge.hour)}:
-        yield Case(f"{minute} {hour} * * *", clock.fixed({minute}, {hour}))
-        yield Case(f"*/10 {hour} * * *", clock.frequent(set(range(0, 60, 10)), {hour}))
-        yield Case(f"{minute} * * * *", clock.frequent({minute}, set(range(24))))
-    yield Case(f"0,15,30,45 {listed} * * *", clock.fixed({0, 15, 30, 45}, hours))
-    yield Case("*/15 * * * *", clock.frequent({0, 15, 30, 45}, set(range(24))))
+        yield Case(f"{minute} {hour} * * *", clock.first_instants({minute}, {hour}))
+        yield Case(f"*/10 {hour} * * *", clock.instants_shown(set(range(0, 60, 10)), {hour}))
+        yield Case(f"{minute} * * * *", clock.instants_shown({minute}, set(range(24))))
+    yield Case(f"0,15,30,45 {listed} * * *", clock.first_instants({0, 15, 30, 45}, hours))
+    yield Case("*/15 * * * *", clock.instants_shown({0, 15, 30, 45}, set(range(24))))
 
 
-def wrong_answers(cron: Cron, clock: Clock, expected: list[datetime]) -> Iterator[str]:
+def wrong_answers(cron: Cron, clock: SampledWallClock, expected: list[datetime]) -> Iterator[str]:
     """Asked from every few minutes, both passes included, and from right before and at each instant."""
     starts = [at for at, _ in clock.minutes[::11]] + [each - step for each in expected for step in (SECOND, SECOND * 0)]
     for start in starts:
@@ -81,7 +81,7 @@ def test_fixed_times_run_once_and_frequent_ones_follow_real_time(share: int) -> 
         answer
         for zone, times in zones
         for change in times
-        for clock in [Clock.around(zone, change, hours=5)]
+        for clock in [SampledWallClock.sample_around(zone, change, hours=5)]
         for case in cases(zone, change, clock)
         for answer in wrong_answers(Cron.parse(case.expression, zone), clock, case.expected)
     ]
@@ -94,4 +94,4 @@ def test_no_change_is_overlooked() -> None:
     start, end = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)
 
     for zone, times in zones_that_differ():
-        assert tuple(change.at for change in changes(zone, start, end)) == times, zone
+        assert tuple(change.at for change in iter_transitions(zone, start, end)) == times, zone

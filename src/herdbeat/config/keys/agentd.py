@@ -1,50 +1,54 @@
 """The keys of agentd's files. They are translated into ours, so only what is passed over is said here."""
 
-from herdbeat.config.forms import PATH, TEXT, TEXTS, VARIABLE
+from herdbeat.config.forms import PATH, TEXT, TEXTS, VARIABLE_NAME
 from herdbeat.config.keys.schedule import MODE, TOOLS
-from herdbeat.config.shapes import Choice, Flag, Free, Text, Whole
-from herdbeat.config.tables import Key, MapOf, Table
+from herdbeat.config.shapes import AnyValue, Boolean, Choice, Integer, Text
+from herdbeat.config.tables import Field, MapOf, Table
 
-_ANY = Free(is_mild=True)
-TOOL_POLICY = Key("tool_policy", Table("A tool policy", (MODE, TOOLS), drops_unknown=True), "")
+_ANY_VALUE = AnyValue(lenient=True)
+TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS), ignores_unknown=True), "")
 
-WORKFLOW = Table(
+AGENTD_WORKFLOW = Table(
     "A workflow",
     (
-        Key("name", TEXT, "", required=True),
-        Key("agent", TEXT, "", required=True),
-        Key("source", _ANY, "", required=True),
-        Key("prompt_template", Text(may_be_empty=True), ""),
-        Key("prompt_template_file", PATH, ""),
-        Key("poll_interval", Whole(0, 31_536_000), ""),
-        Key("enabled", Flag(), ""),
+        Field("name", TEXT, "", required=True),
+        Field("agent", TEXT, "", required=True),
+        Field("source", _ANY_VALUE, "", required=True),
+        Field("prompt_template", Text(allows_empty=True), ""),
+        Field("prompt_template_file", PATH, ""),
+        Field("poll_interval", Integer(0, 31_536_000), ""),
+        Field("enabled", Boolean(), ""),
         TOOL_POLICY,
     ),
-    drops_unknown=True,
+    ignores_unknown=True,
 )
 
-_TYPE = Key("type", TEXT, "", required=True)
-_REPOSITORY: tuple[Key[object], ...] = (
-    _TYPE,
-    Key("owner", TEXT, "", required=True),
-    Key("repo", TEXT, "", required=True),
-    Key("labels", TEXTS, ""),
-    Key("state", Choice(("open", "closed", "all")), ""),
-    Key("assignee", TEXT, ""),
+_TYPE_KEY = Field("type", TEXT, "", required=True)
+_REPOSITORY_KEYS: tuple[Field[object], ...] = (
+    _TYPE_KEY,
+    Field("owner", TEXT, "", required=True),
+    Field("repo", TEXT, "", required=True),
+    Field("labels", TEXTS, ""),
+    Field("state", Choice(("open", "closed", "all")), ""),
+    Field("assignee", TEXT, ""),
 )
-SOURCES = {
-    "cron": Table("A cron source", (_TYPE, Key("expression", TEXT, "", required=True)), drops_unknown=True),
-    "delay": Table("A delay source", (_TYPE, Key("run_at", TEXT, "", required=True)), drops_unknown=True),
-    "github_issues": Table("A github_issues source", _REPOSITORY, drops_unknown=True),
-    "github_pull_requests": Table("A github_pull_requests source", _REPOSITORY, drops_unknown=True),
+SOURCE_TABLES = {
+    "cron": Table("A cron source", (_TYPE_KEY, Field("expression", TEXT, "", required=True)), ignores_unknown=True),
+    "delay": Table("A delay source", (_TYPE_KEY, Field("run_at", TEXT, "", required=True)), ignores_unknown=True),
+    "github_issues": Table("A github_issues source", _REPOSITORY_KEYS, ignores_unknown=True),
+    "github_pull_requests": Table("A github_pull_requests source", _REPOSITORY_KEYS, ignores_unknown=True),
     "webhook": Table(
         "A webhook source",
-        (_TYPE, Key("secret", TEXT, ""), Key("source", TEXT, "", not_served="the signature tells who calls")),
-        drops_unknown=True,
+        (
+            _TYPE_KEY,
+            Field("secret", TEXT, ""),
+            Field("source", TEXT, "", unsupported_reason="the signature tells who calls"),
+        ),
+        ignores_unknown=True,
     ),
-    "manual": Table("A manual source", (_TYPE,), drops_unknown=True),
+    "manual": Table("A manual source", (_TYPE_KEY,), ignores_unknown=True),
 }
-NOT_SERVED = (
+UNSUPPORTED_SOURCES = (
     "agent_lifecycle",
     "dispatch_result",
     "agent_idle",
@@ -56,32 +60,32 @@ NOT_SERVED = (
     "ask_response",
 )
 
-_LONG_LIVED = "agents here start anew with each run"
-AGENT = Table(
+_NO_PERSISTENT_AGENT_REASON = "agents here start anew with each run"
+AGENTD_AGENT = Table(
     "An agentd agent",
     (
-        Key("name", TEXT, "", required=True),
-        Key("working_dir", PATH, ""),
-        Key("shell", _ANY, ""),
-        Key("interactive", _ANY, "", not_served=_LONG_LIVED),
-        Key("worktree", _ANY, "", not_served="the folder is used as it is"),
-        Key("prompt", _ANY, "", not_served="each schedule has its own prompt"),
-        Key("system_prompt", Text(may_be_empty=True), ""),
-        Key("system_prompt_file", PATH, ""),
-        Key("append_system_prompt", _ANY, "", not_served="write system_prompt"),
-        Key("user", _ANY, "", not_served="runs belong to the user of herdbeat"),
+        Field("name", TEXT, "", required=True),
+        Field("working_dir", PATH, ""),
+        Field("shell", _ANY_VALUE, ""),
+        Field("interactive", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
+        Field("worktree", _ANY_VALUE, "", unsupported_reason="the folder is used as it is"),
+        Field("prompt", _ANY_VALUE, "", unsupported_reason="each schedule has its own prompt"),
+        Field("system_prompt", Text(allows_empty=True), ""),
+        Field("system_prompt_file", PATH, ""),
+        Field("append_system_prompt", _ANY_VALUE, "", unsupported_reason="write system_prompt"),
+        Field("user", _ANY_VALUE, "", unsupported_reason="runs belong to the user of herdbeat"),
         TOOL_POLICY,
-        Key("model", TEXT, ""),
-        Key("env", MapOf(Text(may_be_empty=True), VARIABLE), ""),
-        Key("auto_clear_threshold", _ANY, "", not_served=_LONG_LIVED),
-        Key("additional_dirs", _ANY, "", not_served="the agent sees its working directory"),
-        Key("rooms", _ANY, "", not_served="there are no rooms"),
-        Key("docker_image", TEXT, ""),
-        Key("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
-        Key("extra_mounts", TEXTS, ""),
-        Key("resource_limits", _ANY, "", not_served="write docker limits in the fleet's defaults"),
+        Field("model", TEXT, ""),
+        Field("env", MapOf(Text(allows_empty=True), VARIABLE_NAME), ""),
+        Field("auto_clear_threshold", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
+        Field("additional_dirs", _ANY_VALUE, "", unsupported_reason="the agent sees its working directory"),
+        Field("rooms", _ANY_VALUE, "", unsupported_reason="there are no rooms"),
+        Field("docker_image", TEXT, ""),
+        Field("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
+        Field("extra_mounts", TEXTS, ""),
+        Field("resource_limits", _ANY_VALUE, "", unsupported_reason="write docker limits in the fleet's defaults"),
     ),
-    drops_unknown=True,
+    ignores_unknown=True,
 )
-NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
+DOCKER_NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
 """agentd's words for Docker's networks, where they differ."""

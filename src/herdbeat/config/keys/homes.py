@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from herdbeat.config.keys.agent import DOCKER, WORKING_DIRECTORY
-from herdbeat.config.keys.fleet import FLEET, REFERENCE
+from herdbeat.config.keys.fleet import AGENT_REFERENCE, FLEET
 from herdbeat.config.keys.policies import BACKOFF_TABLE, BUDGET_TABLE, RETRY_TABLE
 from herdbeat.config.keys.schedule import SCHEDULE
 from herdbeat.config.keys.targets import AGENT, ENDPOINT, INSTANCES
@@ -11,9 +11,9 @@ from herdbeat.config.keys.work import WORK_SOURCE_TABLE
 from herdbeat.config.tables import Table
 
 # The most likely home last: a key with several is explained by that one.
-_HOMES: tuple[tuple[Table, str], ...] = (
+_TABLE_LOCATIONS: tuple[tuple[Table, str], ...] = (
     (DOCKER, "under docker: of the fleet's defaults"),
-    (REFERENCE, "beside path: of an agent"),
+    (AGENT_REFERENCE, "beside path: of an agent"),
     (WORK_SOURCE_TABLE, "under work_source:"),
     (BACKOFF_TABLE, "under backoff:"),
     (RETRY_TABLE, "under retry:"),
@@ -25,14 +25,14 @@ _HOMES: tuple[tuple[Table, str], ...] = (
 )
 
 
-def _homes() -> Iterator[tuple[str, str]]:
-    for table, words in _HOMES:
+def _iter_key_locations() -> Iterator[tuple[str, str]]:
+    for table, location_text in _TABLE_LOCATIONS:
         for key in table.keys:
-            if not key.not_served and key.name not in ("name", "type", "path"):
-                yield key.name, words
+            if not key.unsupported_reason and key.name not in ("name", "type", "path"):
+                yield key.name, location_text
     yield INSTANCES.name, "on a target, or in defaults"
     yield "max_concurrent", "under instances: of a target, or at the top of the fleet file"
     yield WORKING_DIRECTORY.name, "on an agent or a command"
 
 
-HOMES = dict(_homes())
+KEY_LOCATIONS = dict(_iter_key_locations())

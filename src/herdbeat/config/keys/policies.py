@@ -1,68 +1,66 @@
 """The policies of a schedule (SPEC 3): every key, in the order in which `show` prints them."""
 
-from herdbeat.config.forms import ARGV, DURATION, EXPRESSION, HOURS, JITTER, MOMENT, NAME, TEXT, ZONE
+from herdbeat.config.forms import ARGV, DURATION, EXPRESSION, HOURS, JITTER, NAME, TEXT, TIMESTAMP, ZONE
 from herdbeat.config.keys.rules import RULE
-from herdbeat.config.shapes import Number, OneOf, Whole
-from herdbeat.config.tables import Key, ListOf, Table
+from herdbeat.config.shapes import EnumValue, Integer, Number
+from herdbeat.config.tables import Field, ListOf, Table
 from herdbeat.domain.policies import Catchup, FirstRun, OnInterrupt, Overlap
 
-FACTOR = Key("factor", Whole(1, 10), "Each failure multiplies the wait by this.", "2")
-MAX_FAILURES = Key("max_failures", Whole(0, 20), "Failures after which the wait grows no further.", "5")
-ATTEMPTS = Key("attempts", Whole(1, 100), "How often one beat is tried, the first time included.", "1")
-WAIT = Key("wait", DURATION, "Time before the second attempt.", "30s")
-USD_PER_DAY = Key("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost.")
-TOKENS_PER_DAY = Key("tokens_per_day", Whole(0, 10**12), "Tokens a day may use.")
-RUNS_PER_DAY = Key("runs_per_day", Whole(0, 1_000_000), "Runs a day may have.")
+FACTOR = Field("factor", Integer(1, 10), "Each failure multiplies the wait by this.", "2")
+MAX_FAILURES = Field("max_failures", Integer(0, 20), "Failures after which the wait grows no further.", "5")
+ATTEMPTS = Field("attempts", Integer(1, 100), "How often one beat is tried, the first time included.", "1")
+WAIT = Field("wait", DURATION, "Time before the second attempt.", "30s")
+USD_PER_DAY = Field("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost.")
+TOKENS_PER_DAY = Field("tokens_per_day", Integer(0, 10**12), "Tokens a day may use.")
+RUNS_PER_DAY = Field("runs_per_day", Integer(0, 1_000_000), "Runs a day may have.")
 
 BACKOFF_TABLE = Table("A backoff", (FACTOR, MAX_FAILURES))
 RETRY_TABLE = Table("A retry", (ATTEMPTS, WAIT, FACTOR))
 BUDGET_TABLE = Table("A budget", (USD_PER_DAY, TOKENS_PER_DAY, RUNS_PER_DAY))
 
-TIMEZONE = Key("timezone", ZONE, "The zone of cron, active hours and budget days.", "the fleet's")
-CATCHUP = Key("catchup", OneOf(Catchup), "What becomes of beats missed while nothing ran.", "once; cron: skip")
-CATCHUP_MAX = Key("catchup_max", Whole(1, 10_000), "The most beats that `catchup: all` runs.", "100")
-GRACE = Key("grace", DURATION, "An instant at most this late is late, not missed, and runs.", "30s")
-MAX_LATE = Key("max_late", DURATION, "Older than this is missed (too_late), never run.", "none", may_be_null=True)
-OVERLAP = Key(
-    "overlap", OneOf(Overlap), "What happens while the previous run is still going.", "skip; event kinds: queue_all"
+TIMEZONE = Field("timezone", ZONE, "The zone of cron, active hours and budget days.", "the fleet's")
+CATCHUP = Field("catchup", EnumValue(Catchup), "What becomes of beats missed while nothing ran.", "once; cron: skip")
+CATCHUP_MAX = Field("catchup_max", Integer(1, 10_000), "The most beats that `catchup: all` runs.", "100")
+GRACE = Field("grace", DURATION, "An instant at most this late is late, not missed, and runs.", "30s")
+MAX_LATE = Field("max_late", DURATION, "Older than this is missed (too_late), never run.", "none", nullable=True)
+OVERLAP = Field(
+    "overlap", EnumValue(Overlap), "What happens while the previous run is still going.", "skip; event kinds: queue_all"
 )
-JITTERED = Key("jitter", JITTER, "A stable spread, in percent of the gap or as a duration.", "0", may_be_null=True)
-MIN_INTERVAL = Key(
-    "min_interval", DURATION, "Never closer together; beats hints and backoff.", "none", may_be_null=True
+JITTER_KEY = Field("jitter", JITTER, "A stable spread, in percent of the gap or as a duration.", "0", nullable=True)
+MIN_INTERVAL = Field("min_interval", DURATION, "Never closer together; beats hints and backoff.", "none", nullable=True)
+MAX_INTERVAL = Field("max_interval", DURATION, "Never further apart; beats hints and backoff.", "none", nullable=True)
+BACKOFF = Field("backoff", BACKOFF_TABLE, "How an interval stretches while it fails.", "factor 2, 5 failures")
+RETRY = Field("retry", RETRY_TABLE, "More attempts at the same beat, before the next.", "1 attempt")
+TIMEOUT = Field("timeout", DURATION, "One deadline for the whole run.", "1h; endpoints: 30s")
+LATE_AFTER = Field("late_after", DURATION, "Shown and alerted as late after this.", "30s")
+PAUSE_AFTER_FAILURES = Field(
+    "pause_after_failures", Integer(1, 1_000_000), "Failures in a row that pause it.", "none", nullable=True
 )
-MAX_INTERVAL = Key("max_interval", DURATION, "Never further apart; beats hints and backoff.", "none", may_be_null=True)
-BACKOFF = Key("backoff", BACKOFF_TABLE, "How an interval stretches while it fails.", "factor 2, 5 failures")
-RETRY = Key("retry", RETRY_TABLE, "More attempts at the same beat, before the next.", "1 attempt")
-TIMEOUT = Key("timeout", DURATION, "One deadline for the whole run.", "1h; endpoints: 30s")
-LATE_AFTER = Key("late_after", DURATION, "Shown and alerted as late after this.", "30s")
-PAUSE_AFTER_FAILURES = Key(
-    "pause_after_failures", Whole(1, 1_000_000), "Failures in a row that pause it.", "none", may_be_null=True
-)
-MAX_RUNS = Key("max_runs", Whole(1), "Runs after which it is expired.", "none", may_be_null=True)
-STARTS_AT = Key("starts_at", MOMENT, "Before this moment nothing is due.", "none", may_be_null=True)
-ENDS_AT = Key("ends_at", MOMENT, "After this moment it is expired.", "none", may_be_null=True, aliases=("expires",))
-ACTIVE_HOURS = Key("active_hours", HOURS, "Outside, beats are skipped as inactive_hours.", "always", may_be_null=True)
-BUDGET = Key("budget", BUDGET_TABLE, "What a day may cost; over it, beats are skipped.", "none", may_be_null=True)
-PRECHECK = Key("precheck", ARGV, "A command asked first: exit 0 runs, 1 declines.", "none", may_be_null=True)
-PRIORITY = Key("priority", Whole(-1_000_000, 1_000_000), "Order when capacity is short; higher goes first.", "0")
-TAGS = Key("tags", ListOf(TEXT), "Words to select schedules by.", "none", may_be_null=True)
-GROUP = Key("group", NAME, "Siblings that see each other in rules.", "none", may_be_null=True)
-RUNS_ON = Key("runs_on", TEXT, "Only nodes with this label run it.", "any node", may_be_null=True)
-DEDUP = Key("dedup", EXPRESSION, "Event kinds: what makes a delivery unique.", "its delivery id", may_be_null=True)
-WHEN = Key("when", EXPRESSION, "Event kinds: only events for which this holds run.", "all", may_be_null=True)
-MAX_QUEUED = Key("max_queued", Whole(1, 1_000_000), "Event kinds: how many may wait.", "no limit", may_be_null=True)
-FIRST_RUN = Key("first_run", OneOf(FirstRun), "When an interval that never ran is due.", "now")
-ON_INTERRUPT = Key("on_interrupt", OneOf(OnInterrupt), "What becomes of a run whose node died.", "skip")
-ADAPT = Key("adapt", ListOf(RULE), "Rules that turn results into hints.", "none", may_be_null=True)
+MAX_RUNS = Field("max_runs", Integer(1), "Runs after which it is expired.", "none", nullable=True)
+STARTS_AT = Field("starts_at", TIMESTAMP, "Before this moment nothing is due.", "none", nullable=True)
+ENDS_AT = Field("ends_at", TIMESTAMP, "After this moment it is expired.", "none", nullable=True, aliases=("expires",))
+ACTIVE_HOURS = Field("active_hours", HOURS, "Outside, beats are skipped as inactive_hours.", "always", nullable=True)
+BUDGET = Field("budget", BUDGET_TABLE, "What a day may cost; over it, beats are skipped.", "none", nullable=True)
+PRECHECK = Field("precheck", ARGV, "A command asked first: exit 0 runs, 1 declines.", "none", nullable=True)
+PRIORITY = Field("priority", Integer(-1_000_000, 1_000_000), "Order when capacity is short; higher goes first.", "0")
+TAGS = Field("tags", ListOf(TEXT), "Words to select schedules by.", "none", nullable=True)
+GROUP = Field("group", NAME, "Siblings that see each other in rules.", "none", nullable=True)
+RUNS_ON = Field("runs_on", TEXT, "Only nodes with this label run it.", "any node", nullable=True)
+DEDUP = Field("dedup", EXPRESSION, "Event kinds: what makes a delivery unique.", "its delivery id", nullable=True)
+WHEN = Field("when", EXPRESSION, "Event kinds: only events for which this holds run.", "all", nullable=True)
+MAX_QUEUED = Field("max_queued", Integer(1, 1_000_000), "Event kinds: how many may wait.", "no limit", nullable=True)
+FIRST_RUN = Field("first_run", EnumValue(FirstRun), "When an interval that never ran is due.", "now")
+ON_INTERRUPT = Field("on_interrupt", EnumValue(OnInterrupt), "What becomes of a run whose node died.", "skip")
+ADAPT = Field("adapt", ListOf(RULE), "Rules that turn results into hints.", "none", nullable=True)
 
-POLICIES: tuple[Key[object], ...] = (
+POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
     CATCHUP,
     CATCHUP_MAX,
     GRACE,
     MAX_LATE,
     OVERLAP,
-    JITTERED,
+    JITTER_KEY,
     MIN_INTERVAL,
     MAX_INTERVAL,
     BACKOFF,
@@ -87,9 +85,9 @@ POLICIES: tuple[Key[object], ...] = (
     ON_INTERRUPT,
     ADAPT,
 )
-POLICY_NAMES = frozenset(name for key in POLICIES for name in (key.name, *key.aliases))
+POLICY_KEY_NAMES = frozenset(name for key in POLICIES for name in (key.name, *key.aliases))
 
-OTHER_WORDS = {
+FOREIGN_KEY_SUGGESTIONS = {
     "catchup_window": "max_late",
     "misfire_grace_time": "max_late",
     "tz": "timezone",

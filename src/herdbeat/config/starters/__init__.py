@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from importlib.resources import files
 
-SCHEMA = ".herdbeat/schema.json"
-_COMMENT = f"# yaml-language-server: $schema={SCHEMA}\n"
+SCHEMA_PATH = ".herdbeat/schema.json"
+_SCHEMA_COMMENT = f"# yaml-language-server: $schema={SCHEMA_PATH}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ STARTERS = (
 )
 
 
-def starter_text(name: str, fleet: str) -> str:
+def render_starter(name: str, fleet: str) -> str:
     """The file, for a fleet of that name."""
     text = (files("herdbeat.config.starters") / f"{name}.yaml").read_text(encoding="utf-8")
-    return _COMMENT + text.replace("{ name: NAME }", f'{{ name: "{fleet}" }}', 1)
+    return _SCHEMA_COMMENT + text.replace("{ name: NAME }", f'{{ name: "{fleet}" }}', 1)

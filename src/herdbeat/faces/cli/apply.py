@@ -6,137 +6,139 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from herdbeat.app import read_configuration
+from herdbeat.app import load_config
 from herdbeat.config import find_config
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.apply_words import plan_lines, summary
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.crew import effect_words
-from herdbeat.faces.cli.ledger import Ledger, by_its_clock
-from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.person import person
+from herdbeat.faces.cli.apply_words import format_plan, summarize_plan
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.crew import describe_effect
+from herdbeat.faces.cli.ledger import FleetHandle, use_ledger_clock
+from herdbeat.faces.cli.marks import format_count
+from herdbeat.faces.cli.person import current_actor
 from herdbeat.faces.cli.problems import show_error
-from herdbeat.faces.cli.reaching import reach
-from herdbeat.faces.cli.times import wanted_zone
-from herdbeat.faces.cli.world import World
-from herdbeat.scheduler.foresee import Foresight
+from herdbeat.faces.cli.reaching import dispatch_request
+from herdbeat.faces.cli.times import parse_zone_flags
+from herdbeat.faces.cli.world import Context
+from herdbeat.scheduler.foresee import ApplyPlan
 from herdbeat.service.applying import (
-    PARTS,
-    apply_for_later,
-    arranged_object,
-    part_of,
-    plan_in,
-    plan_object,
-    stored_in,
-    usable,
+    PARTIAL_FILE_KINDS,
+    apply_offline,
+    build_partial_fleet,
+    preview_apply,
+    read_stored_fleet,
+    require_valid_fleet,
+    serialize_apply_result,
+    serialize_plan,
 )
-from herdbeat.store.places import ledger_of
+from herdbeat.store.places import store_location
 
-DECLINED = 1
-CHANGES = 6
+EXIT_DECLINED = 1
+EXIT_CHANGES_PENDING = 6
 """What --exit-code answers if there is something to do."""
 
-_SAME = "The fleet is as the files say. Nothing was changed."
+_UP_TO_DATE = "The fleet is as the files say. Nothing was changed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ApplyRequest:
     """What is to be applied, to which ledger. A part removes nothing."""
 
     fleet: Fleet
-    ledger: Ledger
+    handle: FleetHandle
     file: Path
     is_whole: bool
 
 
-def run(given: Given, world: World) -> int:
+def run_apply(args: ParsedArgs, context: Context) -> int:
     """Files with a mistake change nothing, and every mistake is told."""
     try:
-        wanted = _wanted(given, world)
+        apply_request = _load_request(args, context)
     except ConfigError as error:
-        show_error(world.terminal, error, as_json=given.has(flags.JSON))
-        world.terminal.remark("Nothing was changed; a fleet that runs keeps the last good configuration.")
+        show_error(context.terminal, error, as_json=args.has(flags.JSON))
+        context.terminal.info("Nothing was changed; a fleet that runs keeps the last good configuration.")
         return error.exit_status
-    plan = plan_in(wanted.ledger.path, wanted.fleet, wanted.ledger.now, is_whole=wanted.is_whole)
-    is_json = given.has(flags.JSON)
+    plan = preview_apply(
+        apply_request.handle.path, apply_request.fleet, apply_request.handle.now, is_whole=apply_request.is_whole
+    )
+    is_json = args.has(flags.JSON)
     if not is_json:
-        for line in plan_lines(world.terminal, plan, wanted.ledger.now, wanted.ledger.zone):
-            world.terminal.say(line)
-    if given.has(flags.DRY_RUN):
-        return _end_dry(given, world, plan, is_json=is_json)
-    if not _consented(given, world, plan):
-        world.terminal.remark("Nothing was changed.")
-        return DECLINED
-    done, is_served = _apply(world, wanted)
+        for line in format_plan(context.terminal, plan, apply_request.handle.now, apply_request.handle.zone):
+            context.terminal.print(line)
+    if args.has(flags.DRY_RUN):
+        return _show_dry_run(args, context, plan, is_json=is_json)
+    if not _confirm_removals(args, context, plan):
+        context.terminal.info("Nothing was changed.")
+        return EXIT_DECLINED
+    done, has_live_node = _apply(context, apply_request)
     if is_json:
-        answer = {**plan_object(plan), "applied": True, "served": is_served}
-        world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
+        answer = {**serialize_plan(plan), "applied": True, "served": has_live_node}
+        context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        world.terminal.remark(_told(plan, done, wanted.ledger))
+        context.terminal.info(_describe_result(plan, done, apply_request.handle))
     return 0
 
 
-def _wanted(given: Given, world: World) -> Wanted:
-    word, option = given.word(0), given.value(flags.CONFIG)
-    reading = read_configuration(word or option, world.environ, world.folder)
-    is_part = word is not None and reading.kind in PARTS
+def _load_request(args: ParsedArgs, context: Context) -> ApplyRequest:
+    word, option = args.positional(0), args.value(flags.CONFIG)
+    reading = load_config(word or option, context.environ, context.folder)
+    is_part = word is not None and reading.kind in PARTIAL_FILE_KINDS
     if word is not None and option is not None and not is_part:
         raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
-    whole = usable(read_configuration(option, world.environ, world.folder) if is_part else reading)
-    path = ledger_of(whole)
-    fleet = part_of(whole, reading, stored_in(path)) if is_part else whole
-    ledger = Ledger(
+    whole = require_valid_fleet(load_config(option, context.environ, context.folder) if is_part else reading)
+    path = store_location(whole)
+    fleet = build_partial_fleet(whole, reading, read_stored_fleet(path)) if is_part else whole
+    handle = FleetHandle(
         name=whole.name,
         path=path,
-        now=world.clock.now(),
-        clock=world.clock,
-        zone=wanted_zone(given) or whole.zone,
+        now=context.clock.now(),
+        clock=context.clock,
+        zone=parse_zone_flags(args) or whole.zone,
         reader=None,
-        read_files=lambda: whole,
+        load_fleet=lambda: whole,
     )
     named = word or option
-    file = find_config(world.folder, world.environ, None if named is None else Path(named))
+    file = find_config(context.folder, context.environ, None if named is None else Path(named))
     assert file is not None, "it was read a moment ago"
-    ledger = by_its_clock(ledger, world)
-    return Wanted(fleet=fleet, ledger=ledger, file=file.absolute(), is_whole=not is_part)
+    handle = use_ledger_clock(handle, context)
+    return ApplyRequest(fleet=fleet, handle=handle, file=file.absolute(), is_whole=not is_part)
 
 
-def _apply(world: World, wanted: Wanted) -> tuple[dict[str, Any], bool]:
-    who = person(world)
-    request = {"do": "apply", "path": os.fspath(wanted.file), "who": who}
+def _apply(context: Context, apply_request: ApplyRequest) -> tuple[dict[str, Any], bool]:
+    who = current_actor(context)
+    request = {"do": "apply", "path": os.fspath(apply_request.file), "who": who}
 
     def offline() -> dict[str, Any]:
-        ledger = wanted.ledger
-        done = apply_for_later(ledger.path, wanted.fleet, ledger.now, who, is_whole=wanted.is_whole)
-        return arranged_object(done)
+        handle = apply_request.handle
+        done = apply_offline(handle.path, apply_request.fleet, handle.now, who, is_whole=apply_request.is_whole)
+        return serialize_apply_result(done)
 
-    return reach(wanted.ledger, request, offline)
+    return dispatch_request(apply_request.handle, request, offline)
 
 
-def _consented(given: Given, world: World, plan: Foresight) -> bool:
+def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bool:
     """Asked where somebody sits and something goes away. A pipeline has said what it wants by its files."""
-    removed = plan.count(What.REMOVE)
-    if not removed or given.has(flags.YES) or not world.can_ask or world.stdin is None:
+    removed = plan.count(ChangeKind.REMOVE)
+    if not removed or args.has(flags.YES) or not context.is_interactive or context.stdin is None:
         return True
-    world.terminal.err.write(f"Removes {counted(removed, 'schedule')}; history stays. Continue? [y/N] ")
-    world.terminal.err.flush()
-    return world.stdin.readline().strip().lower() in ("y", "yes")
+    context.terminal.err.write(f"Removes {format_count(removed, 'schedule')}; history stays. Continue? [y/N] ")
+    context.terminal.err.flush()
+    return context.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _end_dry(given: Given, world: World, plan: Foresight, *, is_json: bool) -> int:
+def _show_dry_run(args: ParsedArgs, context: Context, plan: ApplyPlan, *, is_json: bool) -> int:
     if is_json:
-        answer = {**plan_object(plan), "applied": False}
-        world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
+        answer = {**serialize_plan(plan), "applied": False}
+        context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        world.terminal.remark(f"{summary(plan, 'to')}  Nothing was changed." if plan.items else _SAME)
-    return CHANGES if plan.items and given.has(flags.EXIT_CODE) else 0
+        context.terminal.info(f"{summarize_plan(plan, 'to')}  Nothing was changed." if plan.items else _UP_TO_DATE)
+    return EXIT_CHANGES_PENDING if plan.items and args.has(flags.EXIT_CODE) else 0
 
 
-def _told(plan: Foresight, done: dict[str, Any], ledger: Ledger) -> str:
+def _describe_result(plan: ApplyPlan, done: dict[str, Any], handle: FleetHandle) -> str:
     if not plan.items:
-        return _SAME
-    effect = f"  In effect now (pid {done['pid']})." if "pid" in done else f"\n{effect_words(ledger)}"
-    return f"{summary(plan, '')}{effect}\nundo: put the files back as they were, and apply again"
+        return _UP_TO_DATE
+    effect = f"  In effect now (pid {done['pid']})." if "pid" in done else f"\n{describe_effect(handle)}"
+    return f"{summarize_plan(plan, '')}{effect}\nundo: put the files back as they were, and apply again"

@@ -1,6 +1,6 @@
 """The commands for single beats and runs: skip, cancel, retry, backfill. A part of the one table in `commands`."""
 
-from herdbeat.faces.cli.control_commands import SELECTING, WHICH
+from herdbeat.faces.cli.control_commands import SCHEDULES_ARGUMENT, SELECTION_FLAGS
 from herdbeat.faces.cli.options import (
     CLEAR,
     CONFIG,
@@ -17,20 +17,22 @@ from herdbeat.faces.cli.options import (
     YES,
     ZONE,
     Argument,
-    Command,
+    CliCommand,
 )
 
-_RUN = Argument(name="WHICH", meaning="the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True)
-_NEEDED = Argument(name="WHICH", meaning=_RUN.meaning, required=True, many=True)
-_ONE = Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
+_RUNS_ARGUMENT = Argument(
+    name="WHICH", meaning="the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True
+)
+_REQUIRED_RUNS_ARGUMENT = Argument(name="WHICH", meaning=_RUNS_ARGUMENT.meaning, required=True, many=True)
+_SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
 
-BEATS = (
-    Command(
+BEAT_COMMANDS = (
+    CliCommand(
         path=("skip",),
         summary="let the next beat pass",
-        run="herdbeat.faces.cli.skipping:skip",
-        arguments=(WHICH,),
-        options=(COUNT, CLEAR, REASON, *SELECTING, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON),
+        run="herdbeat.faces.cli.skipping:run_skip",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=(COUNT, CLEAR, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON),
         examples=(
             ("herdbeat skip triage/standup --reason holiday", "tomorrow's standup does not run"),
             ("herdbeat skip backup --count 3", "nor do the next three backups"),
@@ -41,12 +43,12 @@ BEATS = (
             "The wish is kept in the ledger, also while nothing runs. Asking twice is asking once.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("cancel",),
         summary="stop a run; call off what waits",
-        run="herdbeat.faces.cli.cancelling:cancel",
-        arguments=(_RUN,),
-        options=(FORCE, REASON, *SELECTING, YES, DRY_RUN, CONFIG, JSON),
+        run="herdbeat.faces.cli.cancelling:run_cancel",
+        arguments=(_RUNS_ARGUMENT,),
+        options=(FORCE, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, JSON),
         examples=(
             ("herdbeat cancel 7f3k", "stop this run: asked to end, killed after 5s"),
             ("herdbeat cancel 7f3k --force", "kill it now"),
@@ -57,11 +59,11 @@ BEATS = (
             "While nothing runs, there are only beats that wait.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("retry",),
         summary="run again what failed: one more attempt at the same beat",
-        run="herdbeat.faces.cli.retrying:retry",
-        arguments=(_NEEDED,),
+        run="herdbeat.faces.cli.retrying:run_retry",
+        arguments=(_REQUIRED_RUNS_ARGUMENT,),
         options=(WAIT, FORCE, REASON, DRY_RUN, CONFIG, JSON),
         examples=(
             ("herdbeat retry 7f3k", "this run"),
@@ -74,11 +76,11 @@ BEATS = (
             "Exit status: 0 written, 1 refused for one of them, 5 it failed (--wait).",
         ),
     ),
-    Command(
+    CliCommand(
         path=("backfill",),
         summary="run the beats of a past window of a cron schedule",
-        run="herdbeat.faces.cli.backfilling:backfill",
-        arguments=(_ONE,),
+        run="herdbeat.faces.cli.backfilling:run_backfill",
+        arguments=(_SCHEDULE_ARGUMENT,),
         options=(FROM, UNTIL, MAX, YES, DRY_RUN, REASON, CONFIG, ZONE, UTC, JSON),
         examples=(
             ("herdbeat backfill report --from 2026-03-01 --until 2026-03-08 --dry-run", "which would it be?"),

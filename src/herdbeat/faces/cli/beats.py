@@ -3,55 +3,64 @@
 from functools import partial
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.marks import beat_mark, near_time, why_words
-from herdbeat.faces.cli.pages import Listing, Window, one_of, show_page
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.cli.marks import beat_symbol, format_cause, format_time
+from herdbeat.faces.cli.pages import ListingSpec, PageRequest, parse_choice, show_page
 from herdbeat.faces.cli.terminal import Terminal, printable
-from herdbeat.faces.cli.world import World
-from herdbeat.service.objects import beat_object
-from herdbeat.service.questions import selected
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.objects import serialize_beat
+from herdbeat.service.questions import resolve_history_filter
 from herdbeat.store.reader import Filter
 
 
-def run(given: Given, world: World) -> int:
-    outcome = one_of(flags.OUTCOME, given.value(flags.OUTCOME), BeatOutcome)
-    listing = Listing(
+def run_beats(args: ParsedArgs, context: Context) -> int:
+    outcome = parse_choice(flags.OUTCOME, args.value(flags.OUTCOME), BeatOutcome)
+    spec = ListingSpec(
         noun="beats",
-        find=partial(_find, given.word(0), outcome),
-        as_object=beat_object,
+        find=partial(_find_beats, args.positional(0), outcome),
+        as_object=serialize_beat,
         headings=["DUE", "SCHEDULE", "OUTCOME", "REASON", "WHY", "RUN"],
-        row=_row,
+        row=_beat_row,
         shrink=(4, 1, 3),
     )
-    return show_page(given, world, listing)
+    return show_page(args, context, spec)
 
 
-def _find(selector: str | None, outcome: BeatOutcome | None, ledger: Ledger, window: Window) -> list[BeatRecord]:
-    reader = ledger.opened()
-    target, name = selected(reader, selector)
+def _find_beats(
+    selector: str | None, outcome: BeatOutcome | None, handle: FleetHandle, page_request: PageRequest
+) -> list[BeatRecord]:
+    reader = handle.require_reader()
+    target, name = resolve_history_filter(reader, selector)
     return reader.beats(
-        Filter(target=target, name=name, outcome=outcome, since=window.since, before=window.before, limit=window.limit)
+        Filter(
+            target=target,
+            name=name,
+            outcome=outcome,
+            since=page_request.since,
+            before=page_request.before,
+            limit=page_request.limit,
+        )
     )
 
 
-def _row(terminal: Terminal, ledger: Ledger, beat: BeatRecord, *, is_brief: bool) -> list[str]:
-    glyph, colour = beat_mark(beat)
-    due = near_time(beat.due_at, ledger.now, ledger.zone)
+def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_brief: bool) -> list[str]:
+    glyph, colour = beat_symbol(beat)
+    due = format_time(beat.due_at, handle.now, handle.zone)
     if beat.count > 1:
-        due += f" to {near_time(beat.last_due_at, ledger.now, ledger.zone)}"
+        due += f" to {format_time(beat.last_due_at, handle.now, handle.zone)}"
     many = f" x{beat.count}" if beat.count > 1 else ""
-    why = why_words(beat.source, beat.origin, is_brief=is_brief)
-    runs = " ".join(short_id(run) for run in beat.runs)
+    why = format_cause(beat.source, beat.origin, is_brief=is_brief)
+    runs = " ".join(format_short_id(run) for run in beat.runs)
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
-    return [due, printable(beat.schedule), outcome, printable(_reason(beat)), why, runs]
+    return [due, printable(beat.schedule), outcome, printable(_beat_reason(beat)), why, runs]
 
 
-def _reason(beat: BeatRecord) -> str:
+def _beat_reason(beat: BeatRecord) -> str:
     """Of a beat that ran and did not succeed, how it ended: a green tick there would be a lie."""
     has_failed = beat.outcome is BeatOutcome.RAN and beat.last_status not in (None, RunStatus.SUCCEEDED)
     return str(beat.last_status) if has_failed else beat.reason

@@ -8,25 +8,25 @@ from tempfile import TemporaryDirectory
 
 from herdbeat.bench.program import Finding, Size, Step, measure, steps
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.arguments import ParsedArgs
 from herdbeat.faces.cli.terminal import Terminal
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.world import Context
 
 _WIDTH = 24
 _SLOW_DISK = 2.0
 """Milliseconds. The goal of the median lateness, which such a disk takes all for itself."""
 
 
-def run(given: Given, world: World, size: Size | None = None) -> int:
+def run(args: ParsedArgs, context: Context, size: Size | None = None) -> int:
     """Always 0: a slow machine is an answer, not an error. Tests give a smaller size."""
     todo = steps(size or Size())
-    terminal = world.terminal
+    terminal = context.terminal
     # Beside the user and not in /tmp, which may be memory: the disk of the fleet is what is asked about.
-    beside = TemporaryDirectory(dir=world.folder, prefix=".herdbeat-bench-")
-    with beside as folder, _progress(terminal, len(todo), is_json=given.has(flags.JSON)) as bar:
+    beside = TemporaryDirectory(dir=context.folder, prefix=".herdbeat-bench-")
+    with beside as folder, _progress(terminal, len(todo), is_json=args.has(flags.JSON)) as bar:
         found = list(measure(todo, Path(folder), bar.show))
-    if given.has(flags.JSON):
-        terminal.say(json.dumps({"items": [_json(each) for each in found]}, indent=2))
+    if args.has(flags.JSON):
+        terminal.print(json.dumps({"items": [_json(each) for each in found]}, indent=2))
     else:
         _show(terminal, found)
     return 0
@@ -34,11 +34,11 @@ def run(given: Given, world: World, size: Size | None = None) -> int:
 
 def _show(terminal: Terminal, found: list[Finding]) -> None:
     rows = [("", "measured", "goal", ""), *(_row(terminal, each) for each in found)]
-    for line in terminal.lines(rows, shrink=(0,)):
-        terminal.say(line)
+    for line in terminal.format_table(rows, shrink=(0,)):
+        terminal.print(line)
     slowest = found[0].values["p50"]
     if slowest > _SLOW_DISK:
-        terminal.remark(
+        terminal.info(
             f"A durable write takes {slowest:.1f} ms on this disk, and a beat is recorded before it starts: "
             "lateness cannot be less."
         )

@@ -10,103 +10,105 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.next_times import Subject, Window
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.next_times import TimeRange, UpcomingSource
 from herdbeat.faces.cli.terminal import Terminal
-from herdbeat.moments import format_moment
-from herdbeat.service.instants import Upcoming
+from herdbeat.moments import format_timestamp
+from herdbeat.service.instants import UpcomingRun
 
-HERD = 10
+THUNDERING_HERD_SIZE = 10
 """So many schedules at one instant are worth a word."""
 
-MANY = 1_000_000
+MAX_COUNTED_INSTANTS = 1_000_000
 """Where counting stops: about half a minute of it."""
 
-LONGEST = timedelta(days=31)
+MAX_RANGE = timedelta(days=31)
 
-_BARS = " ▁▂▃▄▅▆▇█"
+_BAR_GLYPHS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(slots=True)
-class Hour:
+class HourCount:
     """The instants of one hour, and how many schedules meet at each."""
 
     starts_at: datetime
-    meetings: Counter[datetime] = field(default_factory=Counter)
+    schedules_by_instant: Counter[datetime] = field(default_factory=Counter)
 
     @property
     def count(self) -> int:
-        return self.meetings.total()
+        return self.schedules_by_instant.total()
 
     @property
-    def fullest(self) -> int:
-        return max(self.meetings.values(), default=0)
+    def peak(self) -> int:
+        return max(self.schedules_by_instant.values(), default=0)
 
 
-def show_hours(given: Given, terminal: Terminal, subject: Subject, window: Window) -> None:
-    until = window.until or window.start + timedelta(hours=24)
-    if until - window.start > LONGEST:
+def show_hours(args: ParsedArgs, terminal: Terminal, source: UpcomingSource, time_range: TimeRange) -> None:
+    until = time_range.until or time_range.start + timedelta(hours=24)
+    if until - time_range.start > MAX_RANGE:
         raise UsageError("--by hour shows at most 31 days.", hint="Give a nearer --until, such as 7d.")
-    window = replace(window, until=until)
-    found = islice(window.before_end(subject.upcoming(window.start)), MANY)
-    hours = count_hours(found, subject.zone, window.start, until)
-    if given.has(flags.JSON):
-        terminal.say(json.dumps(_json(hours, subject.zone, window.start, until), indent=2, ensure_ascii=False))
-    elif given.has(flags.PLAIN):
+    time_range = replace(time_range, until=until)
+    found = islice(time_range.before_end(source.upcoming(time_range.start)), MAX_COUNTED_INSTANTS)
+    hours = count_by_hour(found, source.zone, time_range.start, until)
+    if args.has(flags.JSON):
+        terminal.print(
+            json.dumps(_hours_object(hours, source.zone, time_range.start, until), indent=2, ensure_ascii=False)
+        )
+    elif args.has(flags.PLAIN):
         for hour in hours:
-            terminal.say(f"{hour.starts_at.astimezone(subject.zone).isoformat()}\t{hour.count}")
+            terminal.print(f"{hour.starts_at.astimezone(source.zone).isoformat()}\t{hour.count}")
     else:
-        _show(terminal, hours, subject.zone, has_days=until - window.start > timedelta(hours=24))
-    if sum(hour.count for hour in hours) == MANY:
-        terminal.remark(f"Stopped counting at {MANY} instants; take a shorter time with --until.")
+        _show_histogram(terminal, hours, source.zone, has_days=until - time_range.start > timedelta(hours=24))
+    if sum(hour.count for hour in hours) == MAX_COUNTED_INSTANTS:
+        terminal.info(f"Stopped counting at {MAX_COUNTED_INSTANTS} instants; take a shorter time with --until.")
 
 
-def count_hours(instants: Iterable[Upcoming], zone: ZoneInfo, start: datetime, until: datetime) -> list[Hour]:
+def count_by_hour(instants: Iterable[UpcomingRun], zone: ZoneInfo, start: datetime, until: datetime) -> list[HourCount]:
     """Every hour from start to end, also the empty ones: a gap is something to see."""
-    hours: dict[datetime, Hour] = {}
-    starts_at = _hour(start, zone)
+    hours: dict[datetime, HourCount] = {}
+    starts_at = _start_of_hour(start, zone)
     while starts_at < until:
-        hours[starts_at] = Hour(starts_at)
+        hours[starts_at] = HourCount(starts_at)
         starts_at += timedelta(hours=1)
     for each in instants:
-        starts_at = _hour(each.next_run_at, zone)
-        hours.setdefault(starts_at, Hour(starts_at)).meetings[each.next_run_at] += 1
+        starts_at = _start_of_hour(each.next_run_at, zone)
+        hours.setdefault(starts_at, HourCount(starts_at)).schedules_by_instant[each.next_run_at] += 1
     return [hours[key] for key in sorted(hours)]
 
 
-def _hour(moment: datetime, zone: ZoneInfo) -> datetime:
+def _start_of_hour(moment: datetime, zone: ZoneInfo) -> datetime:
     """The start of its hour on the wall clock of the zone: in India that is half past in UTC."""
     return moment.astimezone(zone).replace(minute=0, second=0, microsecond=0).astimezone(UTC)
 
 
-def _show(terminal: Terminal, hours: list[Hour], zone: ZoneInfo, *, has_days: bool) -> None:
-    most = max(hour.count for hour in hours)
-    herd = max(hours, key=lambda hour: hour.fullest)
+def _show_histogram(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo, *, has_days: bool) -> None:
+    peak_count = max(hour.count for hour in hours)
+    busiest_hour = max(hours, key=lambda hour: hour.peak)
     for hour in hours:
         local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
-        bar = terminal.style(_BARS[-(-hour.count * 8 // most)], "cyan") if most else " "
-        remark = terminal.style(_warning(hour, zone), "yellow") if hour is herd else ""
-        terminal.say(f"{local} {bar} {hour.count:>{len(str(most))}}{remark}")
+        bar = terminal.style(_BAR_GLYPHS[-(-hour.count * 8 // peak_count)], "cyan") if peak_count else " "
+        remark = terminal.style(_thundering_herd_warning(hour, zone), "yellow") if hour is busiest_hour else ""
+        terminal.print(f"{local} {bar} {hour.count:>{len(str(peak_count))}}{remark}")
 
 
-def _warning(hour: Hour, zone: ZoneInfo) -> str:
+def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:
     """Said once, of the fullest instant of all: it is the first to mend."""
-    if hour.fullest < HERD:
+    if hour.peak < THUNDERING_HERD_SIZE:
         return ""
-    at = min(moment for moment, count in hour.meetings.items() if count == hour.fullest)
-    return f"   {hour.fullest} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
+    at = min(moment for moment, count in hour.schedules_by_instant.items() if count == hour.peak)
+    return f"   {hour.peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
 
 
-def _json(hours: list[Hour], zone: ZoneInfo, start: datetime, until: datetime) -> dict[str, object]:
+def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until: datetime) -> dict[str, object]:
     return {
-        "from": format_moment(start),
-        "until": format_moment(until),
+        "from": format_timestamp(start),
+        "until": format_timestamp(until),
         "timezone": zone.key,
         "hours": [
             {
                 "local": hour.starts_at.astimezone(zone).isoformat(),
                 "count": hour.count,
-                "most_at_once": hour.fullest,
+                "most_at_once": hour.peak,
             }
             for hour in hours
         ],

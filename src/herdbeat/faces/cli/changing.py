@@ -9,138 +9,147 @@ from typing import Any
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.crew import effect_words
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.reaching import reach
-from herdbeat.faces.cli.world import World
-from herdbeat.service.acts import Act, act_to_json
-from herdbeat.service.changing import BATCH, change_for_later
-from herdbeat.service.selecting import Selection, select
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.crew import describe_effect
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.cli.marks import format_count
+from herdbeat.faces.cli.reaching import dispatch_request
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.acts import ScheduleCommand, command_to_json
+from herdbeat.service.changing import MAX_SCHEDULES_PER_TRANSACTION, execute_offline
+from herdbeat.service.selecting import Selection, select_schedules
 
-DECLINED = 1
+EXIT_DECLINED = 1
 
-NAMED = 10
+MAX_NAMED_SCHEDULES = 10
 """Schedules that an undo names one by one."""
 
-Item = dict[str, Any]
+ResultItem = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ChangeResult:
     """What became of each schedule, and whether the fleet was running."""
 
-    items: list[Item]
-    is_served: bool
+    items: list[ResultItem]
+    has_live_node: bool
 
     @property
-    def changed(self) -> list[Item]:
+    def changed(self) -> list[ResultItem]:
         return [each for each in self.items if each["changed"]]
 
     @property
-    def refused(self) -> list[Item]:
+    def refused(self) -> list[ResultItem]:
         return [each for each in self.items if each["refused"]]
 
 
-def selection_of(given: Given) -> Selection:
+def build_selection(args: ParsedArgs) -> Selection:
     return Selection(
-        names=given.words,
-        tags=given.every_value(flags.TAG),
-        groups=given.every_value(flags.GROUP),
-        everything=given.has(flags.ALL),
+        names=args.positionals,
+        tags=args.all_values(flags.TAG),
+        groups=args.all_values(flags.GROUP),
+        everything=args.has(flags.ALL),
     )
 
 
-def same_again(given: Given, done: Done) -> str:
+def format_selection(args: ParsedArgs, result: ChangeResult) -> str:
     """What was changed, in words that a shell takes: what an undo is about.
 
     As it was selected; but if some of the selection were so before, an undo of all would change those, too. Then they
     are named one by one, while that is readable.
     """
-    changed = [str(each["schedule"]) for each in done.changed]
-    if len(changed) < len(done.items) and len(changed) <= NAMED:
+    changed = [str(each["schedule"]) for each in result.changed]
+    if len(changed) < len(result.items) and len(changed) <= MAX_NAMED_SCHEDULES:
         words = [shlex.quote(each) for each in changed]
     else:
         words = [
-            *(shlex.quote(each) for each in given.words),
-            *(f"--tag {shlex.quote(each)}" for each in given.every_value(flags.TAG)),
-            *(f"--group {shlex.quote(each)}" for each in given.every_value(flags.GROUP)),
-            *(["--all"] if given.has(flags.ALL) else []),
+            *(shlex.quote(each) for each in args.positionals),
+            *(f"--tag {shlex.quote(each)}" for each in args.all_values(flags.TAG)),
+            *(f"--group {shlex.quote(each)}" for each in args.all_values(flags.GROUP)),
+            *(["--all"] if args.has(flags.ALL) else []),
         ]
-    return " ".join(words) + elsewhere(given)
+    return " ".join(words) + format_config_flag(args)
 
 
-def elsewhere(given: Given) -> str:
+def format_config_flag(args: ParsedArgs) -> str:
     """Of which fleet, if that had to be said: an undo that looks for it here would find another one, or none."""
-    path = given.value(flags.CONFIG)
+    path = args.value(flags.CONFIG)
     return "" if path is None else f" --config {shlex.quote(path)}"
 
 
-def chosen(given: Given, ledger: Ledger) -> list[ScheduleRecord]:
+def select_records(args: ParsedArgs, handle: FleetHandle) -> list[ScheduleRecord]:
     """Raises NotFound or UsageError. What is only in the files is told apart from what is nowhere."""
     try:
-        return select(ledger.opened(), selection_of(given))
+        return select_schedules(handle.require_reader(), build_selection(args))
     except NotFound:
-        written = next((told for each in given.words if (told := ledger.only_written(each))), None)
+        written = next((error for each in args.positionals if (error := handle.not_applied_error(each))), None)
         if written is None:
             raise
         raise written from None
 
 
-def consented(given: Given, world: World, sentence: str) -> bool:
+def confirm_if_all(args: ParsedArgs, context: Context, sentence: str) -> bool:
     """Severe acts ask first: those on everything."""
-    return not given.has(flags.ALL) or agreed(given, world, sentence)
+    return not args.has(flags.ALL) or confirm(args, context, sentence)
 
 
-def agreed(given: Given, world: World, sentence: str) -> bool:
+def confirm(args: ParsedArgs, context: Context, sentence: str) -> bool:
     """Somebody has said yes. Raises UsageError where nobody can be asked."""
-    if given.has(flags.YES):
+    if args.has(flags.YES):
         return True
-    if not world.can_ask or world.stdin is None:
+    if not context.is_interactive or context.stdin is None:
         raise UsageError(f"{sentence} Nobody can be asked here.", hint="Say so with --yes; --dry-run shows them.")
-    world.terminal.err.write(f"{sentence} Continue? [y/N] ")
-    world.terminal.err.flush()
-    return world.stdin.readline().strip().lower() in ("y", "yes")
+    context.terminal.err.write(f"{sentence} Continue? [y/N] ")
+    context.terminal.err.flush()
+    return context.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def carry_out(
-    world: World, ledger: Ledger, act: Act, records: Sequence[ScheduleRecord], *, cancel_running: bool = False
-) -> Done:
+def execute_change(
+    context: Context,
+    handle: FleetHandle,
+    command: ScheduleCommand,
+    records: Sequence[ScheduleRecord],
+    *,
+    cancel_running: bool = False,
+) -> ChangeResult:
     """In bounded transactions: a change of ten thousand schedules does not hold up the beats that are due meanwhile."""
-    items: list[Item] = []
-    is_served = False
-    for start in range(0, len(records), BATCH):
-        ids = [each.id for each in records[start : start + BATCH]]
-        found, is_served = _batch(ledger, act, ids, cancel_running=cancel_running)
+    items: list[ResultItem] = []
+    has_live_node = False
+    for start in range(0, len(records), MAX_SCHEDULES_PER_TRANSACTION):
+        ids = [each.id for each in records[start : start + MAX_SCHEDULES_PER_TRANSACTION]]
+        found, has_live_node = _execute_batch(handle, command, ids, cancel_running=cancel_running)
         items += found
-        _show_progress(world, len(items), len(records))
-    return Done(items=items, is_served=is_served)
+        _show_progress(context, len(items), len(records))
+    return ChangeResult(items=items, has_live_node=has_live_node)
 
 
-def show_json(world: World, done: Done, undo: str) -> None:
-    answer = {"items": done.items, "changed": len(done.changed), "served": done.is_served, "undo": undo}
-    world.terminal.say(json.dumps(answer, indent=2, ensure_ascii=False))
+def show_result_json(context: Context, result: ChangeResult, undo: str) -> None:
+    answer = {"items": result.items, "changed": len(result.changed), "served": result.has_live_node, "undo": undo}
+    context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def remark_unserved(world: World, ledger: Ledger, done: Done) -> None:
-    if not done.is_served and done.changed:
-        world.terminal.remark(effect_words(ledger))
+def show_pending_notice(context: Context, handle: FleetHandle, result: ChangeResult) -> None:
+    if not result.has_live_node and result.changed:
+        context.terminal.info(describe_effect(handle))
 
 
-def _batch(ledger: Ledger, act: Act, ids: list[int], *, cancel_running: bool) -> tuple[list[Item], bool]:
-    request = {"do": "change", "act": act_to_json(act), "schedules": ids, "cancel_running": cancel_running}
-    answer, is_served = reach(
-        ledger,
+def _execute_batch(
+    handle: FleetHandle, command: ScheduleCommand, ids: list[int], *, cancel_running: bool
+) -> tuple[list[ResultItem], bool]:
+    request = {"do": "change", "act": command_to_json(command), "schedules": ids, "cancel_running": cancel_running}
+    answer, has_live_node = dispatch_request(
+        handle,
         request,
-        lambda: {"items": change_for_later(ledger.path, ledger.clock.now(), act, ids, cancel_running=cancel_running)},
+        lambda: {
+            "items": execute_offline(handle.path, handle.clock.now(), command, ids, cancel_running=cancel_running)
+        },
     )
-    items: list[Item] = answer["items"]
-    return items, is_served
+    items: list[ResultItem] = answer["items"]
+    return items, has_live_node
 
 
-def _show_progress(world: World, done: int, total: int) -> None:
-    err = world.terminal.err
-    if total > BATCH and err.isatty() and not world.terminal.is_quiet:
-        err.write(f"\r{done} of {counted(total, 'schedule')}" + ("\n" if done >= total else ""))
+def _show_progress(context: Context, result: int, total: int) -> None:
+    err = context.terminal.err
+    if total > MAX_SCHEDULES_PER_TRANSACTION and err.isatty() and not context.terminal.is_quiet:
+        err.write(f"\r{result} of {format_count(total, 'schedule')}" + ("\n" if result >= total else ""))
         err.flush()

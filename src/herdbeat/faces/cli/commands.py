@@ -4,12 +4,12 @@ The parser, the help, the completion scripts and `docs/reference/cli.md` all rea
 what the commands do: `herdbeat --help` must not pay for YAML.
 """
 
-from herdbeat.faces.cli.beat_commands import BEATS
-from herdbeat.faces.cli.control_commands import CHANGES, CONTROL
-from herdbeat.faces.cli.db_commands import UPKEEP
-from herdbeat.faces.cli.engine_commands import DAILY, LOOKING_BACK
-from herdbeat.faces.cli.look_commands import LOOKING
-from herdbeat.faces.cli.make_commands import APPLYING, BEGINNING, CARING
+from herdbeat.faces.cli.beat_commands import BEAT_COMMANDS
+from herdbeat.faces.cli.control_commands import CHANGE_LOG_COMMANDS, CONTROL_COMMANDS
+from herdbeat.faces.cli.db_commands import DB_COMMANDS
+from herdbeat.faces.cli.engine_commands import ENGINE_COMMANDS, HISTORY_COMMANDS
+from herdbeat.faces.cli.look_commands import VIEW_COMMANDS
+from herdbeat.faces.cli.make_commands import ADMIN_COMMANDS, APPLY_COMMANDS, INIT_COMMANDS
 from herdbeat.faces.cli.options import (
     BY,
     CONFIG,
@@ -24,18 +24,18 @@ from herdbeat.faces.cli.options import (
     WIDE,
     ZONE,
     Argument,
-    Command,
+    CliCommand,
 )
 
-_PATH = Argument(name="PATH", meaning="the fleet file or folder; else found here or above", takes_file=True)
+_PATH_ARGUMENT = Argument(name="PATH", meaning="the fleet file or folder; else found here or above", takes_file=True)
 
-_PREPARING = (
-    Command(
+_CONFIG_COMMANDS = (
+    CliCommand(
         path=("validate",),
         aliases=(("config", "validate"),),
         summary="check the configuration: every problem, its place, its mend",
-        run="herdbeat.faces.cli.validate:run",
-        arguments=(_PATH,),
+        run="herdbeat.faces.cli.validate:run_validate",
+        arguments=(_PATH_ARGUMENT,),
         options=(CONFIG, STRICT, JSON, PLAIN),
         examples=(
             ("herdbeat validate", "check the fleet here, or in a folder above"),
@@ -44,12 +44,12 @@ _PREPARING = (
         ),
         notes=("Exit status: 0 all is well or only warned about, 2 errors.",),
     ),
-    Command(
+    CliCommand(
         path=("config", "show"),
         summary="the resolved configuration, with the origin of each value",
-        run="herdbeat.faces.cli.config_show:run",
+        run="herdbeat.faces.cli.config_show:run_config_show",
         arguments=(
-            _PATH,
+            _PATH_ARGUMENT,
             Argument(name="SELECTOR", meaning="a target, target/schedule or target/*"),
         ),
         options=(CONFIG, JSON, PLAIN, WIDE),
@@ -59,10 +59,10 @@ _PREPARING = (
             ("herdbeat config show herdctl.yaml triage --json", "one target of that file, as JSON"),
         ),
     ),
-    Command(
+    CliCommand(
         path=("schema",),
         summary="print the JSON Schema of a file, for editors",
-        run="herdbeat.faces.cli.schema:run",
+        run="herdbeat.faces.cli.schema:run_schema",
         arguments=(Argument(name="WHICH", meaning="fleet (the default) or agent", choices=("fleet", "agent")),),
         options=(JSON,),
         examples=(
@@ -70,10 +70,10 @@ _PREPARING = (
             ("herdbeat schema agent", "of an agent's own file"),
         ),
     ),
-    Command(
+    CliCommand(
         path=("next",),
         summary="upcoming times of an expression, a schedule or the whole fleet",
-        run="herdbeat.faces.cli.next_times:run",
+        run="herdbeat.faces.cli.next_times:run_next",
         arguments=(
             Argument(
                 name="WHAT",
@@ -93,10 +93,10 @@ _PREPARING = (
             "An interval counts from the end of a run; the preview supposes that runs take no time and succeed.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("completion",),
         summary="print a completion script for your shell",
-        run="herdbeat.faces.cli.completion:run",
+        run="herdbeat.faces.cli.completion:run_completion",
         arguments=(
             Argument(
                 name="SHELL",
@@ -117,7 +117,7 @@ _PREPARING = (
 )
 
 _MEASURING = (
-    Command(
+    CliCommand(
         path=("bench",),
         summary="measure this machine: beats a second, and how late they start",
         run="herdbeat.faces.cli.bench:run",
@@ -133,34 +133,34 @@ _MEASURING = (
     ),
 )
 
-COMMANDS: tuple[Command, ...] = (
-    *BEGINNING,
-    *DAILY,
-    *LOOKING,
-    *CONTROL,
-    *BEATS,
-    *LOOKING_BACK,
-    *CHANGES,
-    *_PREPARING,
-    *APPLYING,
-    *CARING,
-    *UPKEEP,
+COMMANDS: tuple[CliCommand, ...] = (
+    *INIT_COMMANDS,
+    *ENGINE_COMMANDS,
+    *VIEW_COMMANDS,
+    *CONTROL_COMMANDS,
+    *BEAT_COMMANDS,
+    *HISTORY_COMMANDS,
+    *CHANGE_LOG_COMMANDS,
+    *_CONFIG_COMMANDS,
+    *APPLY_COMMANDS,
+    *ADMIN_COMMANDS,
+    *DB_COMMANDS,
     *_MEASURING,
 )
 
-GROUPS: dict[str, str] = {
+COMMAND_GROUPS: dict[str, str] = {
     "config": "look at the configuration",
     "db": "look after the ledger",
     "service": "run the fleet without a terminal",
 }
 """First words that are no command by themselves."""
 
-NOT_YET: dict[str, str] = {
+PLANNED_COMMANDS: dict[str, str] = {
     "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN",
 }
 """Verbs of herdctl that have nothing to show yet, and what to do meanwhile."""
 
 
-def find(path: tuple[str, ...]) -> Command | None:
+def find_command(path: tuple[str, ...]) -> CliCommand | None:
     """The command of these words, by its own name or by an alias."""
     return next((each for each in COMMANDS if path == each.path or path in each.aliases), None)

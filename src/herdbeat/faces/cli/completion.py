@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.commands import COMMANDS, GROUPS
-from herdbeat.faces.cli.options import VERSION, Command
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.commands import COMMAND_GROUPS, COMMANDS
+from herdbeat.faces.cli.options import VERSION, CliCommand
+from herdbeat.faces.cli.world import Context
 
-_BASH = """\
+_BASH_TEMPLATE = """\
 # herdbeat completion for bash
 _herdbeat() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" offers="" typed="" named="" each
@@ -28,7 +28,7 @@ complete -o default -F _herdbeat herdbeat
 """
 
 # Its own, and not bash's script through the bridge of zsh: only so each offer has its description beside it.
-_ZSH = """\
+_ZSH_TEMPLATE = """\
 #compdef herdbeat
 # herdbeat completion for zsh
 _herdbeat() {{
@@ -53,70 +53,75 @@ if [[ "$funcstack[1]" == _herdbeat ]]; then _herdbeat "$@"; else compdef _herdbe
 """
 
 
-def run(given: Given, world: World) -> int:
-    if given.words[0] == "names":
-        from herdbeat.faces.cli.names import run as run_names  # noqa: PLC0415 -- the scripts need no ledger
+def run_completion(args: ParsedArgs, context: Context) -> int:
+    if args.positionals[0] == "names":
+        from herdbeat.faces.cli.names import run_completion_names as run_names  # noqa: PLC0415 -- the scripts need no ledger
 
-        return run_names(given, world)
-    script = {"bash": bash, "zsh": zsh, "fish": fish}[given.words[0]]()
-    world.terminal.out.write(script)
+        return run_names(args, context)
+    script = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}[args.positionals[0]]()
+    context.terminal.out.write(script)
     return 0
 
 
-def bash() -> str:
+def bash_script() -> str:
     rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
-    rows += [(f'"{group}"', " ".join(_second_words(group))) for group in GROUPS]
+    rows += [(f'"{group}"', " ".join(_second_words(group))) for group in COMMAND_GROUPS]
     # Not `"run"*` alone, which is also the beginning of `runs`.
     cases = [f'        {case}) offers="{words}" ;;' for case, words in rows]
-    cases += [f'        "{path}"|"{path} "*) {_assignments(command)} ;;' for path, command in _paths()]
-    return _BASH.format(cases="\n".join(cases))
+    cases += [f'        "{path}"|"{path} "*) {_bash_assignments(command)} ;;' for path, command in _command_paths()]
+    return _BASH_TEMPLATE.format(cases="\n".join(cases))
 
 
-def _assignments(command: Command) -> str:
-    return f'offers="{" ".join(_offers(command))}"{_named(command)}'
+def _bash_assignments(command: CliCommand) -> str:
+    return f'offers="{" ".join(_offered_words(command))}"{_name_lookup_assignment(command)}'
 
 
-def _named(command: Command) -> str:
+def _name_lookup_assignment(command: CliCommand) -> str:
     return "; named=yes" if any(argument.takes_name for argument in command.arguments) else ""
 
 
-def zsh() -> str:
-    firsts = [(word, _meaning(word)) for word in _first_words()]
-    rows = [('""', _described([*firsts, *((name, VERSION.meaning) for name in VERSION.names)]), "")]
-    for group in GROUPS:
-        seconds = [(path.split()[1], each.summary) for path, each in _paths() if path.startswith(f"{group} ")]
-        rows.append((f'"{group}"', _described(seconds), ""))
-    rows += [(f'"{path}"|"{path} "*', _described(_told(each)), _named(each)) for path, each in _paths()]
-    return _ZSH.format(cases="\n".join(f"        {case}) offers=({words}){named} ;;" for case, words, named in rows))
+def zsh_script() -> str:
+    firsts = [(word, _summarize_word(word)) for word in _first_words()]
+    rows = [('""', _zsh_words([*firsts, *((name, VERSION.meaning) for name in VERSION.names)]), "")]
+    for group in COMMAND_GROUPS:
+        seconds = [(path.split()[1], each.summary) for path, each in _command_paths() if path.startswith(f"{group} ")]
+        rows.append((f'"{group}"', _zsh_words(seconds), ""))
+    rows += [
+        (f'"{path}"|"{path} "*', _zsh_words(_word_descriptions(each)), _name_lookup_assignment(each))
+        for path, each in _command_paths()
+    ]
+    return _ZSH_TEMPLATE.format(
+        cases="\n".join(f"        {case}) offers=({words}){named} ;;" for case, words, named in rows)
+    )
 
 
-def _told(command: Command) -> Iterator[tuple[str, str]]:
+def _word_descriptions(command: CliCommand) -> Iterator[tuple[str, str]]:
     for argument in command.arguments:
         yield from ((choice, argument.name) for choice in argument.choices)
     for option in command.all_options:
         yield from ((name, option.meaning) for name in option.names)
 
 
-def _described(offers: Iterable[tuple[str, str]]) -> str:
+def _zsh_words(offers: Iterable[tuple[str, str]]) -> str:
     """'--json:print JSON' '-n:how many'; a quote inside is written as shells want it."""
     return " ".join("'" + f"{word}:{meaning}".replace("'", "'\\''") + "'" for word, meaning in offers)
 
 
-def fish() -> str:
+def fish_script() -> str:
     return "\n".join(["# herdbeat completion for fish", "complete -c herdbeat -f", *_fish_lines()]) + "\n"
 
 
 def _fish_lines() -> Iterator[str]:
     for word in _first_words():
-        yield f"complete -c herdbeat -n __fish_use_subcommand -a {word} -d {_quoted(_meaning(word))}"
-    for path, command in _paths():
+        yield f"complete -c herdbeat -n __fish_use_subcommand -a {word} -d {_quote_fish(_summarize_word(word))}"
+    for path, command in _command_paths():
         seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
-        for group in GROUPS:
+        for group in COMMAND_GROUPS:
             if path.startswith(f"{group} "):
                 second = path.split()[1]
                 yield (
                     f"complete -c herdbeat -n '__fish_seen_subcommand_from {group}'"
-                    f" -a {second} -d {_quoted(command.summary)}"
+                    f" -a {second} -d {_quote_fish(command.summary)}"
                 )
         for argument in command.arguments:
             if argument.choices:
@@ -128,33 +133,33 @@ def _fish_lines() -> Iterator[str]:
         for option in command.all_options:
             names = " ".join(f"-{'l' if name.startswith('--') else 's'} {name.lstrip('-')}" for name in option.names)
             takes = " -r" if option.value else ""
-            yield f"complete -c herdbeat -n '{seen}' {names}{takes} -d {_quoted(option.meaning)}"
+            yield f"complete -c herdbeat -n '{seen}' {names}{takes} -d {_quote_fish(option.meaning)}"
 
 
-def _paths() -> Iterator[tuple[str, Command]]:
+def _command_paths() -> Iterator[tuple[str, CliCommand]]:
     for command in COMMANDS:
         for path in (command.path, *command.aliases):
             yield " ".join(path), command
 
 
 def _first_words() -> list[str]:
-    return list(dict.fromkeys(path.split()[0] for path, _ in _paths()))
+    return list(dict.fromkeys(path.split()[0] for path, _ in _command_paths()))
 
 
 def _second_words(group: str) -> list[str]:
-    return [path.split()[1] for path, _ in _paths() if path.startswith(f"{group} ")]
+    return [path.split()[1] for path, _ in _command_paths() if path.startswith(f"{group} ")]
 
 
-def _offers(command: Command) -> Iterator[str]:
+def _offered_words(command: CliCommand) -> Iterator[str]:
     for argument in command.arguments:
         yield from argument.choices
     for option in command.all_options:
         yield from option.names
 
 
-def _meaning(word: str) -> str:
-    return next((command.summary for path, command in _paths() if path == word), GROUPS.get(word, ""))
+def _summarize_word(word: str) -> str:
+    return next((command.summary for path, command in _command_paths() if path == word), COMMAND_GROUPS.get(word, ""))
 
 
-def _quoted(text: str) -> str:
+def _quote_fish(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -10,107 +10,109 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.fleets import read, select_schedules
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.fleets import load_fleet_files, select_schedules
 from herdbeat.faces.cli.terminal import Terminal, printable
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.world import Context
 
 if TYPE_CHECKING:
-    from herdbeat.config import Value
+    from herdbeat.config import ResolvedValue
 
 
-def run(given: Given, world: World) -> int:
-    path, selector = _path_and_selector(given)
-    reading, fleet = read(path, world)
-    prefixes = None if selector is None else tuple(_prefixes(fleet, selector))
+def run_config_show(args: ParsedArgs, context: Context) -> int:
+    path, selector = _path_and_selector(args)
+    reading, fleet = load_fleet_files(path, context)
+    prefixes = None if selector is None else tuple(_selected_prefixes(fleet, selector))
     values = [each for each in reading.values if prefixes is None or each.path.startswith(prefixes)]
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps({"values": [_json(each) for each in values]}, indent=2, ensure_ascii=False))
-    elif given.has(flags.PLAIN):
+    if args.has(flags.JSON):
+        context.terminal.print(
+            json.dumps({"values": [_value_object(each) for each in values]}, indent=2, ensure_ascii=False)
+        )
+    elif args.has(flags.PLAIN):
         for each in values:
-            world.terminal.say("\t".join([each.path, _text(each), str(each.origin)]))
+            context.terminal.print("\t".join([each.path, _format_value(each), str(each.origin)]))
     else:
-        kept = [each for each in values if given.has(flags.VERBOSE) or _is_worth_a_line(each, selector is not None)]
-        _show(world.terminal, fleet, kept)
+        kept = [each for each in values if args.has(flags.VERBOSE) or _is_visible(each, selector is not None)]
+        _show_values(context.terminal, fleet, kept)
         if len(kept) < len(values):
-            world.terminal.remark("Some defaults are left out; -v shows them.")
+            context.terminal.info("Some defaults are left out; -v shows them.")
     return 0
 
 
-def _path_and_selector(given: Given) -> tuple[str | None, str | None]:
+def _path_and_selector(args: ParsedArgs) -> tuple[str | None, str | None]:
     """A single word is a path if it looks like one: it ends in .yaml, or begins with a dot or a slash."""
-    option, first, second = given.value(flags.CONFIG), given.word(0), given.word(1)
-    path = first if second is not None or (first is not None and _looks_like_path(first)) else None
+    option, first, second = args.value(flags.CONFIG), args.positional(0), args.positional(1)
+    path = first if second is not None or (first is not None and _is_path_like(first)) else None
     if path is not None and option is not None:
         raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
     return path if path is not None else option, second if path is not None else first
 
 
-def _looks_like_path(word: str) -> bool:
+def _is_path_like(word: str) -> bool:
     return word.endswith((".yaml", ".yml", "/")) or word.startswith((".", "/"))
 
 
-def _prefixes(fleet: Fleet, selector: str) -> Iterator[str]:
+def _selected_prefixes(fleet: Fleet, selector: str) -> Iterator[str]:
     """The beginnings of the paths of what was selected: of whole targets, or of single schedules."""
     schedules = select_schedules(fleet, selector)
     target = fleet.target(selector)
     if target is not None:
-        yield _path_of(target)
+        yield _target_prefix(target)
         return
     for schedule in schedules:
-        yield _path_of_schedule(fleet, schedule)
+        yield _schedule_prefix(fleet, schedule)
 
 
-def _path_of(target: Target) -> str:
+def _target_prefix(target: Target) -> str:
     return f"{target.kind.section}.{target.name}."
 
 
-def _path_of_schedule(fleet: Fleet, schedule: Schedule) -> str:
+def _schedule_prefix(fleet: Fleet, schedule: Schedule) -> str:
     target = fleet.target(schedule.target)
     assert target is not None
-    return f"{_path_of(target)}schedules.{schedule.name}."
+    return f"{_target_prefix(target)}schedules.{schedule.name}."
 
 
-def _show(terminal: Terminal, fleet: Fleet, values: "Sequence[Value]") -> None:
+def _show_values(terminal: Terminal, fleet: Fleet, values: "Sequence[ResolvedValue]") -> None:
     """Key, value and origin, below the name of what they belong to."""
-    owners = _owners(fleet)
+    owners = _owners_by_prefix(fleet)
     rows, headings = [], []
     for value in values:
         prefix = next((prefix for prefix in owners if value.path.startswith(prefix)), "")
         headings.append(owners.get(prefix, fleet.name))
         key = value.path.removeprefix(prefix)
-        rows.append([printable(key), printable(_text(value)), _styled_origin(terminal, value)])
-    lines = terminal.lines(rows, indent="  ", shrink=(1,))
+        rows.append([printable(key), printable(_format_value(value)), _format_origin(terminal, value)])
+    lines = terminal.format_table(rows, indent="  ", shrink=(1,))
     for heading, pairs in groupby(zip(headings, lines, strict=True), key=lambda pair: pair[0]):
-        terminal.say(terminal.style(printable(heading), "bold"))
+        terminal.print(terminal.style(printable(heading), "bold"))
         for _, line in pairs:
-            terminal.say(line)
+            terminal.print(line)
 
 
-def _owners(fleet: Fleet) -> dict[str, str]:
+def _owners_by_prefix(fleet: Fleet) -> dict[str, str]:
     """The beginning of a path, and whose it is; schedules first, for they lie inside their targets."""
-    schedules = {_path_of_schedule(fleet, each): each.id for each in fleet.schedules}
-    return schedules | {_path_of(each): f"{each.name} ({each.kind})" for each in fleet.targets}
+    schedules = {_schedule_prefix(fleet, each): each.id for each in fleet.schedules}
+    return schedules | {_target_prefix(each): f"{each.name} ({each.kind})" for each in fleet.targets}
 
 
-def _is_worth_a_line(value: "Value", show_defaults: bool) -> bool:
+def _is_visible(value: "ResolvedValue", show_defaults: bool) -> bool:
     """What nobody set is left out, and of a whole fleet the defaults too."""
     return value.origin != "default" or (show_defaults and value.value is not None)
 
 
-def _styled_origin(terminal: Terminal, value: "Value") -> str:
+def _format_origin(terminal: Terminal, value: "ResolvedValue") -> str:
     origin = printable(str(value.origin))
     return terminal.style(origin, "dim" if isinstance(value.origin, str) else "cyan")
 
 
-def _text(value: "Value") -> str:
+def _format_value(value: "ResolvedValue") -> str:
     """One line: texts as they are, everything else as JSON."""
     if isinstance(value.value, str):
         return " ".join(value.value.split()) if value.value else '""'
     return "—" if value.value is None else json.dumps(value.value, ensure_ascii=False)
 
 
-def _json(value: "Value") -> dict[str, object]:
+def _value_object(value: "ResolvedValue") -> dict[str, object]:
     place = None if isinstance(value.origin, str) else value.origin
     return {
         "path": value.path,

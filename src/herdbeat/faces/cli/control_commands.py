@@ -23,22 +23,26 @@ from herdbeat.faces.cli.options import (
     YES,
     ZONE,
     Argument,
-    Command,
+    CliCommand,
 )
 
-WHICH = Argument(name="WHICH", meaning="TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True)
-SELECTING = (TAG, GROUP, ALL)
-_SHAPE = (REASON, *SELECTING, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
-_STATUS = "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
-OFFLINE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
+SCHEDULES_ARGUMENT = Argument(
+    name="WHICH", meaning="TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True
+)
+SELECTION_FLAGS = (TAG, GROUP, ALL)
+_CONTROL_FLAGS = (REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
+_EXIT_STATUS_NOTE = (
+    "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
+)
+OFFLINE_NOTE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
 
-CONTROL = (
-    Command(
+CONTROL_COMMANDS = (
+    CliCommand(
         path=("pause",),
         summary="hold schedules for a while, or until they are resumed",
-        run="herdbeat.faces.cli.control:pause",
-        arguments=(WHICH,),
-        options=(FOR, UNTIL, CANCEL_RUNNING, *_SHAPE),
+        run="herdbeat.faces.cli.control:run_pause",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=(FOR, UNTIL, CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
             ('herdbeat pause queue-depth --for 2h --reason "db maintenance"', "two hours"),
             ("herdbeat pause 'triage/*' --until 18:00", "all schedules of a target"),
@@ -46,52 +50,60 @@ CONTROL = (
         ),
         notes=(
             "What is due or waits is skipped as `paused`; a run in progress finishes. Nothing bursts afterwards.",
-            OFFLINE,
-            _STATUS,
+            OFFLINE_NOTE,
+            _EXIT_STATUS_NOTE,
         ),
     ),
-    Command(
+    CliCommand(
         path=("resume",),
         summary="let paused schedules go on",
-        run="herdbeat.faces.cli.control:resume",
-        arguments=(WHICH,),
-        options=_SHAPE,
+        run="herdbeat.faces.cli.control:run_resume",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=_CONTROL_FLAGS,
         examples=(
             ("herdbeat resume queue-depth", "go on now"),
             ("herdbeat resume --tag nightly", "all that have the tag"),
         ),
-        notes=("An interval that is overdue by then runs once; a cron waits for its next instant.", OFFLINE, _STATUS),
+        notes=(
+            "An interval that is overdue by then runs once; a cron waits for its next instant.",
+            OFFLINE_NOTE,
+            _EXIT_STATUS_NOTE,
+        ),
     ),
-    Command(
+    CliCommand(
         path=("disable",),
         summary="switch schedules off until they are enabled; survives restarts",
-        run="herdbeat.faces.cli.control:disable",
-        arguments=(WHICH,),
-        options=(CANCEL_RUNNING, *_SHAPE),
+        run="herdbeat.faces.cli.control:run_disable",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=(CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
             ("herdbeat disable marketing/old-promo", "off"),
             ("herdbeat disable --group reports --dry-run", "which would it be?"),
         ),
-        notes=(OFFLINE, _STATUS),
+        notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
     ),
-    Command(
+    CliCommand(
         path=("enable",),
         summary="switch schedules on again; arms a one-shot that has fired",
-        run="herdbeat.faces.cli.control:enable",
-        arguments=(WHICH,),
-        options=_SHAPE,
+        run="herdbeat.faces.cli.control:run_enable",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=_CONTROL_FLAGS,
         examples=(
             ("herdbeat enable marketing/old-promo", "on"),
             ("herdbeat enable launch", "let a one-shot fire once more: at once, if its time has passed"),
         ),
-        notes=("What its file switches off (enabled: false) can only be switched on there.", OFFLINE, _STATUS),
+        notes=(
+            "What its file switches off (enabled: false) can only be switched on there.",
+            OFFLINE_NOTE,
+            _EXIT_STATUS_NOTE,
+        ),
     ),
-    Command(
+    CliCommand(
         path=("hint",),
         summary="another pace or moment for a while: set, clear, list",
-        run="herdbeat.faces.cli.hint:run",
-        arguments=(WHICH,),
-        options=(EVERY, AT, FOR, REASON, CLEAR, LIST, *SELECTING, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON, WIDE),
+        run="herdbeat.faces.cli.hint:run_hint",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=(EVERY, AT, FOR, REASON, CLEAR, LIST, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ('herdbeat hint queue-depth --every 20s --for 1h --reason "watching the deploy"', "faster for an hour"),
             ("herdbeat hint report --at 18:00", "one run more, then"),
@@ -101,25 +113,25 @@ CONTROL = (
         notes=(
             "A hint lasts 1h unless --for says otherwise, 30d at most; one for a moment, until an hour after it.",
             "min_interval, max_interval and a pause are stronger than any hint.",
-            OFFLINE,
+            OFFLINE_NOTE,
         ),
     ),
-    Command(
+    CliCommand(
         path=("reset",),
         summary="forget failures, and try what is in quarantine again",
-        run="herdbeat.faces.cli.control:reset",
-        arguments=(WHICH,),
-        options=_SHAPE,
+        run="herdbeat.faces.cli.control:run_reset",
+        arguments=(SCHEDULES_ARGUMENT,),
+        options=_CONTROL_FLAGS,
         examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
-        notes=(OFFLINE, _STATUS),
+        notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
     ),
 )
 
-CHANGES = (
-    Command(
+CHANGE_LOG_COMMANDS = (
+    CliCommand(
         path=("changes",),
         summary="who changed what: files, pauses, hints",
-        run="herdbeat.faces.cli.changes:run",
+        run="herdbeat.faces.cli.changes:run_changes",
         arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet"),),
         options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(

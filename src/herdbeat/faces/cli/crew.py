@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.service.members import crew_words
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.service.members import describe_nodes
 
-WRITTEN = "it is written down, and counts from the next herdbeat up."
+STORED_NOTICE = "it is written down, and counts from the next herdbeat up."
 
 
-def effect_words(ledger: Ledger) -> str:
+def describe_effect(handle: FleetHandle) -> str:
     """From when on a change counts that no node here was told of."""
-    working = [node for node in ledger.crew if node.works]
+    working = [node for node in handle.live_nodes if node.works]
     if working:
-        return f"{crew_words(working)} this fleet: it counts at once."
-    if isinstance(ledger.path, Path):
-        return f"Nothing runs here: {WRITTEN}"
-    return f"No node runs this fleet: {WRITTEN}"
+        return f"{describe_nodes(working)} this fleet: it counts at once."
+    if isinstance(handle.path, Path):
+        return f"Nothing runs here: {STORED_NOTICE}"
+    return f"No node runs this fleet: {STORED_NOTICE}"

@@ -4,39 +4,40 @@ import json
 
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.db_places import fleet_and_ledger, shown_progress
-from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.world import World
-from herdbeat.service.moving import move
-from herdbeat.store.places import PostgresPlace
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.db_places import require_ledger_file, show_copy_progress
+from herdbeat.faces.cli.marks import format_count
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.moving import migrate_to_postgres
+from herdbeat.store.places import PostgresLocation
 
 
-def run(given: Given, world: World) -> int:
-    fleet, ledger = fleet_and_ledger(given, world)
-    to = PostgresPlace(url=_url(given, world), state_dir=ledger.parent)
-    if given.word(0) and ":" in to.url.partition("://")[2].rpartition("@")[0]:
-        world.terminal.remark("Others on this machine can read a password in a command line: use HERDBEAT_STORE.")
+def run_copy(args: ParsedArgs, context: Context) -> int:
+    fleet, ledger = require_ledger_file(args, context)
+    to = PostgresLocation(url=_database_url(args, context), state_dir=ledger.parent)
+    if args.positional(0) and ":" in to.url.partition("://")[2].rpartition("@")[0]:
+        context.terminal.info("Others on this machine can read a password in a command line: use HERDBEAT_STORE.")
     try:
-        with shown_progress(given, world) as progress:
-            copied = move(ledger, to, fleet, progress)
+        with show_copy_progress(args, context) as progress:
+            copied = migrate_to_postgres(ledger, to, fleet, progress)
     except KeyboardInterrupt:
-        world.terminal.complain("Interrupted. Nothing was copied; begin again whenever you like.")
+        context.terminal.error("Interrupted. Nothing was copied; begin again whenever you like.")
         raise
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps({"from": str(ledger), "to": to.shown, "rows": copied}))
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps({"from": str(ledger), "to": to.display_url, "rows": copied}))
         return 0
     what = ", ".join(
-        counted(copied[table], noun) for table, noun in (("schedule", "schedule"), ("beat", "beat"), ("run", "run"))
+        format_count(copied[table], noun)
+        for table, noun in (("schedule", "schedule"), ("beat", "beat"), ("run", "run"))
     )
-    world.terminal.say(f"{world.terminal.style('✓', 'green')} {to.shown}   {what}")
-    world.terminal.remark("Now write this URL as store: into the fleet's file, and start: herdbeat up --apply")
+    context.terminal.print(f"{context.terminal.style('✓', 'green')} {to.display_url}   {what}")
+    context.terminal.info("Now write this URL as store: into the fleet's file, and start: herdbeat up --apply")
     return 0
 
 
-def _url(given: Given, world: World) -> str:
+def _database_url(args: ParsedArgs, context: Context) -> str:
     """From the environment too: what stands in a command line, everybody on the machine can read."""
-    url = given.word(0) or world.environ.get("HERDBEAT_STORE", "")
+    url = args.positional(0) or context.environ.get("HERDBEAT_STORE", "")
     if not url.startswith(("postgresql://", "postgres://")):
         hint = "Write postgresql://USER@HOST/DATABASE, or put it into HERDBEAT_STORE if it has a password."
         raise UsageError("Where to copy the ledger is not said.", hint=hint)

@@ -8,35 +8,35 @@ from pathlib import Path
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import NotFound
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.fleets import read
-from herdbeat.faces.cli.world import World
-from herdbeat.store.opening import clock_at
-from herdbeat.store.places import LedgerPlace, ledger_of, ledger_path, shown_place
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.fleets import load_fleet_files
+from herdbeat.faces.cli.world import Context
+from herdbeat.store.opening import select_clock
+from herdbeat.store.places import StoreLocation, format_location, require_sqlite_path, store_location
 
-_CELLS = 30
+_PROGRESS_BAR_WIDTH = 30
 
 
-def fleet_and_ledger(given: Given, world: World) -> tuple[Fleet, Path]:
+def require_ledger_file(args: ParsedArgs, context: Context) -> tuple[Fleet, Path]:
     """Raises NotFound if nothing has ever run here."""
-    _, fleet = read(given.value(flags.CONFIG), world)
-    path = ledger_path(fleet)
+    _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
+    path = require_sqlite_path(fleet)
     if not path.exists():
         raise NotFound(f"There is no ledger at {path}.", hint="Start the fleet with: herdbeat up")
     return fleet, path
 
 
-def fleet_and_place(given: Given, world: World) -> tuple[Fleet, LedgerPlace, datetime]:
+def require_ledger(args: ParsedArgs, context: Context) -> tuple[Fleet, StoreLocation, datetime]:
     """The same for what can be done to any ledger, with the moment by its clock."""
-    _, fleet = read(given.value(flags.CONFIG), world)
-    place = ledger_of(fleet)
-    clock = clock_at(place, world.clock)
+    _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
+    place = store_location(fleet)
+    clock = select_clock(place, context.clock)
     if clock is None:
-        raise NotFound(f"There is no ledger at {shown_place(place)}.", hint="Start the fleet with: herdbeat up")
+        raise NotFound(f"There is no ledger at {format_location(place)}.", hint="Start the fleet with: herdbeat up")
     return fleet, place, clock.now()
 
 
-def size(number: int) -> str:
+def format_size(number: int) -> str:
     """14 MB"""
     for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if number >= factor:
@@ -45,23 +45,23 @@ def size(number: int) -> str:
 
 
 @contextmanager
-def shown_progress(given: Given, world: World) -> Iterator[Callable[[int, int], None] | None]:
+def show_copy_progress(args: ParsedArgs, context: Context) -> Iterator[Callable[[int, int], None] | None]:
     """A bar that fills up on one line, where somebody watches."""
-    err = world.terminal.err
-    if given.has(flags.JSON) or world.terminal.is_quiet or not err.isatty():
+    err = context.terminal.err
+    if args.has(flags.JSON) or context.terminal.is_quiet or not err.isatty():
         yield None
         return
 
-    shown = -1
+    last_percent = -1
 
     def show(copied: int, total: int) -> None:
-        nonlocal shown
+        nonlocal last_percent
         percent = 100 * copied // max(total, 1)
-        if percent == shown:
+        if percent == last_percent:
             return
-        shown = percent
-        filled = percent * _CELLS // 100
-        err.write(f"\rcopied {'█' * filled}{'░' * (_CELLS - filled)} {percent:3}%")
+        last_percent = percent
+        filled = percent * _PROGRESS_BAR_WIDTH // 100
+        err.write(f"\rcopied {'█' * filled}{'░' * (_PROGRESS_BAR_WIDTH - filled)} {percent:3}%")
         err.flush()
 
     try:

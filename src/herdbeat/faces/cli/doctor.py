@@ -6,116 +6,125 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from herdbeat.app import read_configuration
+from herdbeat.app import load_config
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, HerdbeatError, Problem, Severity
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.marks import counted
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.marks import format_count
 from herdbeat.faces.cli.terminal import Terminal, printable
-from herdbeat.faces.cli.up_shared import unapplied_words
-from herdbeat.faces.cli.world import World
-from herdbeat.service.doctor.finding import Finding, Level, problem, warning, well
-from herdbeat.service.doctor.ledger import check_ledger, check_node, check_state
-from herdbeat.service.doctor.machine import check_clock, check_others
+from herdbeat.faces.cli.up_shared import describe_unapplied
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.doctor.finding import DoctorFinding, FindingLevel, report_ok, report_problem, report_warning
+from herdbeat.service.doctor.ledger import check_ledger, check_node, check_state_dir
+from herdbeat.service.doctor.machine import check_clock, check_other_schedulers
 from herdbeat.service.doctor.programs import check_environment, check_modules, check_programs
-from herdbeat.store.lock import holder_of
-from herdbeat.store.places import PostgresPlace, ledger_of, state_dir_of
+from herdbeat.store.lock import find_lock_holder
+from herdbeat.store.places import PostgresLocation, resolve_state_dir, store_location
 
-UNWELL = 6
-_MARKS = {Level.WELL: ("✓", "green"), Level.WARNING: ("!", "yellow"), Level.PROBLEM: ("✗", "red")}
+EXIT_UNHEALTHY = 6
+_LEVEL_SYMBOLS = {
+    FindingLevel.OK: ("✓", "green"),
+    FindingLevel.WARNING: ("!", "yellow"),
+    FindingLevel.PROBLEM: ("✗", "red"),
+}
 
 
-def run(given: Given, world: World) -> int:
-    here = f"{world.folder}/"  # what lies here is named as who stands here would
-    found = [replace(each, text=each.text.replace(here, "")) for each in examine(given.value(flags.CONFIG), world)]
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps(_object(found), indent=2, ensure_ascii=False))
+def run_doctor(args: ParsedArgs, context: Context) -> int:
+    here = f"{context.folder}/"  # what lies here is named as who stands here would
+    found = [
+        replace(each, text=each.text.replace(here, ""))
+        for each in inspect_installation(args.value(flags.CONFIG), context)
+    ]
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps(_findings_object(found), indent=2, ensure_ascii=False))
     else:
-        for line in _lines(world.terminal, found):
-            world.terminal.say(line)
-        world.terminal.remark(_summary(found))
-    return UNWELL if any(each.level is Level.PROBLEM for each in found) else 0
+        for line in _finding_lines(context.terminal, found):
+            context.terminal.print(line)
+        context.terminal.info(_summarize_findings(found))
+    return EXIT_UNHEALTHY if any(each.level is FindingLevel.PROBLEM for each in found) else 0
 
 
-def examine(config: str | None, world: World) -> Iterator[Finding]:
+def inspect_installation(config: str | None, context: Context) -> Iterator[DoctorFinding]:
     """Everything that can be said. Without a fleet, what can be said of the machine."""
     try:
-        reading = read_configuration(config, world.environ, world.folder)
+        reading = load_config(config, context.environ, context.folder)
     except ConfigError as error:
-        yield problem("config", error.message, "herdbeat init")
+        yield report_problem("config", error.message, "herdbeat init")
         yield check_clock()
         return
-    yield from _files(reading.problems, list(reading.sources))
+    yield from _check_config(reading.problems, list(reading.sources))
     if reading.fleet is not None:
-        yield from _fleet(reading.fleet, world)
+        yield from _check_fleet(reading.fleet, context)
     yield check_clock()
 
 
-def _fleet(fleet: Fleet, world: World) -> Iterator[Finding]:
-    counts = f"{counted(len(fleet.targets), 'target')}, {counted(len(fleet.schedules), 'schedule')}"
-    yield well("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
-    path = ledger_of(fleet)
-    unfit = list(check_state(path))
-    yield from unfit
-    if not unfit or isinstance(path, PostgresPlace):
-        yield from check_ledger(path, world.clock)
-        yield from _applied(fleet, world)
-    if not unfit:
+def _check_fleet(fleet: Fleet, context: Context) -> Iterator[DoctorFinding]:
+    counts = f"{format_count(len(fleet.targets), 'target')}, {format_count(len(fleet.schedules), 'schedule')}"
+    yield report_ok("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
+    path = store_location(fleet)
+    state_findings = list(check_state_dir(path))
+    yield from state_findings
+    if not state_findings or isinstance(path, PostgresLocation):
+        yield from check_ledger(path, context.clock)
+        yield from _check_applied(fleet, context)
+    if not state_findings:
         yield from check_node(path)
-    yield from check_programs(fleet, world.environ)
+    yield from check_programs(fleet, context.environ)
     yield from check_modules(fleet, sys.path)
-    yield from check_environment(fleet, world.environ)
-    yield from check_others(Path(fleet.home), None if unfit else holder_of(state_dir_of(path)))
+    yield from check_environment(fleet, context.environ)
+    yield from check_other_schedulers(
+        Path(fleet.home), None if state_findings else find_lock_holder(resolve_state_dir(path))
+    )
 
 
-def _applied(fleet: Fleet, world: World) -> Iterator[Finding]:
+def _check_applied(fleet: Fleet, context: Context) -> Iterator[DoctorFinding]:
     """Whether nodes that share a ledger run what these files say."""
     try:
-        differs = unapplied_words(fleet, world)
+        differs = describe_unapplied(fleet, context)
     except HerdbeatError:
         return  # the ledger cannot be asked, as was said above
     if differs:
-        yield warning("files", differs.partition("\n")[0], "herdbeat apply --dry-run, then herdbeat apply")
+        yield report_warning("files", differs.partition("\n")[0], "herdbeat apply --dry-run, then herdbeat apply")
 
 
-def _files(problems: tuple[Problem, ...], sources: list[str]) -> Iterator[Finding]:
+def _check_config(problems: tuple[Problem, ...], sources: list[str]) -> Iterator[DoctorFinding]:
     errors = [each for each in problems if each.severity is Severity.ERROR]
     first = sources[0] if sources else "the configuration"
     if errors:
         where = f"{errors[0].where}  " if errors[0].where else ""
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        yield problem("config", f"{where}{errors[0].message}{more}", "herdbeat validate")
+        yield report_problem("config", f"{where}{errors[0].message}{more}", "herdbeat validate")
     elif problems:
-        yield warning("config", f"{first}  {counted(len(problems), 'warning')}", "herdbeat validate")
+        yield report_warning("config", f"{first}  {format_count(len(problems), 'warning')}", "herdbeat validate")
     else:
-        yield well("config", f"{first}{f' (and {len(sources) - 1} more)' if len(sources) > 1 else ''}")
+        yield report_ok("config", f"{first}{f' (and {len(sources) - 1} more)' if len(sources) > 1 else ''}")
 
 
-def _lines(terminal: Terminal, found: list[Finding]) -> Iterator[str]:
-    room = max(len(each.about) for each in found)
+def _finding_lines(terminal: Terminal, found: list[DoctorFinding]) -> Iterator[str]:
+    label_width = max(len(each.subject) for each in found)
     for each in found:
-        glyph, colour = _MARKS[each.level]
-        head = f"{terminal.style(glyph, colour)} {printable(each.about):{room}}  "
-        indent = " " * (room + 4)
+        glyph, colour = _LEVEL_SYMBOLS[each.level]
+        head = f"{terminal.style(glyph, colour)} {printable(each.subject):{label_width}}  "
+        indent = " " * (label_width + 4)
         first, *rest = terminal.wrap(printable(each.text), indent)
         yield head + first.strip()
         yield from rest
-        if each.mend:
-            fix, *more = terminal.wrap(f"fix: {printable(each.mend)}", indent)
+        if each.fix:
+            fix, *more = terminal.wrap(f"fix: {printable(each.fix)}", indent)
             yield terminal.style(fix, "dim")
             yield from more
 
 
-def _summary(found: list[Finding]) -> str:
-    problems = sum(each.level is Level.PROBLEM for each in found)
-    warnings = sum(each.level is Level.WARNING for each in found)
+def _summarize_findings(found: list[DoctorFinding]) -> str:
+    problems = sum(each.level is FindingLevel.PROBLEM for each in found)
+    warnings = sum(each.level is FindingLevel.WARNING for each in found)
     if not problems and not warnings:
         return "All is well."
-    parts = [counted(problems, "problem")] if problems else []
-    return ", ".join([*parts, *([counted(warnings, "warning")] if warnings else [])])
+    parts = [format_count(problems, "problem")] if problems else []
+    return ", ".join([*parts, *([format_count(warnings, "warning")] if warnings else [])])
 
 
-def _object(found: list[Finding]) -> dict[str, object]:
-    items = [{"level": each.level, "about": each.about, "text": each.text, "hint": each.mend} for each in found]
-    return {"well": not any(each.level is Level.PROBLEM for each in found), "items": items}
+def _findings_object(found: list[DoctorFinding]) -> dict[str, object]:
+    items = [{"level": each.level, "about": each.subject, "text": each.text, "hint": each.fix} for each in found]
+    return {"well": not any(each.level is FindingLevel.PROBLEM for each in found), "items": items}

@@ -24,17 +24,17 @@ from herdbeat.faces.cli.options import (
     WIDE,
     ZONE,
     Argument,
-    Command,
+    CliCommand,
 )
 
-_SELECTOR = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet")
+_SELECTOR_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet")
 
-DAILY = (
-    Command(
+ENGINE_COMMANDS = (
+    CliCommand(
         path=("up",),
         aliases=(("start",),),
         summary="run the fleet in the foreground",
-        run="herdbeat.faces.cli.up:run",
+        run="herdbeat.faces.cli.up:run_up",
         options=(CONFIG, DEMO, STATE_DIR, MAX_CONCURRENT, LABEL, NO_WORKERS, APPLY, JSON),
         examples=(
             ("herdbeat up", "run the fleet here; Ctrl+C stops it, runs finish first"),
@@ -49,11 +49,11 @@ DAILY = (
             "Exit status: 0 stopped, 1 runs were cut off or another herdbeat runs here, 130 cut off by Ctrl+C.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("down",),
         aliases=(("stop",),),
         summary="stop the fleet that runs here",
-        run="herdbeat.faces.cli.down:run",
+        run="herdbeat.faces.cli.down:run_down",
         options=(CONFIG, TIMEOUT, FORCE, JSON),
         examples=(
             ("herdbeat down", "stop; runs finish first"),
@@ -62,11 +62,11 @@ DAILY = (
         ),
         notes=("Exit status: 0 nothing runs (any more), 124 it was still running when the time was over.",),
     ),
-    Command(
+    CliCommand(
         path=("run",),
         aliases=(("trigger",),),
         summary="run a schedule now; its own times stay as they are",
-        run="herdbeat.faces.cli.run_now:run",
+        run="herdbeat.faces.cli.run_now:run_now",
         arguments=(Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
         options=(CONFIG, SCHEDULE, WAIT, QUEUE, JSON),
         examples=(
@@ -81,12 +81,12 @@ DAILY = (
     ),
 )
 
-LOOKING_BACK = (
-    Command(
+HISTORY_COMMANDS = (
+    CliCommand(
         path=("explain",),
         aliases=(("why",),),
         summary="why is the next run then; why did it, or did it not, run",
-        run="herdbeat.faces.cli.explain:run",
+        run="herdbeat.faces.cli.explain:run_explain",
         arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run", required=True),),
         options=(AT, CONFIG, ZONE, UTC, JSON),
         examples=(
@@ -96,11 +96,11 @@ LOOKING_BACK = (
         ),
         notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
     ),
-    Command(
+    CliCommand(
         path=("beats",),
         summary="every due instant and what became of it",
-        run="herdbeat.faces.cli.beats:run",
-        arguments=(_SELECTOR,),
+        run="herdbeat.faces.cli.beats:run_beats",
+        arguments=(_SELECTOR_ARGUMENT,),
         options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat beats --since 8h", "the last eight hours"),
@@ -108,12 +108,12 @@ LOOKING_BACK = (
             ("herdbeat beats triage --since 5m --json", "for a program"),
         ),
     ),
-    Command(
+    CliCommand(
         path=("runs",),
         aliases=(("jobs",),),
         summary="what was run, how long it took and how it ended",
-        run="herdbeat.faces.cli.runs:run",
-        arguments=(_SELECTOR,),
+        run="herdbeat.faces.cli.runs:run_runs",
+        arguments=(_SELECTOR_ARGUMENT,),
         options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat runs --since 2h", "the last two hours"),

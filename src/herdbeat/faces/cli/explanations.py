@@ -3,164 +3,166 @@
 from datetime import datetime
 from typing import Any
 
-from herdbeat.durations import format_duration, spoken_duration
-from herdbeat.errors import shown
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.marks import near_time
-from herdbeat.faces.cli.terminal import Terminal, printable, width
-from herdbeat.faces.cli.times import clock
-from herdbeat.moments import parse_moment
-from herdbeat.service.coming import Coming
+from herdbeat.durations import format_duration, humanize
+from herdbeat.errors import truncate_for_message
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.cli.marks import format_time
+from herdbeat.faces.cli.terminal import Terminal, display_width, printable
+from herdbeat.faces.cli.times import format_clock
+from herdbeat.moments import parse_timestamp
+from herdbeat.service.coming import RunPreview
 from herdbeat.service.explain import Explanation
-from herdbeat.service.gates import Gate
-from herdbeat.service.hints import StandingHint
+from herdbeat.service.gates import GateStatus
+from herdbeat.service.hints import HintView
 
-_MOVES = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
-_NOTE = "note"
-_SHADOWED = "shadowed"
-_LONGEST = 300
+_TIME_CHANGING_STEPS = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
+_NOTE_STEP = "note"
+_SHADOWED_STEP = "shadowed"
+_MAX_ERROR_CHARS = 300
 """Letters of an error that are shown; `herdbeat runs` and the log have the rest."""
 
-_LEAST = 24
+_MIN_REASON_COLUMNS = 24
 """Columns that a reason keeps on the narrowest screen; its time then stands where it falls."""
 
 
-def show_explanation(terminal: Terminal, ledger: Ledger, explanation: Explanation) -> None:
-    _show_headline(terminal, ledger, explanation)
-    _show_facts(terminal, explanation)
-    if explanation.gates or any(step["kind"] != _NOTE for step in explanation.steps):
-        terminal.say()
-    _show_why(terminal, ledger, explanation)
-    for index, hint in enumerate(explanation.unheard):
-        _labelled(terminal, "" if index else "HINTS", _hint(ledger, hint).split(" "), " ")
+def show_explanation(terminal: Terminal, handle: FleetHandle, explanation: Explanation) -> None:
+    _show_headline(terminal, handle, explanation)
+    _show_fields(terminal, explanation)
+    if explanation.gates or any(step["kind"] != _NOTE_STEP for step in explanation.steps):
+        terminal.print()
+    _show_reasons(terminal, handle, explanation)
+    for index, hint in enumerate(explanation.untraced_hints):
+        _print_labelled(terminal, "" if index else "HINTS", _format_hint(handle, hint).split(" "), " ")
     if explanation.last:
-        _labelled(terminal, "LAST", _one_line(explanation.last).split(" "), " ")
+        _print_labelled(terminal, "LAST", _truncate_line(explanation.last).split(" "), " ")
     if explanation.gates:
-        _labelled(terminal, "GATES", [_gate(terminal, gate) for gate in explanation.gates], "   ")
-    if explanation.coming.instants:
-        _labelled(terminal, "THEN", _then(ledger, explanation.coming).split(" "), " ")
+        _print_labelled(terminal, "GATES", [_format_gate(terminal, gate) for gate in explanation.gates], "   ")
+    if explanation.preview.instants:
+        _print_labelled(terminal, "THEN", _format_following_runs(handle, explanation.preview).split(" "), " ")
 
 
-def _show_headline(terminal: Terminal, ledger: Ledger, explanation: Explanation) -> None:
+def _show_headline(terminal: Terminal, handle: FleetHandle, explanation: Explanation) -> None:
     if explanation.facts:
         lines = terminal.wrap(printable(explanation.text), "")
     else:
         at = explanation.next_run_at
         parts = [terminal.style(printable(explanation.schedule), "bold"), str(explanation.state)]
-        parts += [f"{at.astimezone(ledger.zone):%a %d %b %H:%M:%S %Z}", f"source {explanation.source}"] if at else []
-        lines = [*_folded(terminal, parts, "   ", "  "), *terminal.wrap(printable(explanation.text), "  ")]
+        parts += [f"{at.astimezone(handle.zone):%a %d %b %H:%M:%S %Z}", f"source {explanation.source}"] if at else []
+        lines = [*_fold_parts(terminal, parts, "   ", "  "), *terminal.wrap(printable(explanation.text), "  ")]
     for line in lines:
-        terminal.say(line)
+        terminal.print(line)
 
 
-def _show_facts(terminal: Terminal, explanation: Explanation) -> None:
+def _show_fields(terminal: Terminal, explanation: Explanation) -> None:
     facts = [*explanation.facts, *([("fix", explanation.fix)] if explanation.fix else [])]
-    room = max((len(word) for word, _ in facts), default=0) + 2
+    available_width = max((len(word) for word, _ in facts), default=0) + 2
     for word, text in facts:
-        first, *others = terminal.wrap(printable(text), " " * (room + 2))
-        for line in (f"  {word:{room}}{first.lstrip()}", *others):
-            terminal.say(line)
+        first, *others = terminal.wrap(printable(text), " " * (available_width + 2))
+        for line in (f"  {word:{available_width}}{first.lstrip()}", *others):
+            terminal.print(line)
 
 
-def _show_why(terminal: Terminal, ledger: Ledger, explanation: Explanation) -> None:
+def _show_reasons(terminal: Terminal, handle: FleetHandle, explanation: Explanation) -> None:
     """The times that took part, and the notes. What only repeats the headline is left out."""
-    times = [step for step in explanation.steps if step["kind"] != _NOTE]
-    notes = [step for step in explanation.steps if step["kind"] == _NOTE and times]
+    times = [step for step in explanation.steps if step["kind"] != _NOTE_STEP]
+    notes = [step for step in explanation.steps if step["kind"] == _NOTE_STEP and times]
     if times:
         # While an interval runs there is no next time yet: what is kept is the decision that has caused the run.
-        is_at_it = explanation.next_run_at is None and not explanation.facts
-        terminal.say(terminal.style("WHY IT CAME DUE" if is_at_it else "WHY", "bold"))
-        _show_steps(terminal, ledger, times)
+        is_running = explanation.next_run_at is None and not explanation.facts
+        terminal.print(terminal.style("WHY IT CAME DUE" if is_running else "WHY", "bold"))
+        _show_steps(terminal, handle, times)
     for note in notes:
-        _labelled(terminal, "NOTE", printable(str(note["text"])).split(" "), " ")
+        _print_labelled(terminal, "NOTE", printable(str(note["text"])).split(" "), " ")
 
 
-def _show_steps(terminal: Terminal, ledger: Ledger, steps: list[dict[str, Any]]) -> None:
+def _show_steps(terminal: Terminal, handle: FleetHandle, steps: list[dict[str, Any]]) -> None:
     """Reasons on the left, their times in one column beside them."""
-    whens = [_when(ledger, step.get("at")) for step in steps]
-    beside = max(map(len, whens)) + 2
-    limit = None if terminal.columns is None else max(_LEAST, terminal.columns - 4 - beside)
-    texts = [_step_text(step) for step in steps]
-    room = min(max(map(width, texts)), limit or max(map(width, texts)))
-    for step, text, when in zip(steps, texts, whens, strict=True):
-        first, *others = _words_in(text, room)
-        glyph = terminal.style("✓", "green") if step.get("won") else "→" if step["kind"] in _MOVES else "·"
-        terminal.say(f"  {glyph} {first}{' ' * (room - width(first))}  {when}".rstrip())
+    time_texts = [_format_step_time(handle, step.get("at")) for step in steps]
+    time_width = max(map(len, time_texts)) + 2
+    limit = None if terminal.columns is None else max(_MIN_REASON_COLUMNS, terminal.columns - 4 - time_width)
+    texts = [_format_step(step) for step in steps]
+    available_width = min(max(map(display_width, texts)), limit or max(map(display_width, texts)))
+    for step, text, when in zip(steps, texts, time_texts, strict=True):
+        first, *others = _wrap_words(text, available_width)
+        glyph = (
+            terminal.style("✓", "green") if step.get("won") else "→" if step["kind"] in _TIME_CHANGING_STEPS else "·"
+        )
+        terminal.print(f"  {glyph} {first}{' ' * (available_width - display_width(first))}  {when}".rstrip())
         for line in others:
-            terminal.say(f"    {line}")
+            terminal.print(f"    {line}")
 
 
-def _one_line(text: str) -> str:
-    return shown(printable(text), _LONGEST)
+def _truncate_line(text: str) -> str:
+    return truncate_for_message(printable(text), _MAX_ERROR_CHARS)
 
 
-def _step_text(step: dict[str, Any]) -> str:
-    silenced = " (a stronger hint is active)" if step["kind"] == _SHADOWED else ""
-    return printable(step["text"]) + silenced
+def _format_step(step: dict[str, Any]) -> str:
+    suffix = " (a stronger hint is active)" if step["kind"] == _SHADOWED_STEP else ""
+    return printable(step["text"]) + suffix
 
 
-def _words_in(text: str, room: int) -> list[str]:
+def _wrap_words(text: str, available_width: int) -> list[str]:
     """A text in lines of so many columns; a single word may be longer."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and width(longer) > room:
+        if lines[-1] and display_width(longer) > available_width:
             lines.append(word)
         else:
             lines[-1] = longer
     return lines
 
 
-def _when(ledger: Ledger, at: str | None) -> str:
-    return near_time(parse_moment(at), ledger.now, ledger.zone) if at else ""
+def _format_step_time(handle: FleetHandle, at: str | None) -> str:
+    return format_time(parse_timestamp(at), handle.now, handle.zone) if at else ""
 
 
-def _labelled(terminal: Terminal, label: str, parts: list[str], between: str) -> None:
+def _print_labelled(terminal: Terminal, label: str, parts: list[str], between: str) -> None:
     """A word in capitals and what belongs to it; what does not fit stands below, in its column."""
     indent = " " * (max(len(label), 5) + 2)
-    for index, line in enumerate(_folded(terminal, [indent + parts[0], *parts[1:]], between, indent)):
+    for index, line in enumerate(_fold_parts(terminal, [indent + parts[0], *parts[1:]], between, indent)):
         head = terminal.style(label, "bold") + indent[len(label) :]
-        terminal.say(line if index else head + line[len(indent) :])
+        terminal.print(line if index else head + line[len(indent) :])
 
 
-def _folded(terminal: Terminal, parts: list[str], between: str, indent: str) -> list[str]:
+def _fold_parts(terminal: Terminal, parts: list[str], between: str, indent: str) -> list[str]:
     """The parts side by side; those that do not fit stand below."""
     lines = [parts[0]]
     for part in parts[1:]:
         longer = f"{lines[-1]}{between}{part}"
-        if terminal.columns is not None and width(longer) > terminal.columns:
+        if terminal.columns is not None and display_width(longer) > terminal.columns:
             lines.append(indent + part)
         else:
             lines[-1] = longer
     return lines
 
 
-def _hint(ledger: Ledger, hint: StandingHint) -> str:
+def _format_hint(handle: FleetHandle, hint: HintView) -> str:
     record = hint.record
     every = "" if record.every is None else f"every {format_duration(record.every)}"
-    wish = f"at {clock(record.at, ledger.zone, seconds=True)}" if record.at is not None else every
+    hint_text = f"at {format_clock(record.at, handle.zone, seconds=True)}" if record.at is not None else every
     reason = f' "{record.reason}"' if record.reason else ""
-    lasts = spoken_duration(record.expires_at - ledger.now)
-    return printable(f"{wish} by {record.origin}, {lasts} left{reason} ({hint.state})")
+    lasts = humanize(record.expires_at - handle.now)
+    return printable(f"{hint_text} by {record.origin}, {lasts} left{reason} ({hint.state})")
 
 
-def _gate(terminal: Terminal, gate: Gate) -> str:
+def _format_gate(terminal: Terminal, gate: GateStatus) -> str:
     count = f" {gate.used:g}/{gate.most:g}" if gate.most is not None and gate.used is not None else ""
     count = f" {printable(gate.text)}" if gate.text else count
     mark = terminal.style("✓", "green") if gate.ok else terminal.style("✗", "red")
     return f"{gate.gate.replace('_', ' ')}{count} {mark}"
 
 
-def _then(ledger: Ledger, coming: Coming) -> str:
+def _format_following_runs(handle: FleetHandle, coming: RunPreview) -> str:
     """03:00:30, 03:01:00, … until the hint ends 03:11:00; after that every 5m"""
-    shown = coming.instants if coming.is_all else coming.instants[:2]
-    times = ", ".join(_moment(ledger, each) for each in shown)
-    if coming.is_all:
+    shown = coming.instants if coming.is_complete else coming.instants[:2]
+    times = ", ".join(_format_time(handle, each) for each in shown)
+    if coming.is_complete:
         return f"{times}, and then no more"
     if coming.until is None:
-        return f"{times}, … {coming.pace}{', if it succeeds' if coming.is_hoped else ''}"
-    return f"{times}, … until the hint ends {_moment(ledger, coming.until)}; after that {coming.after}"
+        return f"{times}, … {coming.pace}{', if it succeeds' if coming.is_conditional else ''}"
+    return f"{times}, … until the hint ends {_format_time(handle, coming.until)}; after that {coming.after}"
 
 
-def _moment(ledger: Ledger, moment: datetime) -> str:
-    return near_time(moment, ledger.now, ledger.zone)
+def _format_time(handle: FleetHandle, moment: datetime) -> str:
+    return format_time(moment, handle.now, handle.zone)

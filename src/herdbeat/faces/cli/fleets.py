@@ -4,28 +4,28 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from herdbeat.app import read_configuration
+from herdbeat.app import load_config
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ConfigError, NotFound
-from herdbeat.faces.cli.world import World
-from herdbeat.service.selecting import not_found
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.selecting import no_such_schedule
 
 if TYPE_CHECKING:
-    from herdbeat.config import Reading
+    from herdbeat.config import LoadResult
 
 
-def read(path: str | None, world: World) -> "tuple[Reading, Fleet]":
+def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
     """What the files say, and the fleet in it. Raises ConfigError if there is none to look at.
 
     A broken schedule does not hide the others: they are shown, with a remark that something is wrong.
     """
-    reading = read_configuration(path, world.environ, world.folder)
+    reading = load_config(path, context.environ, context.folder)
     if reading.fleet is None:
         raise ConfigError(reading.errors)
     if reading.errors:
         count = "1 problem" if len(reading.errors) == 1 else f"{len(reading.errors)} problems"
-        world.terminal.remark(f"{count}; what is broken is left out. See: herdbeat validate")
+        context.terminal.info(f"{count}; what is broken is left out. See: herdbeat validate")
     return reading, reading.fleet
 
 
@@ -33,19 +33,19 @@ def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
     """The schedules that a selector means: all, a target's, or one `target/schedule`. Raises NotFound."""
     if selector is None:
         return list(fleet.schedules)
-    chosen = [each for each in fleet.schedules if fits(each.id, selector)]
+    chosen = [each for each in fleet.schedules if matches_selector(each.id, selector)]
     if not chosen and fleet.target(selector) is None:
-        raise unknown_in(fleet, selector, (each.label for each in fleet.schedules))
+        raise unknown_selector_error(fleet, selector, (each.label for each in fleet.schedules))
     return chosen
 
 
-def fits(schedule: str, selector: str) -> bool:
+def matches_selector(schedule: str, selector: str) -> bool:
     """Whether `target/schedule` is what a selector means."""
     if "*" in selector:
         return fnmatchcase(schedule, selector)
     return selector in (schedule, schedule.rpartition("/")[0])
 
 
-def unknown_in(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:
+def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:
     """It guesses among the targets of the fleet and these labels."""
-    return not_found(selector, {each.name for each in fleet.targets} | set(labels))
+    return no_such_schedule(selector, {each.name for each in fleet.targets} | set(labels))

@@ -4,38 +4,40 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.errors import TimeParseError, shown
-from herdbeat.faces.cli.times import read_time, within_the_calendar
+from herdbeat.errors import TimeParseError, truncate_for_message
+from herdbeat.faces.cli.times import parse_time, require_supported_year
 
-_SPOKEN = re.compile(
+_FUTURE_PATTERN = re.compile(
     r"((?P<day>today|tomorrow|[0-9]{4}-[0-9]{2}-[0-9]{2})[\sT]+)?(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)",
     re.IGNORECASE,
 )
-_HINT = 'Write for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 2026-03-28T18:00:00Z.'
+_FUTURE_HINT = 'Write for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 2026-03-28T18:00:00Z.'
 
 
-def read_future(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """A time of day alone is the next one to come. Raises TimeParseError or IntervalParseError."""
     written = text.strip()
-    parts = _SPOKEN.fullmatch(written)
+    parts = _FUTURE_PATTERN.fullmatch(written)
     if parts is None:
-        return read_time(written, now, zone)
+        return parse_time(written, now, zone)
     try:
-        return within_the_calendar(_spoken(parts, now, zone), written)
+        return require_supported_year(_parse_future_phrase(parts, now, zone), written)
     except (ValueError, OverflowError) as error:
-        raise TimeParseError(f'"{shown(written)}" is not a time of the calendar.', written, hint=_HINT) from error
+        raise TimeParseError(
+            f'"{truncate_for_message(written)}" is not a time of the calendar.', written, hint=_FUTURE_HINT
+        ) from error
 
 
-def _spoken(parts: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
+def _parse_future_phrase(parts: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
     today = now.astimezone(zone).date()
     clock = time.fromisoformat(parts["clock"].rjust(8 if parts["clock"].count(":") > 1 else 5, "0"))
-    moment = _local(_day(parts["day"], today), clock, zone)
+    moment = _local_to_utc(_parse_future_day(parts["day"], today), clock, zone)
     if parts["day"] is None and moment <= now:
-        return _local(today + timedelta(days=1), clock, zone)
+        return _local_to_utc(today + timedelta(days=1), clock, zone)
     return moment
 
 
-def _day(written: str | None, today: date) -> date:
+def _parse_future_day(written: str | None, today: date) -> date:
     match (written or "today").lower():
         case "today":
             return today
@@ -45,5 +47,5 @@ def _day(written: str | None, today: date) -> date:
             return date.fromisoformat(day)
 
 
-def _local(day: date, clock: time, zone: ZoneInfo) -> datetime:
+def _local_to_utc(day: date, clock: time, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, clock, zone).astimezone(UTC)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from herdbeat.faces.cli.commands import COMMANDS, GROUPS
-from herdbeat.faces.cli.options import Command, Option
-from herdbeat.faces.cli.terminal import UNBOUNDED, Terminal, wrap
+from herdbeat.faces.cli.commands import COMMAND_GROUPS, COMMANDS
+from herdbeat.faces.cli.options import CliCommand, Option
+from herdbeat.faces.cli.terminal import UNBOUNDED_COLUMNS, Terminal, wrap
 
-_TRY = ("up", "next")
-_FOLDED = {
+_FEATURED_COMMANDS = ("up", "next")
+_GROUPED_COMMANDS = {
     "look": ("show", "logs", "runs", "beats", "timeline", "changes", "nodes"),
     "change": ("pause", "resume", "disable", "enable", "skip", "hint", "cancel", "retry", "backfill", "reset"),
     "make": ("apply", "create", "update", "delete", "state", "service install", "service remove", "service status"),
@@ -27,60 +27,60 @@ _FOLDED = {
 }
 """What is named on one line, so that the rest fits one screen."""
 
-_LINKS = "Docs: docs/reference/cli.md · Problem codes: docs/reference/problems.md"
+_DOC_LINKS = "Docs: docs/reference/cli.md · Problem codes: docs/reference/problems.md"
 
 
 def show_overview(terminal: Terminal) -> None:
     """What `herdbeat` alone says: one screen, enough to begin."""
-    terminal.say(f"{terminal.style('herdbeat', 'bold')}: cron for agents and endpoints that can always tell you why")
-    _section(terminal, "Try", (command.examples[0] for command in COMMANDS if command.name in _TRY))
-    _section(terminal, "Commands", _overview_rows())
-    terminal.say()
-    terminal.say('"herdbeat COMMAND --help" shows examples and options, --version the version.')
-    terminal.say(_LINKS)
+    terminal.print(f"{terminal.style('herdbeat', 'bold')}: cron for agents and endpoints that can always tell you why")
+    _show_section(terminal, "Try", (command.examples[0] for command in COMMANDS if command.name in _FEATURED_COMMANDS))
+    _show_section(terminal, "Commands", _overview_rows())
+    terminal.print()
+    terminal.print('"herdbeat COMMAND --help" shows examples and options, --version the version.')
+    terminal.print(_DOC_LINKS)
 
 
 def _overview_rows() -> list[tuple[str, str]]:
-    folded = {name for names in _FOLDED.values() for name in names}
+    folded = {name for names in _GROUPED_COMMANDS.values() for name in names}
     rows = [(command.name, command.summary) for command in COMMANDS if command.name not in folded]
-    return [*rows, *((word, " · ".join(names)) for word, names in _FOLDED.items())]
+    return [*rows, *((word, " · ".join(names)) for word, names in _GROUPED_COMMANDS.items())]
 
 
 def show_group(terminal: Terminal, group: str) -> None:
     """What the first word of a two-word command says by itself."""
-    terminal.say(f"{terminal.style(f'herdbeat {group}', 'bold')}: {GROUPS[group]}")
+    terminal.print(f"{terminal.style(f'herdbeat {group}', 'bold')}: {COMMAND_GROUPS[group]}")
     rows = [
         (" ".join(path), command.summary)
         for command in COMMANDS
         for path in (command.path, *command.aliases)
         if path[0] == group
     ]
-    _section(terminal, "Commands", rows)
+    _show_section(terminal, "Commands", rows)
 
 
-def show_command(terminal: Terminal, command: Command) -> None:
-    terminal.say(f"{terminal.style(f'herdbeat {command.name}', 'bold')}: {command.summary}")
-    _section(terminal, "Examples", command.examples)
-    terminal.say()
-    terminal.say(terminal.style("Usage", "bold"))
+def show_command(terminal: Terminal, command: CliCommand) -> None:
+    terminal.print(f"{terminal.style(f'herdbeat {command.name}', 'bold')}: {command.summary}")
+    _show_section(terminal, "Examples", command.examples)
+    terminal.print()
+    terminal.print(terminal.style("Usage", "bold"))
     for path in (command.path, *command.aliases):
-        terminal.say("  " + " ".join(["herdbeat", *path, *_usage(command)]))
-    _section(terminal, "Arguments", [(argument.name, argument.meaning) for argument in command.arguments])
-    _section(terminal, "Options", _option_rows(command.all_options))
+        terminal.print("  " + " ".join(["herdbeat", *path, *_usage_words(command)]))
+    _show_section(terminal, "Arguments", [(argument.name, argument.meaning) for argument in command.arguments])
+    _show_section(terminal, "Options", _option_rows(command.all_options))
     if command.notes:
-        terminal.say()
+        terminal.print()
     for line in (line for note in command.notes for line in terminal.wrap(note, "")):
-        terminal.say(line)
-    terminal.say()
-    terminal.say(_LINKS)
+        terminal.print(line)
+    terminal.print()
+    terminal.print(_DOC_LINKS)
 
 
-def written(option: Option) -> str:
+def format_option(option: Option) -> str:
     """An option as the help writes it: `-n, --count N`."""
     return ", ".join(option.names) + (f" {option.value}" if option.value else "")
 
 
-def _usage(command: Command) -> Iterable[str]:
+def _usage_words(command: CliCommand) -> Iterable[str]:
     for argument in command.arguments:
         word = ("|".join(argument.choices) or argument.name) + ("…" if argument.many else "")
         yield word if argument.required else f"[{word}]"
@@ -90,23 +90,23 @@ def _usage(command: Command) -> Iterable[str]:
 
 def _option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
     """Long names stand below each other, so a flag without a short one is moved in."""
-    return [(f"{'' if len(option.names) > 1 else '    '}{written(option)}", option.meaning) for option in options]
+    return [(f"{'' if len(option.names) > 1 else '    '}{format_option(option)}", option.meaning) for option in options]
 
 
-def _section(terminal: Terminal, title: str, rows: Iterable[tuple[str, str]]) -> None:
+def _show_section(terminal: Terminal, title: str, rows: Iterable[tuple[str, str]]) -> None:
     """A title and its rows; on a narrow screen a long right side goes on below itself."""
     rows = list(rows)
     if not rows:
         return
-    terminal.say()
-    terminal.say(terminal.style(title, "bold"))
-    room = terminal.columns or UNBOUNDED
-    most = max(36, room - 60)  # a name longer than this has its meaning below it
-    left = max((len(name) for name, _ in rows if len(name) <= most), default=0) + 2
+    terminal.print()
+    terminal.print(terminal.style(title, "bold"))
+    available_width = terminal.columns or UNBOUNDED_COLUMNS
+    max_name_width = max(36, available_width - 60)  # a name longer than this has its meaning below it
+    left = max((len(name) for name, _ in rows if len(name) <= max_name_width), default=0) + 2
     for name, meaning in rows:
-        lines = wrap(meaning, room - left - 2)
-        if len(name) > most:
-            terminal.say(f"  {name}")
+        lines = wrap(meaning, available_width - left - 2)
+        if len(name) > max_name_width:
+            terminal.print(f"  {name}")
             name = ""  # noqa: PLW2901 -- it has been said
         for index, line in enumerate(lines):
-            terminal.say(f"  {name if index == 0 else '':{left}}{line}")
+            terminal.print(f"  {name if index == 0 else '':{left}}{line}")

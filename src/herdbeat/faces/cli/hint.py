@@ -4,139 +4,145 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 
-from herdbeat.domain.change import What
+from herdbeat.domain.change import ChangeKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
+from herdbeat.faces.cli.arguments import ParsedArgs
 from herdbeat.faces.cli.changing import (
-    DECLINED,
-    Item,
-    carry_out,
-    chosen,
-    consented,
-    remark_unserved,
-    same_again,
-    show_json,
+    EXIT_DECLINED,
+    ResultItem,
+    confirm_if_all,
+    execute_change,
+    format_selection,
+    select_records,
+    show_pending_notice,
+    show_result_json,
 )
-from herdbeat.faces.cli.control import REFUSED, run_act, show_plan
-from herdbeat.faces.cli.control_words import outcome_lines, until_words
-from herdbeat.faces.cli.future import read_future
-from herdbeat.faces.cli.ledger import NEVER, Ledger, open_ledger
-from herdbeat.faces.cli.marks import counted, near_time
-from herdbeat.faces.cli.person import person, reason_of
+from herdbeat.faces.cli.control import EXIT_REFUSED, run_change, show_dry_run
+from herdbeat.faces.cli.control_words import format_until, result_lines
+from herdbeat.faces.cli.future import parse_future_time
+from herdbeat.faces.cli.ledger import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
+from herdbeat.faces.cli.marks import format_count, format_time
+from herdbeat.faces.cli.person import current_actor, parse_reason
 from herdbeat.faces.cli.terminal import printable
-from herdbeat.faces.cli.times import left
-from herdbeat.faces.cli.world import World
-from herdbeat.moments import parse_moment
-from herdbeat.service.acts import Clearing, Hinting
-from herdbeat.service.hints import HintState, StandingHint, hint_object, stand_of
+from herdbeat.faces.cli.times import format_time_left
+from herdbeat.faces.cli.world import Context
+from herdbeat.moments import parse_timestamp
+from herdbeat.service.acts import ClearHints, HintSchedules
+from herdbeat.service.hints import HintState, HintView, classify_hints, serialize_hint
 
-RECENT = timedelta(days=1)
+ENDED_HINT_MAX_AGE = timedelta(days=1)
 """How long ago a hint may have ended to be listed."""
 
 _HEADINGS = ["SCHEDULE", "HINT", "BY", "STATE", "ENDS", "REASON"]
-_GLYPHS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·", "yellow")}
+_STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·", "yellow")}
 
 
-def run(given: Given, world: World) -> int:
-    _refuse_mixture(given)
-    with open_ledger(given, world) as ledger:
-        if given.has(flags.LIST):
-            return _list(given, world, ledger)
-        if given.has(flags.CLEAR):
-            return run_act(given, world, ledger, Clearing(who=person(world), reason=reason_of(given)))
-        return _give(given, world, ledger)
+def run_hint(args: ParsedArgs, context: Context) -> int:
+    _require_one_action(args)
+    with open_fleet_handle(args, context) as handle:
+        if args.has(flags.LIST):
+            return _list_hints(args, context, handle)
+        if args.has(flags.CLEAR):
+            return run_change(args, context, handle, ClearHints(who=current_actor(context), reason=parse_reason(args)))
+        return _set_hint(args, context, handle)
 
 
-def _refuse_mixture(given: Given) -> None:
-    wishes = [option.names[-1] for option in (flags.EVERY, flags.AT) if given.value(option) is not None]
-    asked = wishes + [option.names[-1] for option in (flags.CLEAR, flags.LIST) if given.has(option)]
+def _require_one_action(args: ParsedArgs) -> None:
+    wishes = [option.names[-1] for option in (flags.EVERY, flags.AT) if args.value(option) is not None]
+    actions = wishes + [option.names[-1] for option in (flags.CLEAR, flags.LIST) if args.has(option)]
     hint = "Write one of --every 20s, --at 18:00, --clear, --list."
-    if not asked:
+    if not actions:
         raise UsageError("The hint says nothing.", hint=hint)
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} do not go together.", hint=hint)
+    if len(actions) > 1:
+        raise UsageError(f"{' and '.join(actions)} do not go together.", hint=hint)
 
 
-def _give(given: Given, world: World, ledger: Ledger) -> int:
-    records, act = chosen(given, ledger), _act(given, world, ledger)
-    if given.has(flags.DRY_RUN):
-        return show_plan(given, world, ledger, act, records)
-    if not consented(given, world, f"Hints {counted(len(records), 'schedule')}."):
-        return DECLINED
-    done = carry_out(world, ledger, act, records)
-    undo = f"herdbeat hint {same_again(given, done)} --clear" if done.changed else ""
-    if given.has(flags.JSON):
-        show_json(world, done, undo)
-        return REFUSED if done.refused else 0
-    for item in done.changed:
-        for line in _given_lines(ledger, item):
-            world.terminal.say(line)
-    for line in outcome_lines(ledger, What.HINT, type(done)(items=done.refused, is_served=done.is_served), ""):
-        world.terminal.complain(line)
+def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+    records, command = select_records(args, handle), _build_hint_command(args, context, handle)
+    if args.has(flags.DRY_RUN):
+        return show_dry_run(args, context, handle, command, records)
+    if not confirm_if_all(args, context, f"Hints {format_count(len(records), 'schedule')}."):
+        return EXIT_DECLINED
+    result = execute_change(context, handle, command, records)
+    undo = f"herdbeat hint {format_selection(args, result)} --clear" if result.changed else ""
+    if args.has(flags.JSON):
+        show_result_json(context, result, undo)
+        return EXIT_REFUSED if result.refused else 0
+    for item in result.changed:
+        for line in _hint_lines(handle, item):
+            context.terminal.print(line)
+    for line in result_lines(
+        handle, ChangeKind.HINT, type(result)(items=result.refused, has_live_node=result.has_live_node), ""
+    ):
+        context.terminal.error(line)
     if undo:
-        world.terminal.remark(f"undo: {undo}")
-    remark_unserved(world, ledger, done)
-    return REFUSED if done.refused else 0
+        context.terminal.info(f"undo: {undo}")
+    show_pending_notice(context, handle, result)
+    return EXIT_REFUSED if result.refused else 0
 
 
-def _act(given: Given, world: World, ledger: Ledger) -> Hinting:
-    every, at, lasts = given.value(flags.EVERY), given.value(flags.AT), given.value(flags.FOR)
-    return Hinting(
-        who=person(world),
-        reason=reason_of(given),
+def _build_hint_command(args: ParsedArgs, context: Context, handle: FleetHandle) -> HintSchedules:
+    every, at, lasts = args.value(flags.EVERY), args.value(flags.AT), args.value(flags.FOR)
+    return HintSchedules(
+        who=current_actor(context),
+        reason=parse_reason(args),
         every=None if every is None else parse_duration(every).total_seconds(),
-        at=None if at is None else read_future(at, ledger.now, ledger.zone),
+        at=None if at is None else parse_future_time(at, handle.now, handle.zone),
         lasts=None if lasts is None else parse_duration(lasts).total_seconds(),
     )
 
 
-def _given_lines(ledger: Ledger, item: Item) -> Iterator[str]:
+def _hint_lines(handle: FleetHandle, item: ResultItem) -> Iterator[str]:
     hint, following = item["after"], item["next_run_at"]
-    until = until_words(parse_moment(hint["until"]), ledger.now, ledger.zone)
-    wish = f"every {hint['every']} until {until}" if hint["every"] else f"at {_near(ledger, hint['at'])}"
-    told = f"next {_near(ledger, following)}" if following else "no next run is planned"
+    until = format_until(parse_timestamp(hint["until"]), handle.now, handle.zone)
+    hint_text = f"every {hint['every']} until {until}" if hint["every"] else f"at {_format_time(handle, hint['at'])}"
+    next_text = f"next {_format_time(handle, following)}" if following else "no next run is planned"
     if following is None and item["running"]:
-        told = "it is running: decided when that run ends"
-    yield f"{printable(item['schedule'])}  {wish}, by {printable(hint['by'])}   {told}"
+        next_text = "it is running: decided when that run ends"
+    yield f"{printable(item['schedule'])}  {hint_text}, by {printable(hint['by'])}   {next_text}"
     for note in item["notes"]:
         yield f"  {printable(note)}"
 
 
-def _near(ledger: Ledger, text: str) -> str:
-    return near_time(parse_moment(text), ledger.now, ledger.zone)
+def _format_time(handle: FleetHandle, text: str) -> str:
+    return format_time(parse_timestamp(text), handle.now, handle.zone)
 
 
-def _list(given: Given, world: World, ledger: Ledger) -> int:
-    if ledger.reader is None:
+def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+    if handle.reader is None:
         found = []
     else:
-        is_named = bool(given.words or given.every_value(flags.TAG) or given.every_value(flags.GROUP))
-        ids = [each.id for each in chosen(given, ledger)] if is_named else None
-        found = stand_of(ledger.reader.hints(ids, ended_since=ledger.now - RECENT), ledger.now)
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps({"items": [hint_object(each) for each in found]}, indent=2, ensure_ascii=False))
+        is_named = bool(args.positionals or args.all_values(flags.TAG) or args.all_values(flags.GROUP))
+        ids = [each.id for each in select_records(args, handle)] if is_named else None
+        found = classify_hints(handle.reader.hints(ids, ended_since=handle.now - ENDED_HINT_MAX_AGE), handle.now)
+    if args.has(flags.JSON):
+        context.terminal.print(
+            json.dumps({"items": [serialize_hint(each) for each in found]}, indent=2, ensure_ascii=False)
+        )
         return 0
     if not found:
-        world.terminal.remark(NEVER if ledger.reader is None else "No hints there.")
+        context.terminal.info(NEVER_RAN_NOTICE if handle.reader is None else "No hints there.")
         return 0
-    for line in world.terminal.lines([_HEADINGS, *(_row(world, ledger, each) for each in found)], shrink=(5, 0)):
-        world.terminal.say(line)
+    for line in context.terminal.format_table(
+        [_HEADINGS, *(_hint_row(context, handle, each) for each in found)], shrink=(5, 0)
+    ):
+        context.terminal.print(line)
     return 0
 
 
-def _row(world: World, ledger: Ledger, standing: StandingHint) -> list[str]:
-    hint = standing.record
-    glyph, colour = _GLYPHS.get(standing.state, ("–", "dim"))
-    wish = f"at {near_time(hint.at, ledger.now, ledger.zone)}" if hint.at else ""
+def _hint_row(context: Context, handle: FleetHandle, hint_status: HintView) -> list[str]:
+    hint = hint_status.record
+    glyph, colour = _STATE_SYMBOLS.get(hint_status.state, ("–", "dim"))
+    hint_text = f"at {format_time(hint.at, handle.now, handle.zone)}" if hint.at else ""
     ended = hint.ended_at or hint.expires_at
-    state = f"cleared by {hint.ended_by}" if standing.state is HintState.CLEARED else standing.state.value
+    state = f"cleared by {hint.ended_by}" if hint_status.state is HintState.CLEARED else hint_status.state.value
     return [
         printable(hint.schedule),
-        wish or f"every {format_duration(hint.every or timedelta(0))}",
+        hint_text or f"every {format_duration(hint.every or timedelta(0))}",
         printable(hint.origin),
-        world.terminal.style(f"{glyph} {printable(state)}", colour),
-        left(ended, ledger.now),
+        context.terminal.style(f"{glyph} {printable(state)}", colour),
+        format_time_left(ended, handle.now),
         printable(hint.reason),
     ]

@@ -6,113 +6,115 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from herdbeat.app import file_schema
-from herdbeat.config.find import NATIVE_FILES, fleet_in
-from herdbeat.config.starters import SCHEMA, STARTERS, Starter, starter_text
+from herdbeat.app import build_file_schema
+from herdbeat.config.find import NATIVE_FILE_NAMES, find_fleet_file
+from herdbeat.config.starters import SCHEMA_PATH, STARTERS, Starter, render_starter
 from herdbeat.errors import Conflict, HerdbeatError, UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given, guess
+from herdbeat.faces.cli.arguments import ParsedArgs, closest_match
 from herdbeat.faces.cli.terminal import printable
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.world import Context
 
-STATE = ".herdbeat/"
-_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+STATE_DIR_ENTRY = ".herdbeat/"
+_NON_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 @dataclass(slots=True)
-class Made:
+class CreatedFiles:
     """What was written, in the order it was."""
 
     folder: Path
     rows: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def note(self, did: str, name: str, what: str) -> None:
-        self.rows.append((did, name, what))
+    def add(self, action: str, name: str, what: str) -> None:
+        self.rows.append((action, name, what))
 
 
-def run(given: Given, world: World) -> int:
-    starter = _starter(given, world)
-    folder = (world.folder / (given.word(0) or "")).absolute()
-    existing = fleet_in(folder)
-    if existing is not None and not given.has(flags.FORCE):
+def run_init(args: ParsedArgs, context: Context) -> int:
+    starter = _choose_starter(args, context)
+    folder = (context.folder / (args.positional(0) or "")).absolute()
+    existing = find_fleet_file(folder)
+    if existing is not None and not args.has(flags.FORCE):
         raise Conflict(
             f"There is a fleet already: {existing}.",
             hint="Check it with herdbeat validate, or write over it with --force.",
         )
-    made = Made(folder)
+    created = CreatedFiles(folder)
     try:
-        _write(made, starter)
+        _write_files(created, starter)
     except OSError as error:
         raise HerdbeatError(
             f"{error.filename}: {error.strerror}.", hint="Choose a folder that you may write in."
         ) from error
-    _show(given, world, made, starter)
+    _show_result(args, context, created, starter)
     return 0
 
 
-def _starter(given: Given, world: World) -> Starter:
-    name = given.value(flags.TEMPLATE)
+def _choose_starter(args: ParsedArgs, context: Context) -> Starter:
+    name = args.value(flags.TEMPLATE)
     if name is None:
-        name = _asked(world)
+        name = _prompt_for_starter(context)
     return next(each for each in STARTERS if each.name == name)
 
 
-def _asked(world: World) -> str:
+def _prompt_for_starter(context: Context) -> str:
     """By number or by name; the first one if nothing is said. Raises UsageError where nobody can be asked."""
     names = [each.name for each in STARTERS]
-    if not world.can_ask or world.stdin is None:
+    if not context.is_interactive or context.stdin is None:
         raise UsageError("Nobody can be asked what to schedule here.", hint=f"Write --template {', '.join(names)}.")
     rows = [[f"{number}", each.name, each.meaning] for number, each in enumerate(STARTERS, 1)]
-    for line in ["What do you want to schedule?", *world.terminal.lines(rows, indent="  ")]:
-        world.terminal.complain(line)
-    world.terminal.err.write("[1] ")
-    world.terminal.err.flush()
-    said = world.stdin.readline().strip().lower() or "1"
-    if said.isdecimal() and 0 < int(said[:3]) <= len(names):
-        return names[int(said) - 1]
-    near = said if said in names else guess(said, names)
-    if near is None:
-        raise UsageError(f'There is no template "{printable(said)[:40]}".', hint=f"Write {', '.join(names)}.")
-    return near
+    for line in ["What do you want to schedule?", *context.terminal.format_table(rows, indent="  ")]:
+        context.terminal.error(line)
+    context.terminal.err.write("[1] ")
+    context.terminal.err.flush()
+    answer = context.stdin.readline().strip().lower() or "1"
+    if answer.isdecimal() and 0 < int(answer[:3]) <= len(names):
+        return names[int(answer) - 1]
+    suggestion = answer if answer in names else closest_match(answer, names)
+    if suggestion is None:
+        raise UsageError(f'There is no template "{printable(answer)[:40]}".', hint=f"Write {', '.join(names)}.")
+    return suggestion
 
 
-def _write(made: Made, starter: Starter) -> None:
-    folder = made.folder
+def _write_files(created: CreatedFiles, starter: Starter) -> None:
+    folder = created.folder
     folder.mkdir(parents=True, exist_ok=True)
-    file = fleet_in(folder) or folder / NATIVE_FILES[0]
-    file = file if file.name in NATIVE_FILES else folder / NATIVE_FILES[0]
-    file.write_text(starter_text(starter.name, _fleet_name(folder)), encoding="utf-8")
-    made.note("Created", file.name, starter.meaning)
-    schema = folder / SCHEMA
+    file = find_fleet_file(folder) or folder / NATIVE_FILE_NAMES[0]
+    file = file if file.name in NATIVE_FILE_NAMES else folder / NATIVE_FILE_NAMES[0]
+    file.write_text(render_starter(starter.name, _fleet_name(folder)), encoding="utf-8")
+    created.add("Created", file.name, starter.meaning)
+    schema = folder / SCHEMA_PATH
     schema.parent.mkdir(mode=0o700, exist_ok=True)
-    schema.write_text(json.dumps(file_schema("fleet"), indent=2) + "\n", encoding="utf-8")
-    made.note("Created", SCHEMA, "so that editors complete its keys")
+    schema.write_text(json.dumps(build_file_schema("fleet"), indent=2) + "\n", encoding="utf-8")
+    created.add("Created", SCHEMA_PATH, "so that editors complete its keys")
     ignore = folder / ".gitignore"
     lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
-    if not {STATE, STATE.rstrip("/"), f"/{STATE}"} & {line.strip() for line in lines}:
-        ignore.write_text("".join(f"{line}\n" for line in (*lines, STATE)), encoding="utf-8")
-        made.note("Added", STATE, "to .gitignore; the ledger is not for git")
+    if not {STATE_DIR_ENTRY, STATE_DIR_ENTRY.rstrip("/"), f"/{STATE_DIR_ENTRY}"} & {line.strip() for line in lines}:
+        ignore.write_text("".join(f"{line}\n" for line in (*lines, STATE_DIR_ENTRY)), encoding="utf-8")
+        created.add("Added", STATE_DIR_ENTRY, "to .gitignore; the ledger is not for git")
 
 
 def _fleet_name(folder: Path) -> str:
-    return _NAME.sub("-", folder.name).strip("-_") or "my-fleet"
+    return _NON_NAME_CHARS.sub("-", folder.name).strip("-_") or "my-fleet"
 
 
-def _show(given: Given, world: World, made: Made, starter: Starter) -> None:
-    if given.has(flags.JSON):
-        written = [{"did": did.lower(), "name": name} for did, name, _ in made.rows]
-        world.terminal.say(json.dumps({"folder": str(made.folder), "template": starter.name, "written": written}))
+def _show_result(args: ParsedArgs, context: Context, created: CreatedFiles, starter: Starter) -> None:
+    if args.has(flags.JSON):
+        written = [{"did": action.lower(), "name": name} for action, name, _ in created.rows]
+        context.terminal.print(
+            json.dumps({"folder": str(created.folder), "template": starter.name, "written": written})
+        )
         return
-    for line in world.terminal.lines([*made.rows, *_next(world, made, starter)], shrink=(2,)):
-        world.terminal.say(line)
+    for line in context.terminal.format_table([*created.rows, *_next_steps(context, created, starter)], shrink=(2,)):
+        context.terminal.print(line)
 
 
-def _next(world: World, made: Made, starter: Starter) -> Iterator[tuple[str, str, str]]:
+def _next_steps(context: Context, created: CreatedFiles, starter: Starter) -> Iterator[tuple[str, str, str]]:
     if starter.needs:
         yield "Needs", starter.needs, ""
-    here = world.folder.absolute()
-    if made.folder != here:
-        folder = made.folder.relative_to(here) if made.folder.is_relative_to(here) else made.folder
+    here = context.folder.absolute()
+    if created.folder != here:
+        folder = created.folder.relative_to(here) if created.folder.is_relative_to(here) else created.folder
         yield "Next", f"cd {folder}", ""
     yield "Next", "herdbeat validate", "is it right?"
     yield "Next", "herdbeat next", "when would it run?"

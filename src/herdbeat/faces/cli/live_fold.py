@@ -7,53 +7,53 @@ from dataclasses import dataclass, field
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.events import BeatSettled
 
-NAMED = 10
+MAX_NAMED_BEATS = 10
 """Beats of one fate that are told one by one before the rest is counted."""
 
-PAUSE = 1.0
+COUNT_INTERVAL_S = 1.0
 """Seconds between two counts. A herd that was quiet for so long is a new story."""
 
-Fate = tuple[BeatOutcome, str]
+OutcomeKey = tuple[BeatOutcome, str]
 """Outcome and reason."""
 
-Later = Callable[[float, Callable[[], None]], object]
+CallLater = Callable[[float, Callable[[], None]], object]
 
 
 @dataclass(slots=True)
-class Fold:
+class BeatAggregator:
     """Decides which beats have a line of their own. `tell` is given the fate of the others, and how many there are."""
 
-    later: Later
-    tell: Callable[[Fate, int], None]
-    _named: Counter[Fate] = field(default_factory=Counter)
-    _counted: Counter[Fate] = field(default_factory=Counter)
+    call_later: CallLater
+    on_count: Callable[[OutcomeKey, int], None]
+    _shown_counts: Counter[OutcomeKey] = field(default_factory=Counter)
+    _folded_counts: Counter[OutcomeKey] = field(default_factory=Counter)
     _is_waiting: bool = False
 
-    def takes(self, event: BeatSettled) -> bool:
+    def fold_if_repeated(self, event: BeatSettled) -> bool:
         """Whether it is counted instead of being told. What was missed is told, always: somebody should look."""
         if event.outcome is BeatOutcome.MISSED:
             return False
-        fate = (event.outcome, event.reason)
-        is_many = self._named[fate] >= NAMED
-        (self._counted if is_many else self._named)[fate] += 1
-        self._wait()
+        outcome_key = (event.outcome, event.reason)
+        is_many = self._shown_counts[outcome_key] >= MAX_NAMED_BEATS
+        (self._folded_counts if is_many else self._shown_counts)[outcome_key] += 1
+        self._start_interval()
         return is_many
 
-    def say(self) -> None:
+    def print(self) -> None:
         """Tell what was counted so far."""
-        counted, self._counted = self._counted, Counter()
-        for fate, number in counted.items():
-            self.tell(fate, number)
+        counted, self._folded_counts = self._folded_counts, Counter()
+        for outcome_key, number in counted.items():
+            self.on_count(outcome_key, number)
 
-    def _wait(self) -> None:
+    def _start_interval(self) -> None:
         if not self._is_waiting:
             self._is_waiting = True
-            self.later(PAUSE, self._look)
+            self.call_later(COUNT_INTERVAL_S, self._on_interval)
 
-    def _look(self) -> None:
+    def _on_interval(self) -> None:
         """What came since goes on being counted; who was not heard of any more begins anew."""
         self._is_waiting = False
-        self._named = Counter(dict.fromkeys(self._counted, NAMED))
-        if self._counted:
-            self._wait()
-        self.say()
+        self._shown_counts = Counter(dict.fromkeys(self._folded_counts, MAX_NAMED_BEATS))
+        if self._folded_counts:
+            self._start_interval()
+        self.print()

@@ -8,135 +8,136 @@ from collections.abc import Iterable
 from datetime import datetime
 from zlib import crc32
 
-from herdbeat.domain.ids import short_id
-from herdbeat.durations import measured_duration
+from herdbeat.domain.ids import format_short_id
+from herdbeat.durations import format_elapsed
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import Ledger, open_ledger, wanted_rows
-from herdbeat.faces.cli.marks import STATUSES
-from herdbeat.faces.cli.past import read_past
-from herdbeat.faces.cli.terminal import Terminal, printable, printed_line
-from herdbeat.faces.cli.world import World
-from herdbeat.service.listing import unknown_name
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.ledger import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.faces.cli.marks import RUN_STATUS_SYMBOLS
+from herdbeat.faces.cli.past import parse_past_time
+from herdbeat.faces.cli.terminal import Terminal, format_output_line, printable
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.listing import no_such_name
 from herdbeat.service.questions import find_run
-from herdbeat.service.run_logs import Entry, LogFeed, Voice, Wanted, entry_object
-from herdbeat.service.selecting import parts_of
-from herdbeat.store.lock import holder_of
-from herdbeat.store.looking import Look
+from herdbeat.service.run_logs import LogEntry, LogEntryKind, LogFeed, LogSelection, serialize_log_entry
+from herdbeat.service.selecting import split_selector
+from herdbeat.store.lock import find_lock_holder
+from herdbeat.store.looking import ScheduleQuery
 
-NAMED = 3
+MAX_NAMED_RUNS = 3
 """Runs of other nodes that are named, when many are going."""
 
-USUAL = 100
-FOLLOWED = 10
+DEFAULT_LINES = 100
+DEFAULT_FOLLOW_LINES = 10
 """Lines of the past before a follower goes on, as `tail -f` does."""
 
-LOOK = 0.1
-REST = 0.5
+ACTIVE_POLL_INTERVAL_S = 0.1
+IDLE_POLL_INTERVAL_S = 0.5
 """Seconds between two looks: while something is being said, and while nothing is."""
 
-_COLOURS = ("cyan", "green", "blue", "yellow")
+_TARGET_COLOURS = ("cyan", "green", "blue", "yellow")
 
 
-def run(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        wanted = _wanted(given, ledger)
-        feed = LogFeed(ledger.opened(), ledger.state_dir, wanted)
-        past = feed.past(ledger.now, since=_since(given, ledger), lines=_lines(given, wanted))
-        _show(given, world.terminal, ledger, past)
-        if ledger.is_shared:
-            _remark_elsewhere(world, ledger, feed)
-        if given.has(flags.FOLLOW):
-            _follow(given, world, ledger, feed)
+def run_logs(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        selection = _resolve_selectors(args, handle)
+        feed = LogFeed(handle.require_reader(), handle.state_dir, selection)
+        past = feed.past(handle.now, since=_parse_since(args, handle), lines=_parse_line_limit(args, selection))
+        _show_entries(args, context.terminal, handle, past)
+        if handle.is_shared:
+            _show_remote_runs(context, handle, feed)
+        if args.has(flags.FOLLOW):
+            _follow_entries(args, context, handle, feed)
         elif not past:
-            world.terminal.remark("No output there.")
+            context.terminal.info("No output there.")
     return 0
 
 
-def _remark_elsewhere(world: World, ledger: Ledger, feed: LogFeed) -> None:
+def _show_remote_runs(context: Context, handle: FleetHandle, feed: LogFeed) -> None:
     """A log is written where its run is: until that has ended, its words come here a little later."""
-    here = (platform.node(), holder_of(ledger.state_dir))
-    for run in feed.unheard[:NAMED]:
-        ran = ledger.opened().details(run.id)
-        if (ran.host, ran.pid) != here:
-            what = f"{printable(run.schedule)} {short_id(run.id)} runs on {printable(ran.host)} (pid {ran.pid})"
-            world.terminal.remark(f"{what}; what it says comes here every few seconds.")
+    here = (platform.node(), find_lock_holder(handle.state_dir))
+    for run in feed.silent_runs[:MAX_NAMED_RUNS]:
+        details = handle.require_reader().details(run.id)
+        if (details.host, details.pid) != here:
+            label = f"{printable(run.schedule)} {format_short_id(run.id)}"
+            what = f"{label} runs on {printable(details.host)} (pid {details.pid})"
+            context.terminal.info(f"{what}; what it says comes here every few seconds.")
 
 
-def _wanted(given: Given, ledger: Ledger) -> Wanted:
+def _resolve_selectors(args: ParsedArgs, handle: FleetHandle) -> LogSelection:
     """A name comes before an id: a target may well be called `beef`."""
-    reader = ledger.opened()
+    reader = handle.require_reader()
     names, runs = [], []
-    for word in given.words:
-        target, name = parts_of(word)
-        if reader.find(Look(now=ledger.now, names=(f"{target}/{name or '*'}",), limit=1)):
+    for word in args.positionals:
+        target, name = split_selector(word)
+        if reader.find(ScheduleQuery(now=handle.now, names=(f"{target}/{name or '*'}",), limit=1)):
             names.append(word)
         elif (run := find_run(reader, word)) is not None:
             runs.append(run.id)
         else:
-            raise unknown_name(reader, word)
-    return Wanted(names=tuple(names), runs=tuple(runs))
+            raise no_such_name(reader, word)
+    return LogSelection(names=tuple(names), runs=tuple(runs))
 
 
-def _since(given: Given, ledger: Ledger) -> datetime | None:
-    since = given.value(flags.SINCE)
-    return None if since is None else read_past(since, ledger.now, ledger.zone)
+def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
+    since = args.value(flags.SINCE)
+    return None if since is None else parse_past_time(since, handle.now, handle.zone)
 
 
-def _lines(given: Given, wanted: Wanted) -> int | None:
+def _parse_line_limit(args: ParsedArgs, selection: LogSelection) -> int | None:
     """Of one run, or since a moment, all; else the last so many."""
-    count = given.value(flags.COUNT)
-    if count is None and (given.value(flags.SINCE) is not None or (wanted.runs and not wanted.names)):
+    count = args.value(flags.COUNT)
+    if count is None and (args.value(flags.SINCE) is not None or (selection.runs and not selection.names)):
         return None
-    return wanted_rows(count, FOLLOWED if given.has(flags.FOLLOW) else USUAL)
+    return parse_row_count(count, DEFAULT_FOLLOW_LINES if args.has(flags.FOLLOW) else DEFAULT_LINES)
 
 
-def _follow(given: Given, world: World, ledger: Ledger, feed: LogFeed) -> None:
+def _follow_entries(args: ParsedArgs, context: Context, handle: FleetHandle, feed: LogFeed) -> None:
     """Until Ctrl+C, or until the runs that were named have ended."""
-    if ledger.holder is None:
-        world.terminal.remark("scheduler: not running. Waiting for: herdbeat up")
+    if handle.holder_pid is None:
+        context.terminal.info("scheduler: not running. Waiting for: herdbeat up")
     while not feed.is_over:
-        entries = feed.more(ledger.clock.now())
-        _show(given, world.terminal, ledger, entries)
-        world.terminal.out.flush()
-        time.sleep(LOOK if entries or feed.is_watching else REST)
+        entries = feed.poll(handle.clock.now())
+        _show_entries(args, context.terminal, handle, entries)
+        context.terminal.out.flush()
+        time.sleep(ACTIVE_POLL_INTERVAL_S if entries or feed.has_open_runs else IDLE_POLL_INTERVAL_S)
 
 
-def _show(given: Given, terminal: Terminal, ledger: Ledger, entries: Iterable[Entry]) -> None:
+def _show_entries(args: ParsedArgs, terminal: Terminal, handle: FleetHandle, entries: Iterable[LogEntry]) -> None:
     for entry in entries:
-        if given.has(flags.JSONL):
-            terminal.say(json.dumps(entry_object(entry), ensure_ascii=False))
+        if args.has(flags.JSONL):
+            terminal.print(json.dumps(serialize_log_entry(entry), ensure_ascii=False))
         else:
-            terminal.say(_line(terminal, ledger, entry))
+            terminal.print(_format_entry(terminal, handle, entry))
 
 
-def _line(terminal: Terminal, ledger: Ledger, entry: Entry) -> str:
+def _format_entry(terminal: Terminal, handle: FleetHandle, entry: LogEntry) -> str:
     """14:02:13 triage 7f3k   what it said"""
-    target, _ = parts_of(entry.run.schedule)
-    colour = _COLOURS[crc32(target.encode()) % len(_COLOURS)]
-    local = entry.at.astimezone(ledger.zone)
-    is_today = local.date() == ledger.now.astimezone(ledger.zone).date()
+    target, _ = split_selector(entry.run.schedule)
+    colour = _TARGET_COLOURS[crc32(target.encode()) % len(_TARGET_COLOURS)]
+    local = entry.at.astimezone(handle.zone)
+    is_today = local.date() == handle.now.astimezone(handle.zone).date()
     at = terminal.style(f"{local:%H:%M:%S}" if is_today else f"{local:%d %b %H:%M:%S}", "dim")
-    whose = terminal.style(f"{printable(entry.run.schedule)} {short_id(entry.run.id)}", colour)
-    return f"{at} {whose} {_said(terminal, entry)}".rstrip()
+    label = terminal.style(f"{printable(entry.run.schedule)} {format_short_id(entry.run.id)}", colour)
+    return f"{at} {label} {_format_text(terminal, entry)}".rstrip()
 
 
-def _said(terminal: Terminal, entry: Entry) -> str:
-    text = printed_line(entry.text)
-    match entry.voice:
-        case Voice.OUT:
+def _format_text(terminal: Terminal, entry: LogEntry) -> str:
+    text = format_output_line(entry.text)
+    match entry.kind:
+        case LogEntryKind.OUT:
             return f"  {text}"
-        case Voice.ERR:
+        case LogEntryKind.ERR:
             return f"{terminal.style('!', 'yellow')} {text}"
-        case Voice.NOTE:
+        case LogEntryKind.NOTE:
             return terminal.style(f"· {text}", "dim")
-        case Voice.STARTED:
+        case LogEntryKind.STARTED:
             return f"{terminal.style('▶', 'cyan')} {text}"
-        case Voice.ENDED:
-            return _ending(terminal, entry, " ".join(text.split()))
+        case LogEntryKind.ENDED:
+            return _format_end(terminal, entry, " ".join(text.split()))
 
 
-def _ending(terminal: Terminal, entry: Entry, error: str) -> str:
-    glyph, word, colour = STATUSES[entry.run.status]
-    spent = f" {measured_duration(entry.run.spent(entry.at))}"
+def _format_end(terminal: Terminal, entry: LogEntry, error: str) -> str:
+    glyph, word, colour = RUN_STATUS_SYMBOLS[entry.run.status]
+    spent = f" {format_elapsed(entry.run.elapsed(entry.at))}"
     return f"{terminal.style(f'{glyph} {word}', colour)}{spent}" + (f"   {error}" if error else "")

@@ -19,16 +19,18 @@ from herdbeat.faces.cli.options import (
     WIDE,
     ZONE,
     Argument,
-    Command,
+    CliCommand,
 )
 
-_WHICH = Argument(name="WHICH", meaning="TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True)
+_SELECTORS_ARGUMENT = Argument(
+    name="WHICH", meaning="TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True
+)
 
-LOOKING = (
-    Command(
+VIEW_COMMANDS = (
+    CliCommand(
         path=("status",),
         summary="one screen: running, late, failing, next",
-        run="herdbeat.faces.cli.status:run",
+        run="herdbeat.faces.cli.status:run_status",
         arguments=(Argument(name="TARGET", meaning="only this target, or TARGET/SCHEDULE"),),
         options=(CHECK, WATCH, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -39,10 +41,10 @@ LOOKING = (
         ),
         notes=("Exit status: 0 all is well (or nobody asked), 3 unknown name, 6 with --check: something is not.",),
     ),
-    Command(
+    CliCommand(
         path=("nodes",),
         summary="the processes that run this fleet: where, since when, with how many runs",
-        run="herdbeat.faces.cli.nodes:run",
+        run="herdbeat.faces.cli.nodes:run_nodes",
         options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
@@ -50,12 +52,12 @@ LOOKING = (
         ),
         notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
     ),
-    Command(
+    CliCommand(
         path=("list",),
         aliases=(("ls",),),
         summary="all schedules: when, state, last, next, and the last ten beats",
-        run="herdbeat.faces.cli.schedule_list:run",
-        arguments=(_WHICH,),
+        run="herdbeat.faces.cli.schedule_list:run_list",
+        arguments=(_SELECTORS_ARGUMENT,),
         options=(TAG, GROUP, IN_STATE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
         examples=(
             ("herdbeat list", "the whole fleet"),
@@ -68,11 +70,11 @@ LOOKING = (
             "200 schedules are shown, or as many as -n says; --plain shows all.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("show",),
         aliases=(("job",),),
         summary="everything about one target, schedule, run or beat",
-        run="herdbeat.faces.cli.show:run",
+        run="herdbeat.faces.cli.show:run_show",
         arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -86,10 +88,10 @@ LOOKING = (
             "Both are numbered from 0001 on: write beat:7f3k or run:7f3k where it matters.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("logs",),
         summary="the output of runs, also while it is written",
-        run="herdbeat.faces.cli.logs:run",
+        run="herdbeat.faces.cli.logs:run_logs",
         arguments=(
             Argument(name="WHICH", meaning="TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),
         ),
@@ -105,11 +107,11 @@ LOOKING = (
             "Ctrl+C ends -f with status 130; the runs go on.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("timeline",),
         summary="the last hours as a picture: what ran when, what overlapped, where the gaps are",
-        run="herdbeat.faces.cli.timeline:run",
-        arguments=(_WHICH,),
+        run="herdbeat.faces.cli.timeline:run_timeline",
+        arguments=(_SELECTORS_ARGUMENT,),
         options=(SINCE, COUNT, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
         examples=(
             ("herdbeat timeline", "the last two hours of the fleet"),

@@ -13,15 +13,15 @@ from typing import TextIO
 from herdbeat import __version__
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.errors import HerdbeatError
-from herdbeat.faces.cli.arguments import Given, Request, understand
+from herdbeat.faces.cli.arguments import Invocation, ParsedArgs, parse_args
 from herdbeat.faces.cli.options import HELP, JSON, VERSION
-from herdbeat.faces.cli.terminal import Terminal, open_terminal, real_streams
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.terminal import Terminal, open_terminal, standard_streams
+from herdbeat.faces.cli.world import Context
 
-_ABOUT_OUTPUT = frozenset({errno.EPIPE, errno.ENOSPC})
-FAILED = 1
-INTERRUPTED = 130
-BROKEN_PIPE = 141
+_OUTPUT_ERRNOS = frozenset({errno.EPIPE, errno.ENOSPC})
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 """What a shell reports for a program whose reader has left (128 + SIGPIPE)."""
 
 
@@ -36,33 +36,33 @@ def main(
     stdin: TextIO | None = None,
 ) -> int:
     """Run one command line and return its exit status. Tests hand in another world; nobody else needs to."""
-    real_out, real_err = real_streams()
+    real_out, real_err = standard_streams()
     environ = os.environ if environ is None else environ
     argv = sys.argv[1:] if argv is None else argv
     terminal = open_terminal(environ, out or real_out, err or real_err, [word.lstrip("-") for word in argv])
-    world = World(
+    context = Context(
         terminal=terminal,
         clock=clock or SystemClock(),
         environ=environ,
-        folder=folder or _here(),
+        folder=folder or _current_folder(),
         stdin=stdin or sys.stdin,
     )
     try:
-        status = _contained(argv, world)
+        status = _run_safely(argv, context)
         terminal.out.flush()
     except BrokenPipeError:
-        _silence(terminal.out)
-        return BROKEN_PIPE
+        _redirect_to_devnull(terminal.out)
+        return EXIT_BROKEN_PIPE
     except OSError as error:
-        if error.errno not in _ABOUT_OUTPUT:
+        if error.errno not in _OUTPUT_ERRNOS:
             raise  # somebody debugs
-        _silence(terminal.out)
-        terminal.complain(f"error: The output cannot be written: {error.strerror}.")
-        return FAILED
+        _redirect_to_devnull(terminal.out)
+        terminal.error(f"error: The output cannot be written: {error.strerror}.")
+        return EXIT_FAILED
     return status
 
 
-def _here() -> Path:
+def _current_folder() -> Path:
     """The current folder; the root if it was deleted under us, for nothing can be found in it anyway."""
     try:
         return Path.cwd()
@@ -70,24 +70,26 @@ def _here() -> Path:
         return Path("/")
 
 
-def _contained(argv: Sequence[str], world: World) -> int:
+def _run_safely(argv: Sequence[str], context: Context) -> int:
     """Whatever happens inside ends here, as words and a status; only what ails the output itself goes on."""
     try:
-        with _permissions_told():
-            return _dispatch(understand(argv), world)
+        with _explain_permission_errors():
+            return _run_invocation(parse_args(argv), context)
     except HerdbeatError as error:
-        _load("herdbeat.faces.cli.problems:show_error")(world.terminal, error, as_json=JSON.names[0] in argv)
+        _import_function("herdbeat.faces.cli.problems:show_error")(
+            context.terminal, error, as_json=JSON.names[0] in argv
+        )
         return error.exit_status
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _ABOUT_OUTPUT:
+        if isinstance(error, OSError) and error.errno in _OUTPUT_ERRNOS:
             raise
-        return _confess(world, error)
+        return _report_crash(context, error)
 
 
 @contextmanager
-def _permissions_told() -> Iterator[None]:
+def _explain_permission_errors() -> Iterator[None]:
     """Somebody else's folder is no bug of ours: one `sudo herdbeat up`, and every command may stumble over it."""
     try:
         yield
@@ -96,47 +98,47 @@ def _permissions_told() -> Iterator[None]:
         raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
 
 
-def _dispatch(request: Request, world: World) -> int:
-    given = request.given
-    if request.command is None or given.has(HELP):
-        return _answer_directly(request, world.terminal)
-    terminal = open_terminal(world.environ, world.terminal.out, world.terminal.err, tuple(given.switches))
-    run: Callable[[Given, World], int] = _load(request.command.run)
-    return run(given, replace(world, terminal=terminal))
+def _run_invocation(request: Invocation, context: Context) -> int:
+    args = request.args
+    if request.command is None or args.has(HELP):
+        return _show_help_or_version(request, context.terminal)
+    terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
+    run: Callable[[ParsedArgs, Context], int] = _import_function(request.command.run)
+    return run(args, replace(context, terminal=terminal))
 
 
-def _answer_directly(request: Request, terminal: Terminal) -> int:
+def _show_help_or_version(request: Invocation, terminal: Terminal) -> int:
     """Version and help: what needs no command."""
     pages = "herdbeat.faces.cli.help"
     if request.command is not None:
-        _load(f"{pages}:show_command")(terminal, request.command)
-    elif request.given.has(VERSION):
-        terminal.say(f"herdbeat {__version__}")
+        _import_function(f"{pages}:show_command")(terminal, request.command)
+    elif request.args.has(VERSION):
+        terminal.print(f"herdbeat {__version__}")
     elif request.group:
-        _load(f"{pages}:show_group")(terminal, request.group)
+        _import_function(f"{pages}:show_group")(terminal, request.group)
     else:
-        _load(f"{pages}:show_overview")(terminal)
+        _import_function(f"{pages}:show_overview")(terminal)
     return 0
 
 
-def _load(name: str) -> Callable[..., int]:
+def _import_function(name: str) -> Callable[..., int]:
     """Import `module:function` now: nothing is loaded before it is known to be needed."""
     module, _, function = name.partition(":")
     loaded: Callable[..., int] = getattr(import_module(module), function)
     return loaded
 
 
-def _confess(world: World, error: Exception) -> int:
+def _report_crash(context: Context, error: Exception) -> int:
     """A bug of ours: one calm line instead of a traceback, which is there for who asks."""
-    if world.environ.get("HERDBEAT_DEBUG"):
+    if context.environ.get("HERDBEAT_DEBUG"):
         raise error
     what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    world.terminal.complain(f"error: herdbeat itself failed ({what}).")
-    world.terminal.complain("  Please report it with HERDBEAT_DEBUG=1, which shows where (docs/reference/cli.md).")
-    return FAILED
+    context.terminal.error(f"error: herdbeat itself failed ({what}).")
+    context.terminal.error("  Please report it with HERDBEAT_DEBUG=1, which shows where (docs/reference/cli.md).")
+    return EXIT_FAILED
 
 
-def _silence(stream: TextIO) -> None:
+def _redirect_to_devnull(stream: TextIO) -> None:
     """Let the interpreter flush into nothing at its end, else it complains about the closed pipe."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,6 +1,6 @@
 """The commands that make: a fleet file, schedules, a service; and that look whether all is well. Part of `commands`."""
 
-from herdbeat.faces.cli.control_commands import OFFLINE
+from herdbeat.faces.cli.control_commands import OFFLINE_NOTE
 from herdbeat.faces.cli.options import (
     AT,
     CALL,
@@ -25,18 +25,18 @@ from herdbeat.faces.cli.options import (
     YES,
     ZONE,
     Argument,
-    Command,
+    CliCommand,
 )
 
-_WHICH = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE", required=True)
-_TRIGGER = (EVERY, CRON, AT)
-_OWNED = "What stands in a file is changed there: the refusal names the file and the line."
+_SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE", required=True)
+_TRIGGER_FLAGS = (EVERY, CRON, AT)
+_FILE_OWNED_NOTE = "What stands in a file is changed there: the refusal names the file and the line."
 
-BEGINNING = (
-    Command(
+INIT_COMMANDS = (
+    CliCommand(
         path=("init",),
         summary="write a herdbeat.yaml to begin with",
-        run="herdbeat.faces.cli.init:run",
+        run="herdbeat.faces.cli.init:run_init",
         arguments=(Argument(name="FOLDER", meaning="where; else here", takes_file=True),),
         options=(TEMPLATE, FORCE, JSON),
         examples=(
@@ -48,11 +48,11 @@ BEGINNING = (
     ),
 )
 
-APPLYING = (
-    Command(
+APPLY_COMMANDS = (
+    CliCommand(
         path=("apply",),
         summary="make the fleet match its files; --dry-run shows the plan",
-        run="herdbeat.faces.cli.apply:run",
+        run="herdbeat.faces.cli.apply:run_apply",
         arguments=(
             Argument(name="PATH", meaning="the fleet file or folder, or one agent or workflow file", takes_file=True),
         ),
@@ -69,51 +69,51 @@ APPLYING = (
             "Exit status: 0 done, 2 a file has a mistake, 6 with --dry-run --exit-code if there is something to do.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("create",),
         summary="make a schedule (and its target) without a file",
-        run="herdbeat.faces.cli.making:create",
+        run="herdbeat.faces.cli.making:run_create",
         arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; the target may be new", required=True),),
-        options=(*_TRIGGER, PROMPT, COMMAND, URL, CALL, RUNTIME, ZONE, REASON, CONFIG, DRY_RUN, JSON),
+        options=(*_TRIGGER_FLAGS, PROMPT, COMMAND, URL, CALL, RUNTIME, ZONE, REASON, CONFIG, DRY_RUN, JSON),
         examples=(
             ('herdbeat create disk --command "df -h ." --every 1h', "a new command with one schedule"),
             ("herdbeat create health --url https://example.com/health --every 5m", "a new endpoint"),
             ('herdbeat create triage/evening --cron "0 18 * * 1-5" --prompt "Sum up."', "one more for an agent"),
             ('herdbeat create scribe --runtime command --command "./scribe.sh"', "an agent, without a schedule"),
         ),
-        notes=("It stays when the files are applied. " + OFFLINE,),
+        notes=("It stays when the files are applied. " + OFFLINE_NOTE,),
     ),
-    Command(
+    CliCommand(
         path=("update",),
         summary="change a schedule that was made without a file",
-        run="herdbeat.faces.cli.making:update",
-        arguments=(_WHICH,),
-        options=(*_TRIGGER, PROMPT, ENABLED, ZONE, REASON, CONFIG, JSON),
+        run="herdbeat.faces.cli.making:run_update",
+        arguments=(_SCHEDULE_ARGUMENT,),
+        options=(*_TRIGGER_FLAGS, PROMPT, ENABLED, ZONE, REASON, CONFIG, JSON),
         examples=(
             ("herdbeat update disk --every 2h", "another pace"),
             ("herdbeat update disk --enabled false", "off until it is switched on again"),
         ),
-        notes=(_OWNED, OFFLINE),
+        notes=(_FILE_OWNED_NOTE, OFFLINE_NOTE),
     ),
-    Command(
+    CliCommand(
         path=("delete",),
         summary="remove what was made without a file; its history stays",
-        run="herdbeat.faces.cli.making:delete",
-        arguments=(_WHICH,),
+        run="herdbeat.faces.cli.making:run_delete",
+        arguments=(_SCHEDULE_ARGUMENT,),
         options=(REASON, CONFIG, JSON),
         examples=(
             ("herdbeat delete triage/evening", "one schedule"),
             ("herdbeat delete disk", "the target, with the schedules that were made for it"),
         ),
-        notes=(_OWNED, OFFLINE),
+        notes=(_FILE_OWNED_NOTE, OFFLINE_NOTE),
     ),
 )
 
-CARING = (
-    Command(
+ADMIN_COMMANDS = (
+    CliCommand(
         path=("doctor",),
         summary="check this installation: files, ledger, clock, programs",
-        run="herdbeat.faces.cli.doctor:run",
+        run="herdbeat.faces.cli.doctor:run_doctor",
         options=(CONFIG, JSON, WIDE),
         examples=(
             ("herdbeat doctor", "what is well, what is not, and what to do about it"),
@@ -121,10 +121,10 @@ CARING = (
         ),
         notes=("Nothing is changed. Exit status: 0 all is well or only warned about, 6 problems.",),
     ),
-    Command(
+    CliCommand(
         path=("state",),
         summary="print the state of all schedules as state.yaml, or import one",
-        run="herdbeat.faces.cli.state:run",
+        run="herdbeat.faces.cli.state:run_state",
         options=(IMPORT, DRY_RUN, CONFIG, JSON),
         examples=(
             ("herdbeat state", "in the shape of herdctl's state.yaml"),
@@ -135,10 +135,10 @@ CARING = (
             "What it does not name stays as it is, and so does a schedule that has a past here.",
         ),
     ),
-    Command(
+    CliCommand(
         path=("service", "install"),
         summary="run the fleet as a service of this user (systemd)",
-        run="herdbeat.faces.cli.service:install",
+        run="herdbeat.faces.cli.service:run_install",
         options=(PRINT, FORCE, CONFIG),
         examples=(
             ("herdbeat service install", "write the unit, start it, and keep it started"),
@@ -146,17 +146,17 @@ CARING = (
         ),
         notes=("Where there is no systemd for users, it writes the unit and says what to do.",),
     ),
-    Command(
+    CliCommand(
         path=("service", "remove"),
         summary="stop that service and remove its unit",
-        run="herdbeat.faces.cli.service:remove",
+        run="herdbeat.faces.cli.service:run_remove",
         options=(CONFIG,),
         examples=(("herdbeat service remove", "the ledger and the files stay"),),
     ),
-    Command(
+    CliCommand(
         path=("service", "status"),
         summary="is there a service for this fleet, and does it run?",
-        run="herdbeat.faces.cli.service:status",
+        run="herdbeat.faces.cli.service:run_status",
         options=(CONFIG, JSON),
         examples=(("herdbeat service status", "its unit, and what systemd says of it"),),
     ),

@@ -4,141 +4,154 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from herdbeat.domain.change import What
-from herdbeat.domain.origin import is_by_hand
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.origin import is_unmanaged
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.schedule import DEFAULT_NAME
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.asked import TRIGGERS, asked_of, target_rows, trigger_document, values_of, written_schedule
-from herdbeat.faces.cli.changing import elsewhere
-from herdbeat.faces.cli.crew import effect_words
-from herdbeat.faces.cli.ledger import Ledger, open_ledger
-from herdbeat.faces.cli.making_words import creation_of, told, update_of
-from herdbeat.faces.cli.person import person, reason_of
-from herdbeat.faces.cli.reaching import reach
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.asked import (
+    TRIGGER_FLAGS,
+    build_inline_spec,
+    list_targets,
+    load_target_and_schedule,
+    schedule_document,
+    trigger_document,
+)
+from herdbeat.faces.cli.changing import format_config_flag
+from herdbeat.faces.cli.crew import describe_effect
+from herdbeat.faces.cli.ledger import FleetHandle, open_fleet_handle
+from herdbeat.faces.cli.making_words import create_command, result_lines, update_command
+from herdbeat.faces.cli.person import current_actor, parse_reason
+from herdbeat.faces.cli.reaching import dispatch_request
+from herdbeat.faces.cli.world import Context
 from herdbeat.moments import parse_zone
 from herdbeat.service.making import (
-    Making,
     NewSchedule,
-    Refused,
-    make_for_later,
-    making_to_json,
-    new_schedule,
-    new_target,
-    refuse_owned,
+    UpsertRejected,
+    UpsertSchedule,
+    build_new_schedule,
+    build_new_target,
+    require_unmanaged,
+    upsert_offline,
+    upsert_to_json,
 )
 from herdbeat.service.questions import find_schedule
-from herdbeat.service.selecting import parts_of
+from herdbeat.service.selecting import split_selector
 from herdbeat.store.reader import Filter
 
 
-def create(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        target_name, name = parts_of(given.words[0])
-        asked = asked_of(given, ledger, target_name, name or DEFAULT_NAME)
-        target, schedule = values_of(asked, given, world)
-        making = Making(
-            what=What.ADD,
-            who=person(world),
+def run_create(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        target_name, name = split_selector(args.positionals[0])
+        inline_spec = build_inline_spec(args, handle, target_name, name or DEFAULT_SCHEDULE_NAME)
+        target, schedule = load_target_and_schedule(inline_spec, args, context)
+        command = UpsertSchedule(
+            what=ChangeKind.ADD,
+            who=current_actor(context),
             target=target_name,
-            name=asked.name if schedule is not None else None,
-            new_target=new_target(target) if asked.keys is not None else None,
-            new_schedule=new_schedule(schedule) if schedule is not None else None,
-            reason=reason_of(given),
+            name=inline_spec.name if schedule is not None else None,
+            new_target=build_new_target(target) if inline_spec.keys is not None else None,
+            new_schedule=build_new_schedule(schedule) if schedule is not None else None,
+            reason=parse_reason(args),
         )
-        if given.has(flags.DRY_RUN):
-            world.terminal.remark(f"Would create {making.label}. Nothing was changed.")
+        if args.has(flags.DRY_RUN):
+            context.terminal.info(f"Would create {command.label}. Nothing was changed.")
             return 0
-        return _carry_out(given, world, ledger, making, f"herdbeat delete {making.label}")
+        return _execute(args, context, handle, command, f"herdbeat delete {command.label}")
 
 
-def update(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        record = find_schedule(ledger.opened(), given.words[0])
-        refuse_owned(record.label, record.origin)
-        before = _stored(ledger, record)
-        after = _updated(given, world, ledger, record, before)
+def run_update(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        record = find_schedule(handle.require_reader(), args.positionals[0])
+        require_unmanaged(record.label, record.origin)
+        before = _load_stored(handle, record)
+        after = _merge_update(args, context, handle, record, before)
         if after == before:
-            world.terminal.remark(f"{record.label} is so already. Nothing was changed.")
+            context.terminal.info(f"{record.label} is so already. Nothing was changed.")
             return 0
-        making = Making(
-            what=What.EDIT,
-            who=person(world),
+        command = UpsertSchedule(
+            what=ChangeKind.EDIT,
+            who=current_actor(context),
             target=record.target,
             name=record.name,
             new_schedule=after,
-            reason=reason_of(given),
+            reason=parse_reason(args),
         )
-        return _carry_out(given, world, ledger, making, update_of(record.label, before, after))
+        return _execute(args, context, handle, command, update_command(record.label, before, after))
 
 
-def delete(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        target, name = parts_of(given.words[0])
-        row = target_rows(ledger).get(target)
-        if name is None and row is not None and not is_by_hand(row.origin):
-            name = DEFAULT_NAME  # a file owns the target, so only its schedule of the same name can be meant
-        making = Making(what=What.REMOVE, who=person(world), target=target, name=name, reason=reason_of(given))
-        return _carry_out(given, world, ledger, making, _way_back(ledger, making))
+def run_delete(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        target, name = split_selector(args.positionals[0])
+        row = list_targets(handle).get(target)
+        if name is None and row is not None and not is_unmanaged(row.origin):
+            name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be meant
+        command = UpsertSchedule(
+            what=ChangeKind.REMOVE, who=current_actor(context), target=target, name=name, reason=parse_reason(args)
+        )
+        return _execute(args, context, handle, command, _recreate_command(handle, command))
 
 
-def _way_back(ledger: Ledger, making: Making) -> str:
+def _recreate_command(handle: FleetHandle, command: UpsertSchedule) -> str:
     """The command that makes a schedule again. A target as a whole is more than one command can say."""
-    wanted = Filter(target=making.target, name=making.name, limit=1)
-    found = ledger.opened().schedules(wanted) if making.name is not None else []
-    return creation_of(found[0].label, _stored(ledger, found[0])) if found else ""
+    wanted = Filter(target=command.target, name=command.name, limit=1)
+    found = handle.require_reader().schedules(wanted) if command.name is not None else []
+    return create_command(found[0].label, _load_stored(handle, found[0])) if found else ""
 
 
-def _stored(ledger: Ledger, record: ScheduleRecord) -> NewSchedule:
-    brief = ledger.opened().briefs([record.id])[record.id]
+def _load_stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
+    brief = handle.require_reader().run_specs([record.id])[record.id]
     return NewSchedule(plan=record.plan, brief=brief, enabled=record.enabled)
 
 
-def _updated(given: Given, world: World, ledger: Ledger, record: ScheduleRecord, stored: NewSchedule) -> NewSchedule:
+def _merge_update(
+    args: ParsedArgs, context: Context, handle: FleetHandle, record: ScheduleRecord, stored: NewSchedule
+) -> NewSchedule:
     """The stored schedule with what was asked for. Its other policies stay as they are."""
-    options = (*TRIGGERS, flags.PROMPT, flags.ENABLED, flags.ZONE)
-    if not any(given.value(each) is not None for each in options):
+    options = (*TRIGGER_FLAGS, flags.PROMPT, flags.ENABLED, flags.ZONE)
+    if not any(args.value(each) is not None for each in options):
         names = ", ".join(each.names[-1] for each in options)
         raise UsageError("Nothing is to be changed.", hint=f"Write one of {names}.")
-    document = written_schedule(given, ledger) or trigger_document(stored.plan.trigger)
-    if given.value(flags.PROMPT) is not None:
-        document["prompt"] = given.value(flags.PROMPT)
-    zone = given.value(flags.ZONE)
+    document = schedule_document(args, handle) or trigger_document(stored.plan.trigger)
+    if args.value(flags.PROMPT) is not None:
+        document["prompt"] = args.value(flags.PROMPT)
+    zone = args.value(flags.ZONE)
     policies = stored.plan.policies if zone is None else replace(stored.plan.policies, zone=parse_zone(zone))
     document.setdefault("timezone", policies.zone.key)
-    read = values_of(asked_of(given, ledger, record.target, record.name, document), given, world)[1]
+    read = load_target_and_schedule(
+        build_inline_spec(args, handle, record.target, record.name, document), args, context
+    )[1]
     assert read is not None, "it has a trigger"
-    enabled = given.value(flags.ENABLED)
+    enabled = args.value(flags.ENABLED)
     return NewSchedule(
         plan=replace(stored.plan, trigger=read.trigger, policies=policies),
-        brief=stored.brief if given.value(flags.PROMPT) is None else replace(stored.brief, prompt=read.prompt),
+        brief=stored.brief if args.value(flags.PROMPT) is None else replace(stored.brief, prompt=read.prompt),
         enabled=stored.enabled if enabled is None else enabled == "true",
     )
 
 
-def _carry_out(given: Given, world: World, ledger: Ledger, making: Making, undo: str) -> int:
-    undo = f"{undo}{elsewhere(given)}" if undo else ""
-    request = {"do": "make", "making": making_to_json(making)}
-    refusals: list[Refused] = []
+def _execute(args: ParsedArgs, context: Context, handle: FleetHandle, command: UpsertSchedule, undo: str) -> int:
+    undo = f"{undo}{format_config_flag(args)}" if undo else ""
+    request = {"do": "make", "making": upsert_to_json(command)}
+    refusals: list[UpsertRejected] = []
 
     def offline() -> dict[str, Any]:
         try:
-            return dict(make_for_later(ledger.path, ledger.now, making))
-        except Refused as error:
+            return dict(upsert_offline(handle.path, handle.now, command))
+        except UpsertRejected as error:
             refusals.append(error)  # not raised here: it would be taken for a lock, and tried for seconds
             return {}
 
-    done, is_served = reach(ledger, request, offline)
+    result, has_live_node = dispatch_request(handle, request, offline)
     if refusals:
         raise refusals[0]
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps({**done, "served": is_served, "undo": undo}, ensure_ascii=False))
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps({**result, "served": has_live_node, "undo": undo}, ensure_ascii=False))
         return 0
-    for line in told(ledger, making, done, undo):
-        world.terminal.say(line)
-    if not is_served:
-        world.terminal.remark(effect_words(ledger))
+    for line in result_lines(handle, command, result, undo):
+        context.terminal.print(line)
+    if not has_live_node:
+        context.terminal.info(describe_effect(handle))
     return 0

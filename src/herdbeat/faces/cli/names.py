@@ -1,36 +1,36 @@
 """`herdbeat completion names`: what the shells ask while somebody types. It answers at once or not at all."""
 
-from herdbeat.domain.labels import label_of
+from herdbeat.domain.labels import display_name
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.signpost import find_bare_ledger, find_signpost
-from herdbeat.faces.cli.world import World
-from herdbeat.service.states import state_of
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.signpost import find_bare_ledger, find_cached_config
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.states import resolve_display_state
 
-MOST = 200
+MAX_OFFERED_NAMES = 200
 """Names that are offered: nobody reads more, and who types one letter more gets others."""
 
 
-def run(given: Given, world: World) -> int:
+def run_completion_names(args: ParsedArgs, context: Context) -> int:
     """A name and its state a line, parted by a tab. Nothing where there is no ledger, or where anything is wrong."""
-    for name, state in _offers(given, world):
-        world.terminal.say(f"{name}\t{state}")
+    for name, state in _matching_names(args, context):
+        context.terminal.print(f"{name}\t{state}")
     return 0
 
 
-def _offers(given: Given, world: World) -> list[tuple[str, str]]:
-    config = given.value(flags.CONFIG)
-    signpost = find_signpost(config, world)
-    ledger = find_bare_ledger(config, world) if signpost is None else signpost.ledger
+def _matching_names(args: ParsedArgs, context: Context) -> list[tuple[str, str]]:
+    config = args.value(flags.CONFIG)
+    cached = find_cached_config(config, context)
+    ledger = find_bare_ledger(config, context) if cached is None else cached.ledger
     if ledger is None:
         return []
     import sqlite3  # noqa: PLC0415 -- only where there is something to ask
 
-    from herdbeat.store.names import names_beginning  # noqa: PLC0415
+    from herdbeat.store.names import names_with_prefix  # noqa: PLC0415
 
     try:
-        found = names_beginning(ledger, given.word(1) or "", MOST)
+        found = names_with_prefix(ledger, args.positional(1) or "", MAX_OFFERED_NAMES)
     except sqlite3.Error:
         return []  # somebody is typing: this is no moment for an error
-    now = world.clock.now()
-    return [(label_of(each.target, each.name), state_of(each, now)) for each in found]
+    now = context.clock.now()
+    return [(display_name(each.target, each.name), resolve_display_state(each, now)) for each in found]

@@ -10,21 +10,21 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.times import read_time, wanted_zone
-from herdbeat.faces.cli.world import World
-from herdbeat.service.instants import Idle, Upcoming, of_trigger, read_cron, read_expression
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.times import parse_time, parse_zone_flags
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.instants import UnscheduledEntry, UpcomingRun, iter_trigger_runs, parse_cron, parse_expression
 
 if TYPE_CHECKING:
-    from herdbeat.service.outlook import Outlook
+    from herdbeat.service.outlook import ForecastInput
 
-USUAL_COUNT = 5
-MOST = 100_000
+DEFAULT_INSTANTS = 5
+MAX_INSTANTS = 100_000
 """Past that many instants nobody reads on, and a fleet of seconds would count for minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimeRange:
     """The part of time that is asked for."""
 
     now: datetime
@@ -36,126 +36,126 @@ class Window:
     def is_from_now(self) -> bool:
         return self.start == self.now
 
-    def cut(self, instants: Iterator[Upcoming], usual: int = MOST) -> list[Upcoming]:
+    def take(self, instants: Iterator[UpcomingRun], default_count: int = MAX_INSTANTS) -> list[UpcomingRun]:
         """Those inside. Without a count or an end, the usual number of them."""
-        most = self.count or (usual if self.until is None else MOST)
-        return list(islice(self.before_end(instants), most))
+        limit = self.count or (default_count if self.until is None else MAX_INSTANTS)
+        return list(islice(self.before_end(instants), limit))
 
-    def before_end(self, instants: Iterator[Upcoming]) -> Iterator[Upcoming]:
+    def before_end(self, instants: Iterator[UpcomingRun]) -> Iterator[UpcomingRun]:
         until = self.until
         return instants if until is None else takewhile(lambda each: each.next_run_at <= until, instants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class UpcomingSource:
     """What is asked about: a bare expression, or schedules of a fleet."""
 
     zone: ZoneInfo
     trigger: Trigger | None = None
-    schedules: "tuple[Outlook, ...]" = ()
+    schedules: "tuple[ForecastInput, ...]" = ()
 
     @property
     def is_single(self) -> bool:
         return self.trigger is not None or len(self.schedules) == 1
 
-    def upcoming(self, start: datetime) -> Iterator[Upcoming]:
+    def upcoming(self, start: datetime) -> Iterator[UpcomingRun]:
         """Every instant, by time."""
         if self.trigger is not None:
-            return of_trigger(self.trigger, start)
-        from herdbeat.service.preview import of_fleet  # noqa: PLC0415 -- an expression needs no governor
+            return iter_trigger_runs(self.trigger, start)
+        from herdbeat.service.preview import iter_fleet_runs  # noqa: PLC0415 -- an expression needs no governor
 
-        return of_fleet(self.schedules, start)
+        return iter_fleet_runs(self.schedules, start)
 
-    def instants(self, window: Window) -> list[Upcoming]:
+    def instants(self, time_range: TimeRange) -> list[UpcomingRun]:
         """Those to show: of many schedules each one's first, unless a number or an end was given."""
-        found = self._instants(window)
+        found = self._instants(time_range)
         wishes = {each.label: each.skips for each in self.schedules if each.skips}
-        if not wishes or not window.is_from_now:
+        if not wishes or not time_range.is_from_now:
             return found
-        from herdbeat.service.preview import with_wishes  # noqa: PLC0415
+        from herdbeat.service.preview import annotate_skips  # noqa: PLC0415
 
-        return list(with_wishes(found, wishes))
+        return list(annotate_skips(found, wishes))
 
-    def _instants(self, window: Window) -> list[Upcoming]:
+    def _instants(self, time_range: TimeRange) -> list[UpcomingRun]:
         if self.is_single:
-            return window.cut(self.upcoming(window.start), USUAL_COUNT)
-        if window.count is not None or window.until is not None:
-            return window.cut(self.upcoming(window.start))
-        from herdbeat.service.preview import firsts  # noqa: PLC0415
+            return time_range.take(self.upcoming(time_range.start), DEFAULT_INSTANTS)
+        if time_range.count is not None or time_range.until is not None:
+            return time_range.take(self.upcoming(time_range.start))
+        from herdbeat.service.preview import find_next_runs  # noqa: PLC0415
 
-        return firsts(self.schedules, window.start)
+        return find_next_runs(self.schedules, time_range.start)
 
-    def idle(self, window: Window) -> list[Idle]:
+    def idle(self, time_range: TimeRange) -> list[UnscheduledEntry]:
         """The schedules without a time."""
         if not self.schedules:
             return []
-        from herdbeat.service.preview import idle  # noqa: PLC0415
+        from herdbeat.service.preview import find_unscheduled  # noqa: PLC0415
 
-        return idle(self.schedules, window.start)
+        return find_unscheduled(self.schedules, time_range.start)
 
 
-def run(given: Given, world: World) -> int:
-    zone = wanted_zone(given)
-    subject = _subject(given, world, zone)
-    window = _window(given, world, subject.zone)
-    _show(given, world, subject, window)
+def run_next(args: ParsedArgs, context: Context) -> int:
+    zone = parse_zone_flags(args)
+    source = _resolve_source(args, context, zone)
+    time_range = _parse_time_range(args, context, source.zone)
+    _show_output(args, context, source, time_range)
     return 0
 
 
-def _show(given: Given, world: World, subject: Subject, window: Window) -> None:
-    if given.value(flags.BY):
+def _show_output(args: ParsedArgs, context: Context, source: UpcomingSource, time_range: TimeRange) -> None:
+    if args.value(flags.BY):
         from herdbeat.faces.cli.by_hour import show_hours  # noqa: PLC0415 -- each form is loaded when asked for
 
-        show_hours(given, world.terminal, subject, window)
-    elif given.has(flags.JSON):
-        from herdbeat.faces.cli.next_json import show_json  # noqa: PLC0415
+        show_hours(args, context.terminal, source, time_range)
+    elif args.has(flags.JSON):
+        from herdbeat.faces.cli.next_json import show_upcoming_json  # noqa: PLC0415
 
-        show_json(world.terminal, subject, window)
+        show_upcoming_json(context.terminal, source, time_range)
     else:
-        from herdbeat.faces.cli.next_lists import show_lists  # noqa: PLC0415
+        from herdbeat.faces.cli.next_lists import show_upcoming  # noqa: PLC0415
 
-        show_lists(given, world.terminal, subject, window)
+        show_upcoming(args, context.terminal, source, time_range)
 
 
-def _subject(given: Given, world: World, zone: ZoneInfo | None) -> Subject:
-    cron, what = given.value(flags.CRON), given.word(0)
+def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
+    cron, what = args.value(flags.CRON), args.positional(0)
     if cron is not None and what is not None:
         raise UsageError("--cron and WHAT exclude each other.", hint="Give the expression once.")
     if cron is not None or what is not None:
-        from herdbeat.app import system_zone  # noqa: PLC0415 -- asks the file system, so only if needed
+        from herdbeat.app import detect_system_zone  # noqa: PLC0415 -- asks the file system, so only if needed
 
-        here = zone or system_zone(world.environ)
-        trigger = read_expression(what, here) if what is not None else read_cron(cron or "", here)
+        here = zone or detect_system_zone(context.environ)
+        trigger = parse_expression(what, here) if what is not None else parse_cron(cron or "", here)
         if trigger is not None:
-            return Subject(zone=here, trigger=trigger)
-    return _fleet_subject(given, world, zone)
+            return UpcomingSource(zone=here, trigger=trigger)
+    return _fleet_source(args, context, zone)
 
 
-def _fleet_subject(given: Given, world: World, zone: ZoneInfo | None) -> Subject:
+def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
     """A fleet is read only if one is meant: an expression must not pay for YAML, nor for the ledger."""
-    from herdbeat.faces.cli.ledger import open_ledger  # noqa: PLC0415
-    from herdbeat.faces.cli.outlooks import find_outlooks  # noqa: PLC0415
+    from herdbeat.faces.cli.ledger import open_fleet_handle  # noqa: PLC0415
+    from herdbeat.faces.cli.outlooks import load_forecast_inputs  # noqa: PLC0415
 
-    with open_ledger(given, world) as ledger:
-        schedules = find_outlooks(ledger, world, given.word(0))
-        own = schedules[0].zone if len(schedules) == 1 else ledger.zone
-    return Subject(zone=zone or own, schedules=tuple(schedules))
+    with open_fleet_handle(args, context) as handle:
+        schedules = load_forecast_inputs(handle, context, args.positional(0))
+        own = schedules[0].zone if len(schedules) == 1 else handle.zone
+    return UpcomingSource(zone=zone or own, schedules=tuple(schedules))
 
 
-def _window(given: Given, world: World, zone: ZoneInfo) -> Window:
-    now = world.clock.now()
-    start_text, until_text = given.value(flags.FROM), given.value(flags.UNTIL)
-    start = now if start_text is None else read_time(start_text, now, zone)
-    until = None if until_text is None else read_time(until_text, start, zone)
+def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> TimeRange:
+    now = context.clock.now()
+    start_text, until_text = args.value(flags.FROM), args.value(flags.UNTIL)
+    start = now if start_text is None else parse_time(start_text, now, zone)
+    until = None if until_text is None else parse_time(until_text, start, zone)
     if until is not None and until <= start:
         raise UsageError("--until lies before the start.", hint="Give a later time, or a duration such as 24h.")
-    return Window(now=now, start=start, until=until, count=_count(given.value(flags.COUNT)))
+    return TimeRange(now=now, start=start, until=until, count=_parse_count(args.value(flags.COUNT)))
 
 
-def _count(text: str | None) -> int | None:
+def _parse_count(text: str | None) -> int | None:
     if text is None:
         return None
     # isdecimal() alone lets ٣ through, which is a number to Python and a puzzle to everybody else.
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MOST):
-        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MOST}.")
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_INSTANTS):
+        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_INSTANTS}.")
     return int(text)

@@ -2,55 +2,61 @@
 
 import json
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import NodeRecord
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import Ledger, open_ledger, wanted_rows
-from herdbeat.faces.cli.marks import near_time
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.ledger import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.faces.cli.marks import format_time
 from herdbeat.faces.cli.terminal import Terminal, printable
-from herdbeat.faces.cli.world import World
-from herdbeat.service.members import Standing, find_nodes, nodes_object, standing_of
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.members import NodeState, find_nodes, resolve_node_state, serialize_nodes
 
 _HEADINGS = ["NODE", "HOST", "PID", "VERSION", "STATE", "SINCE", "SEEN", "RUNS", "LABELS"]
-_COLOURS = {Standing.ALIVE: "green", Standing.LEFT: "dim", Standing.DEAD: "red"}
+_STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEAD: "red"}
 
 
-def run(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        is_served, limit = ledger.holder is not None, wanted_rows(given.value(flags.COUNT))
+def run_nodes(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        has_live_node, limit = handle.holder_pid is not None, parse_row_count(args.value(flags.COUNT))
         found = find_nodes(
-            ledger.opened(), ledger.now, limit=limit, is_served=is_served, with_gone=given.has(flags.ALL)
+            handle.require_reader(),
+            handle.now,
+            limit=limit,
+            has_live_node=has_live_node,
+            include_stopped=args.has(flags.ALL),
         )
-        if given.has(flags.JSON):
-            world.terminal.say(json.dumps(nodes_object(found, ledger.now, is_served=is_served), indent=2))
+        if args.has(flags.JSON):
+            context.terminal.print(
+                json.dumps(serialize_nodes(found, handle.now, has_live_node=has_live_node), indent=2)
+            )
             return 0
-        rows = [_row(world.terminal, ledger, each, is_served=is_served) for each in found]
-        for line in world.terminal.lines([_HEADINGS, *rows], shrink=(1, 8)) if rows else []:
-            world.terminal.say(line)
-        _remark(world, ledger)
+        rows = [_node_row(context.terminal, handle, each, has_live_node=has_live_node) for each in found]
+        for line in context.terminal.format_table([_HEADINGS, *rows], shrink=(1, 8)) if rows else []:
+            context.terminal.print(line)
+        _show_notice(context, handle)
     return 0
 
 
-def _remark(world: World, ledger: Ledger) -> None:
-    if ledger.holder is not None:
+def _show_notice(context: Context, handle: FleetHandle) -> None:
+    if handle.holder_pid is not None:
         return
-    if ledger.crew:
-        world.terminal.remark("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
+    if handle.live_nodes:
+        context.terminal.info("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
     else:
-        world.terminal.remark("No node runs this fleet. Start one with: herdbeat up")
+        context.terminal.info("No node runs this fleet. Start one with: herdbeat up")
 
 
-def _row(terminal: Terminal, ledger: Ledger, node: NodeRecord, *, is_served: bool) -> list[str]:
-    standing = standing_of(node, ledger.now, is_served=is_served)
+def _node_row(terminal: Terminal, handle: FleetHandle, node: NodeRecord, *, has_live_node: bool) -> list[str]:
+    node_state = resolve_node_state(node, handle.now, has_live_node=has_live_node)
     return [
-        short_id(node.id),
+        format_short_id(node.id),
         printable(node.host),
         str(node.pid),
         node.version,
-        terminal.style(standing, _COLOURS[standing]),
-        near_time(node.started_at, ledger.now, ledger.zone),
-        near_time(node.stopped_at or node.seen_at, ledger.now, ledger.zone),
+        terminal.style(node_state, _STATE_COLOURS[node_state]),
+        format_time(node.started_at, handle.now, handle.zone),
+        format_time(node.stopped_at or node.seen_at, handle.now, handle.zone),
         str(node.running) if node.works else "none here",
         printable(", ".join(node.labels)) or "–",
     ]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-_NAMED = frozenset({"WHICH", "TARGET", "WHAT", "SELECTOR"})
+_NAME_ARGUMENTS = frozenset({"WHICH", "TARGET", "WHAT", "SELECTOR"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class Argument:
     @property
     def takes_name(self) -> bool:
         """Whether it is a target or a schedule, which a shell can look up."""
-        return self.name in _NAMED and not self.choices
+        return self.name in _NAME_ARGUMENTS and not self.choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CliCommand:
     """One command. `run` names the function as `module:function`, imported only when it is called."""
 
     path: tuple[str, ...]
@@ -59,7 +59,7 @@ class Command:
 
     @property
     def all_options(self) -> tuple[Option, ...]:
-        return self.options + SHARED
+        return self.options + COMMON_FLAGS
 
 
 CONFIG = Option(names=("-c", "--config"), value="PATH", meaning="the fleet file or folder; else found here or above")
@@ -80,10 +80,10 @@ VERSION = Option(names=("--version",), meaning="show the version")
 NO_COLOR = Option(names=("--no-color",), meaning="no colours; NO_COLOR and TERM=dumb say the same")
 QUIET = Option(names=("-q", "--quiet"), meaning="only the data, no remarks")
 VERBOSE = Option(names=("-v", "--verbose"), meaning="more of the story")
-SHARED = (QUIET, VERBOSE, NO_COLOR, HELP)
+COMMON_FLAGS = (QUIET, VERBOSE, NO_COLOR, HELP)
 """What every command takes."""
 
-BARE = (VERSION, NO_COLOR, HELP)
+TOP_LEVEL_FLAGS = (VERSION, NO_COLOR, HELP)
 """What `herdbeat` takes without a command."""
 
 LABEL = Option(

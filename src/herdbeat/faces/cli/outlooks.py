@@ -6,62 +6,67 @@ from pathlib import Path
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import StoreUnavailable
-from herdbeat.faces.cli.fleets import fits, unknown_in
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.world import World
-from herdbeat.service.hints import hint_of
-from herdbeat.service.listing import find_named
-from herdbeat.service.outlook import Outlook, of_both, of_file, of_record
-from herdbeat.store.looking import Look, LookReader
+from herdbeat.faces.cli.fleets import matches_selector, unknown_selector_error
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.hints import build_hint
+from herdbeat.service.listing import find_schedules
+from herdbeat.service.outlook import ForecastInput, build_file_forecast, build_ledger_forecast, merge_files_and_ledger
+from herdbeat.store.looking import QueryReader, ScheduleQuery
 
-MOST = 1_000_000
+MAX_SCHEDULES = 1_000_000
 
 
-def find_outlooks(ledger: Ledger, world: World, selector: str | None) -> list[Outlook]:
+def load_forecast_inputs(handle: FleetHandle, context: Context, selector: str | None) -> list[ForecastInput]:
     """Raises NotFound, which guesses.
 
     While a fleet runs, its ledger is all there is to know: files that changed a moment ago, or are broken, are not what
     it runs. Else the files count too, since they are what the next `up` begins with.
     """
-    reader = ledger.reader
+    reader = handle.reader
     if reader is None:
-        return _fitting(ledger, [of_file(each, ledger.now) for each in ledger.fleet.schedules], selector)
+        return _filter_by_selector(
+            handle, [build_file_forecast(each, handle.now) for each in handle.fleet.schedules], selector
+        )
     try:
-        if ledger.holder is not None or not ledger.has_files or not isinstance(ledger.path, Path):
-            return _stored(ledger, reader, selector)
-        known = reader.find(Look(now=ledger.now, limit=MOST))
-        merged = of_both(ledger.fleet.schedules, known, _hints(reader, known, ledger), ledger.now)
+        if handle.holder_pid is not None or not handle.has_files or not isinstance(handle.path, Path):
+            return _load_from_ledger(handle, reader, selector)
+        known = reader.find(ScheduleQuery(now=handle.now, limit=MAX_SCHEDULES))
+        merged = merge_files_and_ledger(handle.fleet.schedules, known, _active_hints(reader, known, handle), handle.now)
     except StoreUnavailable as error:
-        if not ledger.has_files:
+        if not handle.has_files:
             raise
-        world.terminal.remark(f"{error.message.rstrip('.')}. These are the times of the files alone.")
-        merged = [of_file(each, ledger.now) for each in ledger.fleet.schedules]
-    return _fitting(ledger, merged, selector)
+        context.terminal.info(f"{error.message.rstrip('.')}. These are the times of the files alone.")
+        merged = [build_file_forecast(each, handle.now) for each in handle.fleet.schedules]
+    return _filter_by_selector(handle, merged, selector)
 
 
-def _stored(ledger: Ledger, reader: LookReader, selector: str | None) -> list[Outlook]:
+def _load_from_ledger(handle: FleetHandle, reader: QueryReader, selector: str | None) -> list[ForecastInput]:
     names = () if selector is None else (selector,)
-    found = find_named(reader, Look(now=ledger.now, names=names, limit=MOST))
-    hints = _hints(reader, found, ledger)
-    is_served = ledger.holder is not None
-    return [of_record(each, hints.get(each.label, []), ledger.now, is_served=is_served) for each in found]
+    found = find_schedules(reader, ScheduleQuery(now=handle.now, names=names, limit=MAX_SCHEDULES))
+    hints = _active_hints(reader, found, handle)
+    has_live_node = handle.holder_pid is not None
+    return [
+        build_ledger_forecast(each, hints.get(each.label, []), handle.now, has_live_node=has_live_node)
+        for each in found
+    ]
 
 
-def _hints(reader: LookReader, records: Iterable[ScheduleRecord], ledger: Ledger) -> dict[str, list[Hint]]:
+def _active_hints(reader: QueryReader, records: Iterable[ScheduleRecord], handle: FleetHandle) -> dict[str, list[Hint]]:
     """Those that are not over, by schedule."""
     found: dict[str, list[Hint]] = {}
     if reader.has_hints():
-        for each in reader.hints([record.id for record in records], ended_since=ledger.now, limit=MOST):
+        for each in reader.hints([record.id for record in records], ended_since=handle.now, limit=MAX_SCHEDULES):
             if each.ended_at is None:
-                found.setdefault(each.schedule, []).append(hint_of(each))
+                found.setdefault(each.schedule, []).append(build_hint(each))
     return found
 
 
-def _fitting(ledger: Ledger, outlooks: list[Outlook], selector: str | None) -> list[Outlook]:
+def _filter_by_selector(handle: FleetHandle, inputs: list[ForecastInput], selector: str | None) -> list[ForecastInput]:
     """All, a target's, those of a pattern, or one `target/schedule`."""
     if selector is None:
-        return outlooks
-    chosen = [each for each in outlooks if fits(each.id, selector)]
-    if not chosen and ledger.fleet.target(selector) is None:
-        raise unknown_in(ledger.fleet, selector, (each.label for each in outlooks))
+        return inputs
+    chosen = [each for each in inputs if matches_selector(each.id, selector)]
+    if not chosen and handle.fleet.target(selector) is None:
+        raise unknown_selector_error(handle.fleet, selector, (each.label for each in inputs))
     return chosen

@@ -6,51 +6,51 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.durations import parse_duration
 from herdbeat.errors import TimeParseError
-from herdbeat.faces.cli.times import read_time, within_the_calendar
+from herdbeat.faces.cli.times import parse_time, require_supported_year
 
-_AGO = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
-_SPOKEN = re.compile(
+_AGO_PATTERN = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
+_PAST_PATTERN = re.compile(
     r"(?P<day>today|yesterday|[0-9]{4}-[0-9]{2}-[0-9]{2})?[\sT]*(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?",
     re.IGNORECASE,
 )
-_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
+_PAST_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
 
 
-def read_past(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """A time of day alone is the last one that has passed. Raises TimeParseError or IntervalParseError."""
     written = text.strip()
-    if parts := _AGO.fullmatch(written):
-        return _before(now, parts["duration"], written)
-    parts = _SPOKEN.fullmatch(written)
+    if parts := _AGO_PATTERN.fullmatch(written):
+        return _subtract_duration(now, parts["duration"], written)
+    parts = _PAST_PATTERN.fullmatch(written)
     if not written or parts is None:
-        return read_time(written, now, zone)
+        return parse_time(written, now, zone)
     try:
-        return within_the_calendar(_spoken(parts, now, zone), written)
+        return require_supported_year(_parse_past_phrase(parts, now, zone), written)
     except (ValueError, OverflowError) as error:
-        raise TimeParseError(f'"{written}" is not a time of the calendar.', written, hint=_HINT) from error
+        raise TimeParseError(f'"{written}" is not a time of the calendar.', written, hint=_PAST_HINT) from error
 
 
-def _before(now: datetime, duration: str, written: str) -> datetime:
+def _subtract_duration(now: datetime, duration: str, written: str) -> datetime:
     try:
         return now - parse_duration(duration)
     except OverflowError as error:
-        raise TimeParseError(f'"{written}" is too far away.', written, hint=_HINT) from error
+        raise TimeParseError(f'"{written}" is too far away.', written, hint=_PAST_HINT) from error
 
 
-def _spoken(parts: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
+def _parse_past_phrase(parts: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
     today = now.astimezone(zone).date()
     clock = time.fromisoformat(parts["clock"].rjust(5, "0")) if parts["clock"] else time()
-    moment = _local(_day(parts["day"], today), clock, zone)
+    moment = _past_local_to_utc(_parse_past_day(parts["day"], today), clock, zone)
     if parts["day"] is None and moment > now:
-        return _local(today - timedelta(days=1), clock, zone)
+        return _past_local_to_utc(today - timedelta(days=1), clock, zone)
     return moment
 
 
-def _day(written: str | None, today: date) -> date:
+def _parse_past_day(written: str | None, today: date) -> date:
     if written is None or written.lower() == "today":
         return today
     return today - timedelta(days=1) if written.lower() == "yesterday" else date.fromisoformat(written)
 
 
-def _local(day: date, clock: time, zone: ZoneInfo) -> datetime:
+def _past_local_to_utc(day: date, clock: time, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, clock, zone).astimezone(UTC)

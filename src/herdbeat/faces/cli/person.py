@@ -4,21 +4,21 @@ import os
 from pwd import getpwuid
 
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.world import Context
 
 
-def person(world: World) -> str:
+def current_actor(context: Context) -> str:
     """`human:you`. Not from the environment alone: a service has none, and a container may not know its own user."""
-    return f"human:{world.environ.get('USER') or _login()}"
+    return f"human:{context.environ.get('USER') or _login_name()}"
 
 
-def reason_of(given: Given) -> str:
+def parse_reason(args: ParsedArgs) -> str:
     """What --reason says; empty without one."""
-    return (given.value(flags.REASON) or "").strip()
+    return (args.value(flags.REASON) or "").strip()
 
 
-def _login() -> str:
+def _login_name() -> str:
     try:
         return getpwuid(os.getuid()).pw_name
     except KeyError:

@@ -5,32 +5,34 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from herdbeat.errors import Conflict
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.local.client import NobodyThere, ask
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.local.client import NotRunning, send_request
 
-PATIENCE = 5.0
+LOCK_TIMEOUT_S = 5.0
 """Seconds to wait for another command that is just writing into the same ledger."""
 
-LOOK = 0.05
+POLL_INTERVAL_S = 0.05
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
 
-def reach(ledger: Ledger, request: Mapping[str, object], offline: Callable[[], T]) -> tuple[dict[str, Any] | T, bool]:
+def dispatch_request(
+    handle: FleetHandle, request: Mapping[str, object], offline: Callable[[], ResultT]
+) -> tuple[dict[str, Any] | ResultT, bool]:
     """The answer, and whether anybody acts on it now: the fleet that gave it, or nodes elsewhere that share the ledger.
 
     Raises Conflict if somebody holds the ledger and does not answer.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:
-            return ask(ledger.state_dir, request), True
-        except NobodyThere:
+            return send_request(handle.state_dir, request), True
+        except NotRunning:
             pass
         try:
-            return offline(), ledger.is_shared and ledger.holder is not None
+            return offline(), handle.is_shared and handle.holder_pid is not None
         except Conflict:
             # Somebody came between the question and the lock: `up`, which answers next time, or a command like this.
             if time.monotonic() > deadline:
                 raise
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL_S)

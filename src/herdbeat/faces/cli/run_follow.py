@@ -3,80 +3,80 @@
 import time
 from typing import Any
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.durations import measured_duration
+from herdbeat.durations import format_elapsed
 from herdbeat.errors import StoreUnavailable
-from herdbeat.faces.cli.ledger import Ledger
-from herdbeat.faces.cli.marks import STATUSES, result_word
+from herdbeat.faces.cli.ledger import FleetHandle
+from herdbeat.faces.cli.marks import RUN_STATUS_SYMBOLS, format_run_result
 from herdbeat.faces.cli.terminal import printable
-from herdbeat.faces.cli.world import World
-from herdbeat.runners.log_reader import Line, LogFollower, SharedLog, find_log
-from herdbeat.service.objects import run_object
+from herdbeat.faces.cli.world import Context
+from herdbeat.runners.log_reader import LogFollower, LogLine, RemoteLogFollower, find_log
+from herdbeat.service.objects import serialize_run
 from herdbeat.service.questions import find_run
 
-RUN_FAILED = 5
-LOOK = 0.1
-ASK_EVERY = 10
+EXIT_RUN_FAILED = 5
+OUTPUT_POLL_INTERVAL_S = 0.1
+POLLS_PER_LEDGER_READ = 10
 """Looks after which the ledger is asked for the words of a run on another node."""
 
 
-def follow(world: World, ledger: Ledger, run: RunRecord, answer: dict[str, Any], *, is_json: bool) -> int:
+def follow_run(context: Context, handle: FleetHandle, run: RunRecord, answer: dict[str, Any], *, is_json: bool) -> int:
     """Until the run has ended. Ctrl+C stops the watching, never the run."""
-    output = _Output(ledger, run.id)
+    output = _RunOutput(handle, run.id)
     ended = run
     while ended.status is RunStatus.RUNNING:
-        _show(world, output.more(), is_json=is_json)
-        time.sleep(LOOK)
-        ended = _again(ledger, run)
-    _show(world, [*output.more(), *output.rest()], is_json=is_json)
-    answer["result"] = run_object(ended)
+        _show_lines(context, output.poll(), is_json=is_json)
+        time.sleep(OUTPUT_POLL_INTERVAL_S)
+        ended = _reload_run(handle, run)
+    _show_lines(context, [*output.poll(), *output.flush()], is_json=is_json)
+    answer["result"] = serialize_run(ended)
     if not is_json:
-        _conclude(world, ended)
-    return 0 if ended.status is RunStatus.SUCCEEDED else RUN_FAILED
+        _show_end(context, ended)
+    return 0 if ended.status is RunStatus.SUCCEEDED else EXIT_RUN_FAILED
 
 
-class _Output:
+class _RunOutput:
     """The log of a run, which is there only once the run has said something."""
 
-    def __init__(self, ledger: Ledger, run_id: int) -> None:
-        self._ledger = ledger
+    def __init__(self, handle: FleetHandle, run_id: int) -> None:
+        self._handle = handle
         self._run_id = run_id
         self._follower: LogFollower | None = None
-        self._elsewhere = SharedLog(lambda: ledger.opened().output_of(run_id))
+        self._elsewhere = RemoteLogFollower(lambda: handle.require_reader().run_output(run_id))
         self._looks = 0
 
-    def more(self) -> list[Line]:
+    def poll(self) -> list[LogLine]:
         if self._follower is None:
-            path = find_log(self._ledger.state_dir, self._run_id)
+            path = find_log(self._handle.state_dir, self._run_id)
             self._follower = None if path is None else LogFollower(path)
         if self._follower is not None:
-            return list(self._follower.more())
+            return list(self._follower.poll())
         self._looks += 1
-        return list(self._elsewhere.more()) if self._looks % ASK_EVERY == 0 else []
+        return list(self._elsewhere.poll()) if self._looks % POLLS_PER_LEDGER_READ == 0 else []
 
-    def rest(self) -> list[Line]:
+    def flush(self) -> list[LogLine]:
         """Asked when the run has ended: what it said on another node is in the ledger by then."""
         follower = self._follower or self._elsewhere
-        return [*follower.more(), *follower.rest()]
+        return [*follower.poll(), *follower.flush()]
 
 
-def _again(ledger: Ledger, run: RunRecord) -> RunRecord:
-    found = find_run(ledger.opened(), short_id(run.id))
+def _reload_run(handle: FleetHandle, run: RunRecord) -> RunRecord:
+    found = find_run(handle.require_reader(), format_short_id(run.id))
     if found is None:
-        raise StoreUnavailable(f"The run {short_id(run.id)} is no longer in the ledger.", hint="Was it pruned?")
+        raise StoreUnavailable(f"The run {format_short_id(run.id)} is no longer in the ledger.", hint="Was it pruned?")
     return found
 
 
-def _show(world: World, lines: list[Line], *, is_json: bool) -> None:
+def _show_lines(context: Context, lines: list[LogLine], *, is_json: bool) -> None:
     for line in [] if is_json else lines:
-        world.terminal.say(f"  {printable(line.text)}")
-    world.terminal.out.flush()
+        context.terminal.print(f"  {printable(line.text)}")
+    context.terminal.out.flush()
 
 
-def _conclude(world: World, run: RunRecord) -> None:
-    glyph, _, colour = STATUSES[run.status]
-    spent = f" in {measured_duration(run.spent(run.finished_at))}" if run.finished_at else ""
+def _show_end(context: Context, run: RunRecord) -> None:
+    glyph, _, colour = RUN_STATUS_SYMBOLS[run.status]
+    spent = f" in {format_elapsed(run.elapsed(run.finished_at))}" if run.finished_at else ""
     error = f"   {printable(run.error)}" if run.error else ""
-    world.terminal.say(f"{world.terminal.style(glyph, colour)} {result_word(run)}{spent}{error}")
+    context.terminal.print(f"{context.terminal.style(glyph, colour)} {format_run_result(run)}{spent}{error}")

@@ -2,141 +2,156 @@
 
 import json
 
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_duration
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import NEVER, Ledger, open_ledger, wanted_rows
-from herdbeat.faces.cli.marks import near_time
-from herdbeat.faces.cli.state_marks import last_words, next_words, state_words, strip_mark, strip_words, when_words
-from herdbeat.faces.cli.terminal import Terminal, printable, width
-from herdbeat.faces.cli.world import World
-from herdbeat.moments import format_moment
-from herdbeat.service.listing import Listed, Listing, list_files, list_schedules
-from herdbeat.service.objects import Json, page_object, schedule_object
-from herdbeat.store.looking import Look
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.ledger import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.faces.cli.marks import format_time
+from herdbeat.faces.cli.state_marks import (
+    beat_mark_symbol,
+    format_beat_marks,
+    format_last_run,
+    format_next_run,
+    format_state,
+    format_trigger,
+)
+from herdbeat.faces.cli.terminal import Terminal, display_width, printable
+from herdbeat.faces.cli.world import Context
+from herdbeat.moments import format_timestamp
+from herdbeat.service.listing import SchedulePage, ScheduleSummary, list_configured_schedules, list_schedules
+from herdbeat.service.objects import JsonObject, serialize_page, serialize_schedule
+from herdbeat.store.looking import ScheduleQuery
 
-USUAL = 200
-ROOMY = 70
+DEFAULT_ROWS = 200
+MIN_MARKS_COLUMNS = 70
 """Columns from which on there is room for the last beats beside all the words."""
 
-PAGE = 1_000
+PLAIN_PAGE_SIZE = 1_000
 
 _HEADINGS = ["SCHEDULE", "WHEN", "STATE", "LAST", "NEXT", "LAST 10"]
 
 
-def run(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        if given.has(flags.PLAIN):
-            return _show_plain(given, world.terminal, ledger)
-        listing = _find(given, ledger)
-        if given.has(flags.JSON):
-            cursor = None if listing.next_after is None else short_id(listing.next_after)
-            page = page_object([listed_object(each) for each in listing.rows], cursor)
-            world.terminal.say(json.dumps(page, indent=2, ensure_ascii=False))
+def run_list(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        if args.has(flags.PLAIN):
+            return _show_plain(args, context.terminal, handle)
+        listing = _find_schedules(args, handle)
+        if args.has(flags.JSON):
+            cursor = None if listing.next_after is None else format_short_id(listing.next_after)
+            page = serialize_page([schedule_row_object(each) for each in listing.rows], cursor)
+            context.terminal.print(json.dumps(page, indent=2, ensure_ascii=False))
         else:
-            _show(world.terminal, ledger, listing)
-        _remark(given, world.terminal, ledger, listing)
+            _show_table(context.terminal, handle, listing)
+        _show_notices(args, context.terminal, handle, listing)
     return 0
 
 
-def _show_plain(given: Given, terminal: Terminal, ledger: Ledger) -> int:
+def _show_plain(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> int:
     """All of them, or as many as -n says, page by page: a script reads the first while the last is looked up."""
-    wanted = given.value(flags.COUNT)
-    left = None if wanted is None else wanted_rows(wanted)
-    after = _cursor(given)
+    wanted = args.value(flags.COUNT)
+    left = None if wanted is None else parse_row_count(wanted)
+    after = _parse_cursor(args)
     while True:
-        listing = _find(given, ledger, after=after, limit=PAGE if left is None else min(left, PAGE))
+        listing = _find_schedules(
+            args, handle, after=after, limit=PLAIN_PAGE_SIZE if left is None else min(left, PLAIN_PAGE_SIZE)
+        )
         for each in listing.rows:
-            terminal.say("\t".join(_fields(each)))
+            terminal.print("\t".join(_plain_fields(each)))
         left = None if left is None else left - len(listing.rows)
         after = listing.next_after
         if after is None or left == 0:
-            _remark(given, terminal, ledger, listing)
+            _show_notices(args, terminal, handle, listing)
             return 0
 
 
-def listed_object(each: Listed) -> Json:
+def schedule_row_object(each: ScheduleSummary) -> JsonObject:
     """A schedule as the API gives it."""
     hint = each.hint
     pace = None
     if hint is not None and hint.every is not None:
         pace = {"every": format_duration(hint.every), "origin": hint.origin, "reason": hint.reason}
-    strip = [{"beat": short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in each.strip]
-    return {**schedule_object(each.record, each.state), "pace": pace, "recent": strip}
+    strip = [
+        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in each.strip
+    ]
+    return {**serialize_schedule(each.record, each.state), "pace": pace, "recent": strip}
 
 
-def _find(given: Given, ledger: Ledger, after: int | None = None, limit: int | None = None) -> Listing:
-    look = Look(
-        now=ledger.now,
-        names=given.words,
-        tags=given.every_value(flags.TAG),
-        groups=given.every_value(flags.GROUP),
-        state=given.value(flags.IN_STATE),
-        after=after or _cursor(given),
-        limit=limit or wanted_rows(given.value(flags.COUNT), USUAL),
+def _find_schedules(
+    args: ParsedArgs, handle: FleetHandle, after: int | None = None, limit: int | None = None
+) -> SchedulePage:
+    query = ScheduleQuery(
+        now=handle.now,
+        names=args.positionals,
+        tags=args.all_values(flags.TAG),
+        groups=args.all_values(flags.GROUP),
+        state=args.value(flags.IN_STATE),
+        after=after or _parse_cursor(args),
+        limit=limit or parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS),
     )
-    if ledger.reader is not None:
-        return list_schedules(ledger.reader, look)
-    return list_files(ledger.fleet, look)
+    if handle.reader is not None:
+        return list_schedules(handle.reader, query)
+    return list_configured_schedules(handle.fleet, query)
 
 
-def _cursor(given: Given) -> int | None:
-    if given.value(flags.CURSOR) is None:
+def _parse_cursor(args: ParsedArgs) -> int | None:
+    if args.value(flags.CURSOR) is None:
         return None
-    from herdbeat.faces.cli.pages import read_cursor  # noqa: PLC0415 -- most lists have one page
+    from herdbeat.faces.cli.pages import parse_cursor  # noqa: PLC0415 -- most lists have one page
 
-    return read_cursor(given.value(flags.CURSOR))
+    return parse_cursor(args.value(flags.CURSOR))
 
 
-def _show(terminal: Terminal, ledger: Ledger, listing: Listing) -> None:
+def _show_table(terminal: Terminal, handle: FleetHandle, listing: SchedulePage) -> None:
     if not listing.rows:
         return
-    is_roomy = terminal.columns is None or terminal.columns >= ROOMY
-    rows = [_HEADINGS, *(_row(terminal, ledger, each) for each in listing.rows)]
-    for line in terminal.lines(rows if is_roomy else [row[:-1] for row in rows], shrink=(1, 0)):
-        terminal.say(line)
-    legend = _legend(listing)
+    is_roomy = terminal.columns is None or terminal.columns >= MIN_MARKS_COLUMNS
+    rows = [_HEADINGS, *(_schedule_row(terminal, handle, each) for each in listing.rows)]
+    for line in terminal.format_table(rows if is_roomy else [row[:-1] for row in rows], shrink=(1, 0)):
+        terminal.print(line)
+    legend = _format_legend(listing)
     total = f"{len(listing.rows)} of {listing.total}"
-    room = width(legend) + 6 if terminal.columns is None else max(0, terminal.columns - width(total))
-    terminal.say(terminal.style(f"{legend:<{room}}{total}" if legend else total, "dim"))
+    legend_width = (
+        display_width(legend) + 6 if terminal.columns is None else max(0, terminal.columns - display_width(total))
+    )
+    terminal.print(terminal.style(f"{legend:<{legend_width}}{total}" if legend else total, "dim"))
 
 
-def _row(terminal: Terminal, ledger: Ledger, each: Listed) -> list[str]:
+def _schedule_row(terminal: Terminal, handle: FleetHandle, each: ScheduleSummary) -> list[str]:
     return [
         printable(each.record.label),
-        printable(when_words(each)),
-        state_words(terminal, each),
-        last_words(each, ledger.now),
-        next_words(each, ledger.now, ledger.zone),
-        strip_words(terminal, each.strip),
+        printable(format_trigger(each)),
+        format_state(terminal, each),
+        format_last_run(each, handle.now),
+        format_next_run(each, handle.now, handle.zone),
+        format_beat_marks(terminal, each.strip),
     ]
 
 
-def _legend(listing: Listing) -> str:
+def _format_legend(listing: SchedulePage) -> str:
     """Only of the signs that are there."""
-    glyphs = {strip_mark(mark)[0] for each in listing.rows for mark in each.strip}
-    told = {"–": "– skipped", "·": "· missed"}
+    glyphs = {beat_mark_symbol(mark)[0] for each in listing.rows for mark in each.strip}
+    meanings = {"–": "– skipped", "·": "· missed"}
     hinted = ["↯ a hint is active, baseline in brackets"] if any(each.hint for each in listing.rows) else []
-    return "   ".join([*hinted, *(words for glyph, words in told.items() if glyph in glyphs)])
+    return "   ".join([*hinted, *(words for glyph, words in meanings.items() if glyph in glyphs)])
 
 
-def _fields(each: Listed) -> list[str]:
+def _plain_fields(each: ScheduleSummary) -> list[str]:
     record = each.record
-    moments = ["-" if at is None else format_moment(at) for at in (record.last_run_at, each.at)]
-    strip = "".join(strip_mark(mark)[0] for mark in each.strip)
-    return [printable(record.label), each.state, when_words(each), *moments, str(record.failures), strip or "-"]
+    moments = ["-" if at is None else format_timestamp(at) for at in (record.last_run_at, each.at)]
+    strip = "".join(beat_mark_symbol(mark)[0] for mark in each.strip)
+    return [printable(record.label), each.state, format_trigger(each), *moments, str(record.failures), strip or "-"]
 
 
-def _remark(given: Given, terminal: Terminal, ledger: Ledger, listing: Listing) -> None:
-    if listing.next_after is not None and not given.has(flags.JSON):
-        terminal.remark(f"There are more: --cursor {short_id(listing.next_after)}, or a larger -n.")
+def _show_notices(args: ParsedArgs, terminal: Terminal, handle: FleetHandle, listing: SchedulePage) -> None:
+    if listing.next_after is not None and not args.has(flags.JSON):
+        terminal.info(f"There are more: --cursor {format_short_id(listing.next_after)}, or a larger -n.")
     if not listing.rows:
-        wanted = given.value(flags.IN_STATE)
-        terminal.remark(f"None of them is {wanted}." if wanted and listing.total else "There are no schedules.")
-    if ledger.reader is None:
-        terminal.remark(NEVER)
-    elif ledger.holder is None:
-        node = ledger.reader.last_node()
-        since = f" (since {near_time(node.stopped_at or node.seen_at, ledger.now, ledger.zone)})" if node else ""
-        terminal.remark(f"scheduler: not running{since}. Nothing starts until: herdbeat up")
+        wanted = args.value(flags.IN_STATE)
+        terminal.info(f"None of them is {wanted}." if wanted and listing.total else "There are no schedules.")
+    if handle.reader is None:
+        terminal.info(NEVER_RAN_NOTICE)
+    elif handle.holder_pid is None:
+        node = handle.reader.last_node()
+        since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
+        terminal.info(f"scheduler: not running{since}. Nothing starts until: herdbeat up")

@@ -3,11 +3,11 @@
 import json
 
 from herdbeat import app
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.world import World
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.world import Context
 
 
-def run(given: Given, world: World) -> int:
-    schema = app.file_schema(given.word(0) or "fleet")
-    world.terminal.say(json.dumps(schema, indent=2, ensure_ascii=False))
+def run_schema(args: ParsedArgs, context: Context) -> int:
+    schema = app.build_file_schema(args.positional(0) or "fleet")
+    context.terminal.print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0

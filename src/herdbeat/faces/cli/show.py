@@ -4,59 +4,59 @@ import json
 from typing import assert_never
 
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import Ledger, open_ledger
-from herdbeat.faces.cli.show_run import log_path, show_beat, show_run
-from herdbeat.faces.cli.show_schedule import show_schedule, show_target
-from herdbeat.faces.cli.world import World
-from herdbeat.service.objects import Json
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.ledger import FleetHandle, open_fleet_handle
+from herdbeat.faces.cli.show_run import find_log_path, show_beat_details, show_run_details
+from herdbeat.faces.cli.show_schedule import show_schedule_details, show_target_details
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.objects import JsonObject
 from herdbeat.service.showing import (
-    Shown,
-    ShownBeat,
-    ShownRun,
-    ShownSchedule,
-    ShownTarget,
-    find_shown,
-    shown_beat_object,
-    shown_run_object,
-    shown_schedule_object,
-    target_object,
+    BeatView,
+    DetailView,
+    RunView,
+    ScheduleView,
+    TargetView,
+    find_details,
+    serialize_beat_view,
+    serialize_run_view,
+    serialize_schedule_view,
+    serialize_target,
 )
 
 
-def run(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        shown = find_shown(ledger.opened(), given.words[0], ledger.now)
-        if given.has(flags.JSON):
-            world.terminal.say(json.dumps(_object(ledger, shown), indent=2, ensure_ascii=False))
+def run_show(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        shown = find_details(handle.require_reader(), args.positionals[0], handle.now)
+        if args.has(flags.JSON):
+            context.terminal.print(json.dumps(_details_object(handle, shown), indent=2, ensure_ascii=False))
         else:
-            _show(world, ledger, shown)
+            _show_details(context, handle, shown)
     return 0
 
 
-def _show(world: World, ledger: Ledger, shown: Shown) -> None:
+def _show_details(context: Context, handle: FleetHandle, shown: DetailView) -> None:
     match shown:
-        case ShownTarget():
-            show_target(world.terminal, ledger, shown)
-        case ShownSchedule():
-            show_schedule(world.terminal, ledger, shown)
-        case ShownRun():
-            show_run(world.terminal, ledger, shown)
-        case ShownBeat():
-            show_beat(world.terminal, ledger, shown)
+        case TargetView():
+            show_target_details(context.terminal, handle, shown)
+        case ScheduleView():
+            show_schedule_details(context.terminal, handle, shown)
+        case RunView():
+            show_run_details(context.terminal, handle, shown)
+        case BeatView():
+            show_beat_details(context.terminal, handle, shown)
         case never:
             assert_never(never)
 
 
-def _object(ledger: Ledger, shown: Shown) -> Json:
+def _details_object(handle: FleetHandle, shown: DetailView) -> JsonObject:
     match shown:
-        case ShownTarget():
-            return target_object(shown)
-        case ShownSchedule():
-            return shown_schedule_object(shown)
-        case ShownRun():
-            return {**shown_run_object(shown), "log": log_path(ledger, shown.run)}
-        case ShownBeat():
-            return shown_beat_object(shown)
+        case TargetView():
+            return serialize_target(shown)
+        case ScheduleView():
+            return serialize_schedule_view(shown)
+        case RunView():
+            return {**serialize_run_view(shown), "log": find_log_path(handle, shown.run)}
+        case BeatView():
+            return serialize_beat_view(shown)
         case never:
             assert_never(never)

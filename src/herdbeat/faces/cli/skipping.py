@@ -2,24 +2,24 @@
 
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.control import run_act
-from herdbeat.faces.cli.ledger import open_ledger, wanted_rows
-from herdbeat.faces.cli.person import person, reason_of
-from herdbeat.faces.cli.world import World
-from herdbeat.service.acts import Skipping
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.control import run_change
+from herdbeat.faces.cli.ledger import open_fleet_handle, parse_row_count
+from herdbeat.faces.cli.person import current_actor, parse_reason
+from herdbeat.faces.cli.world import Context
+from herdbeat.service.acts import SkipBeats
 
 
-def skip(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        act = Skipping(who=person(world), reason=reason_of(given), count=_count(given))
-        return run_act(given, world, ledger, act)
+def run_skip(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        command = SkipBeats(who=current_actor(context), reason=parse_reason(args), count=_parse_skip_count(args))
+        return run_change(args, context, handle, command)
 
 
-def _count(given: Given) -> int:
-    count = given.value(flags.COUNT)
-    if not given.has(flags.CLEAR):
-        return wanted_rows(count, usual=1)
+def _parse_skip_count(args: ParsedArgs) -> int:
+    count = args.value(flags.COUNT)
+    if not args.has(flags.CLEAR):
+        return parse_row_count(count, default_count=1)
     if count is not None:
         raise UsageError("--clear and --count exclude each other.", hint="--clear takes the whole wish back.")
     return 0

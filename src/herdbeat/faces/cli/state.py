@@ -7,100 +7,105 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from herdbeat.domain.schedule import label_of
+from herdbeat.domain.schedule import display_name
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.ledger import NEVER, Ledger, open_ledger
-from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.person import person
-from herdbeat.faces.cli.reaching import reach
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.ledger import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
+from herdbeat.faces.cli.marks import format_count
+from herdbeat.faces.cli.person import current_actor
+from herdbeat.faces.cli.reaching import dispatch_request
 from herdbeat.faces.cli.terminal import printable
-from herdbeat.faces.cli.world import World
-from herdbeat.scheduler.remember import Memory
-from herdbeat.service.state_file import memory_rows, read_state, remember_for_later, state_object
+from herdbeat.faces.cli.world import Context
+from herdbeat.scheduler.remember import ImportedState
+from herdbeat.service.state_file import (
+    import_states_offline,
+    imported_states_to_rows,
+    parse_state_file,
+    serialize_state,
+)
 
-BATCH = 100
+IMPORT_BATCH_SIZE = 100
 """Schedules in one request: it is one line, and those are not endless."""
 
-_NAMED = 5
+_MAX_NAMED_SCHEDULES = 5
 """Schedules of one fate that are named; more are counted."""
 
-Memories = Mapping[tuple[str, str], Memory]
+ImportedStates = Mapping[tuple[str, str], ImportedState]
 
 
-def run(given: Given, world: World) -> int:
-    file = given.value(flags.IMPORT)
-    with open_ledger(given, world) as ledger:
+def run_state(args: ParsedArgs, context: Context) -> int:
+    file = args.value(flags.IMPORT)
+    with open_fleet_handle(args, context) as handle:
         if file is not None:
-            return _import(given, world, ledger, (world.folder / file).absolute())
-        found = state_object(ledger.reader, ledger.name) if ledger.reader is not None else {"agents": {}}
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps(found, indent=2, ensure_ascii=False))
+            return _import_state(args, context, handle, (context.folder / file).absolute())
+        found = serialize_state(handle.reader, handle.name) if handle.reader is not None else {"agents": {}}
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    world.terminal.out.write(_yaml(found))
-    if ledger.reader is None:
-        world.terminal.remark(NEVER)
+    context.terminal.out.write(_format_yaml(found))
+    if handle.reader is None:
+        context.terminal.info(NEVER_RAN_NOTICE)
     return 0
 
 
-def _yaml(found: object) -> str:
+def _format_yaml(found: object) -> str:
     from yaml import safe_dump  # noqa: PLC0415 - not for who wants JSON
 
     text: str = safe_dump(found, sort_keys=False, allow_unicode=True, width=120)
     return text
 
 
-def _import(given: Given, world: World, ledger: Ledger, file: Path) -> int:
-    memories = read_state(file)
-    if not memories:
+def _import_state(args: ParsedArgs, context: Context, handle: FleetHandle, file: Path) -> int:
+    imported = parse_state_file(file)
+    if not imported:
         raise UsageError(f"{file} tells of no schedule.", hint="Name a state.yaml: agents, each with its schedules.")
-    if given.has(flags.DRY_RUN):
-        known = {each.id for each in ledger.fleet.schedules}
-        found = [key for key in memories if "/".join(key) in known]
-        world.terminal.remark(
-            f"Would look at {len(found)} of {counted(len(memories), 'schedule')}. Nothing was changed."
+    if args.has(flags.DRY_RUN):
+        known = {each.id for each in handle.fleet.schedules}
+        found = [key for key in imported if "/".join(key) in known]
+        context.terminal.info(
+            f"Would look at {len(found)} of {format_count(len(imported), 'schedule')}. Nothing was changed."
         )
         return 0
-    answers = [_remember(world, ledger, part) for part in _parts(memories)]
+    answers = [_send_batch(context, handle, part) for part in _split_batches(imported)]
     total: dict[str, list[str]] = {"taken": [], "kept": [], "empty": [], "unknown": []}
     for answer in answers:
-        for fate in total:
-            total[fate] += answer[fate]
-    if given.has(flags.JSON):
-        world.terminal.say(json.dumps(total, indent=2, ensure_ascii=False))
+        for result_kind in total:
+            total[result_kind] += answer[result_kind]
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps(total, indent=2, ensure_ascii=False))
         return 0
-    for line in _told(total):
-        world.terminal.say(line)
+    for line in _result_lines(total):
+        context.terminal.print(line)
     return 0
 
 
-def _remember(world: World, ledger: Ledger, memories: Memories) -> dict[str, Any]:
-    who = person(world)
-    request = {"do": "remember", "who": who, "memories": list(memory_rows(memories))}
+def _send_batch(context: Context, handle: FleetHandle, imported: ImportedStates) -> dict[str, Any]:
+    who = current_actor(context)
+    request = {"do": "remember", "who": who, "memories": list(imported_states_to_rows(imported))}
 
     def offline() -> dict[str, Any]:
-        return asdict(remember_for_later(ledger.path, ledger.fleet, ledger.now, memories, who))
+        return asdict(import_states_offline(handle.path, handle.fleet, handle.now, imported, who))
 
-    return reach(ledger, request, offline)[0]
+    return dispatch_request(handle, request, offline)[0]
 
 
-def _parts(memories: Memories) -> Iterator[Memories]:
-    left = iter(memories.items())
-    while part := dict(islice(left, BATCH)):
+def _split_batches(imported: ImportedStates) -> Iterator[ImportedStates]:
+    left = iter(imported.items())
+    while part := dict(islice(left, IMPORT_BATCH_SIZE)):
         yield part
 
 
-def _told(total: Mapping[str, list[str]]) -> Iterator[str]:
-    yield f"Took over {counted(len(total['taken']), 'schedule')}.   see: herdbeat list"
-    for fate, said in (("kept", "has a past here, which stays"), ("unknown", "is not in this fleet")):
-        for name in total[fate][:_NAMED]:
-            yield f"  {_label(name)}  {said}"
-        if len(total[fate]) > _NAMED:
-            yield f"  and {len(total[fate]) - _NAMED} more"
+def _result_lines(total: Mapping[str, list[str]]) -> Iterator[str]:
+    yield f"Took over {format_count(len(total['taken']), 'schedule')}.   see: herdbeat list"
+    for result_kind, description in (("kept", "has a past here, which stays"), ("unknown", "is not in this fleet")):
+        for name in total[result_kind][:_MAX_NAMED_SCHEDULES]:
+            yield f"  {_format_label(name)}  {description}"
+        if len(total[result_kind]) > _MAX_NAMED_SCHEDULES:
+            yield f"  and {len(total[result_kind]) - _MAX_NAMED_SCHEDULES} more"
     if total["empty"]:
-        yield f"  {counted(len(total['empty']), 'schedule')} never ran there"
+        yield f"  {format_count(len(total['empty']), 'schedule')} never ran there"
 
 
-def _label(name: str) -> str:
-    return printable(label_of(*name.rsplit("/", 1)))
+def _format_label(name: str) -> str:
+    return printable(display_name(*name.rsplit("/", 1)))

@@ -7,33 +7,33 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import MissedReason
 from herdbeat.domain.gap import Gap
-from herdbeat.domain.records import ScheduleRecord, Span
+from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.errors import UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.facts import folded
-from herdbeat.faces.cli.ledger import NEVER, Ledger, open_ledger, wanted_rows
-from herdbeat.faces.cli.marks import counted, near_time
-from herdbeat.faces.cli.past import read_past
-from herdbeat.faces.cli.terminal import Terminal, printable, shorten, width
-from herdbeat.faces.cli.world import World
-from herdbeat.moments import format_moment
-from herdbeat.service.listing import find_named
-from herdbeat.service.timeline import Cell, Scale, draw, span_object, tick_step
-from herdbeat.store.looking import Look
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.facts import fold_parts
+from herdbeat.faces.cli.ledger import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.faces.cli.marks import format_count, format_time
+from herdbeat.faces.cli.past import parse_past_time
+from herdbeat.faces.cli.terminal import Terminal, display_width, printable, shorten
+from herdbeat.faces.cli.world import Context
+from herdbeat.moments import format_timestamp
+from herdbeat.service.listing import find_schedules
+from herdbeat.service.timeline import Cell, Scale, choose_tick_step, draw_row, serialize_span
+from herdbeat.store.looking import ScheduleQuery
 
-USUAL = timedelta(hours=2)
-ROWS = 40
-MANY = 10_000
-SPANS = 50_000
-PAPER = 120
+DEFAULT_RANGE = timedelta(hours=2)
+DEFAULT_ROWS = 40
+MAX_SCHEDULES = 10_000
+MAX_SPANS = 50_000
+DEFAULT_COLUMNS = 120
 """Columns where no screen limits them."""
 
-LEAST_CELLS = 20
-TICK = 12
+MIN_CELLS = 20
+MIN_TICK_COLUMNS = 12
 """Columns between two times on the axis, at least."""
 
-GLYPHS = {
+CELL_SYMBOLS = {
     Cell.EMPTY: (" ", ""),
     Cell.DOWN: ("░", "dim"),
     Cell.SKIPPED: ("▭", "dim"),
@@ -46,7 +46,7 @@ GLYPHS = {
     Cell.FAILED: ("✗", "red"),
     Cell.NOW: ("●", "cyan"),
 }
-_WORDS = {
+_LEGEND = {
     Cell.RAN: "ran",
     Cell.FAILED: "failed",
     Cell.NOW: "running",
@@ -59,118 +59,122 @@ _WORDS = {
 }
 
 
-def run(given: Given, world: World) -> int:
-    with open_ledger(given, world) as ledger:
-        since = _since(given, ledger)
-        rows = wanted_rows(given.value(flags.COUNT), ROWS)
-        if ledger.reader is None:
-            world.terminal.remark(NEVER)
+def run_timeline(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        since = _parse_since(args, handle)
+        rows = parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS)
+        if handle.reader is None:
+            context.terminal.info(NEVER_RAN_NOTICE)
             return 0
-        picture = _picture(given, ledger, since, rows)
-        if given.has(flags.JSON):
-            items = [span_object(each, record.label) for record in picture.schedules for each in picture.of(record)]
-            world.terminal.say(json.dumps({"items": items}, indent=2, ensure_ascii=False))
-        elif given.has(flags.PLAIN):
-            _show_plain(world.terminal, picture)
+        timeline = _load_timeline(args, handle, since, rows)
+        if args.has(flags.JSON):
+            items = [
+                serialize_span(each, record.label)
+                for record in timeline.schedules
+                for each in timeline.spans_for(record)
+            ]
+            context.terminal.print(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        elif args.has(flags.PLAIN):
+            _show_plain(context.terminal, timeline)
         else:
-            _show(world.terminal, ledger, picture)
-        _remark(world.terminal, ledger, picture)
+            _show_chart(context.terminal, handle, timeline)
+        _show_notices(context.terminal, handle, timeline)
     return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Picture:
+class _TimelineData:
     """What is drawn. `left_out` counts the schedules for which there is no row."""
 
     since: datetime
     schedules: list[ScheduleRecord]
-    spans: dict[int, list[Span]]
+    spans: dict[int, list[TimelineSpan]]
     gaps: list[Gap]
     left_out: int
     is_cut: bool
 
-    def of(self, record: ScheduleRecord) -> list[Span]:
+    def spans_for(self, record: ScheduleRecord) -> list[TimelineSpan]:
         return self.spans.get(record.id, [])
 
 
-def _since(given: Given, ledger: Ledger) -> datetime:
-    written = given.value(flags.SINCE)
-    since = ledger.now - USUAL if written is None else read_past(written, ledger.now, ledger.zone)
-    if since >= ledger.now:
+def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:
+    written = args.value(flags.SINCE)
+    since = handle.now - DEFAULT_RANGE if written is None else parse_past_time(written, handle.now, handle.zone)
+    if since >= handle.now:
         raise UsageError("--since lies in the future.", hint="Write for example 2h, or 09:00.")
     return since
 
 
-def _picture(given: Given, ledger: Ledger, since: datetime, rows: int) -> _Picture:
+def _load_timeline(args: ParsedArgs, handle: FleetHandle, since: datetime, rows: int) -> _TimelineData:
     """Of those that were named, or of those to which something happened."""
-    reader = ledger.opened()
-    if given.words:
-        found = find_named(reader, Look(now=ledger.now, names=given.words, limit=MANY))
+    reader = handle.require_reader()
+    if args.positionals:
+        found = find_schedules(reader, ScheduleQuery(now=handle.now, names=args.positionals, limit=MAX_SCHEDULES))
     else:
-        found = reader.schedules_of(reader.active_since(since, MANY))
-    drawn = found if given.has(flags.JSON) or given.has(flags.PLAIN) else found[:rows]
-    spans: dict[int, list[Span]] = {}
-    read = reader.spans((each.id for each in drawn), since, ledger.now, SPANS)
+        found = reader.schedules_by_id(reader.active_schedules(since, MAX_SCHEDULES))
+    shown_records = found if args.has(flags.JSON) or args.has(flags.PLAIN) else found[:rows]
+    spans: dict[int, list[TimelineSpan]] = {}
+    read = reader.spans((each.id for each in shown_records), since, handle.now, MAX_SPANS)
     for span in read:
         spans.setdefault(span.schedule, []).append(span)
-    return _Picture(
+    return _TimelineData(
         since=since,
-        schedules=[each for each in drawn if given.words or each.id in spans],
+        schedules=[each for each in shown_records if args.positionals or each.id in spans],
         spans=spans,
-        gaps=[*reader.gaps(since), *_open_gap(ledger)],
-        left_out=len(found) - len(drawn),
-        is_cut=len(read) >= SPANS,
+        gaps=[*reader.gaps(since), *_current_gap(handle)],
+        left_out=len(found) - len(shown_records),
+        is_cut=len(read) >= MAX_SPANS,
     )
 
 
-def _open_gap(ledger: Ledger) -> list[Gap]:
+def _current_gap(handle: FleetHandle) -> list[Gap]:
     """A gap is written down by the next start; until then it is where the last one ended."""
-    node = ledger.opened().last_node()
-    if node is None or ledger.holder is not None:
+    node = handle.require_reader().last_node()
+    if node is None or handle.holder_pid is not None:
         return []
-    return [Gap(from_at=node.stopped_at or node.seen_at, until=ledger.now, reason=MissedReason.SCHEDULER_DOWN)]
+    return [Gap(from_at=node.stopped_at or node.seen_at, until=handle.now, reason=MissedReason.SCHEDULER_DOWN)]
 
 
-def _show(terminal: Terminal, ledger: Ledger, picture: _Picture) -> None:
-    if not picture.schedules:
+def _show_chart(terminal: Terminal, handle: FleetHandle, timeline: _TimelineData) -> None:
+    if not timeline.schedules:
         return
-    columns = terminal.columns or PAPER
-    labels = [printable(each.label) for each in picture.schedules]
-    room = min(max(map(width, labels)), max(12, columns // 3))
-    scale = Scale(since=picture.since, until=ledger.now, cells=max(LEAST_CELLS, columns - room - 2))
-    terminal.say(terminal.style(" " * (room + 2) + _axis(scale, ledger.zone), "dim"))
+    columns = terminal.columns or DEFAULT_COLUMNS
+    labels = [printable(each.label) for each in timeline.schedules]
+    label_width = min(max(map(display_width, labels)), max(12, columns // 3))
+    scale = Scale(since=timeline.since, until=handle.now, cells=max(MIN_CELLS, columns - label_width - 2))
+    terminal.print(terminal.style(" " * (label_width + 2) + _format_axis(scale, handle.zone), "dim"))
     seen: set[Cell] = set()
-    for label, record in zip(labels, picture.schedules, strict=True):
-        row = draw(picture.of(record), scale, picture.gaps)
+    for label, record in zip(labels, timeline.schedules, strict=True):
+        row = draw_row(timeline.spans_for(record), scale, timeline.gaps)
         seen |= set(row)
-        name = shorten(label, room)
-        terminal.say(f"{name}{' ' * (room - width(name))}  {_painted(terminal, row)}".rstrip())
-    legend = [f"{GLYPHS[cell][0]} {word}" for cell, word in _WORDS.items() if cell in seen]
-    for line in folded(terminal, legend):
-        terminal.say(terminal.style(line, "dim"))
+        name = shorten(label, label_width)
+        terminal.print(f"{name}{' ' * (label_width - display_width(name))}  {_paint_row(terminal, row)}".rstrip())
+    legend = [f"{CELL_SYMBOLS[cell][0]} {word}" for cell, word in _LEGEND.items() if cell in seen]
+    for line in fold_parts(terminal, legend):
+        terminal.print(terminal.style(line, "dim"))
 
 
-def _painted(terminal: Terminal, row: list[Cell]) -> str:
+def _paint_row(terminal: Terminal, row: list[Cell]) -> str:
     """Neighbours of one kind are coloured together: a wide screen would drown in escape sequences."""
     text, start = "", 0
     for index in range(1, len(row) + 1):
         if index == len(row) or row[index] is not row[start]:
-            glyph, colour = GLYPHS[row[start]]
+            glyph, colour = CELL_SYMBOLS[row[start]]
             run = glyph * (index - start)
             text += terminal.style(run, colour) if colour else run
             start = index
     return text
 
 
-def _axis(scale: Scale, zone: ZoneInfo) -> str:
+def _format_axis(scale: Scale, zone: ZoneInfo) -> str:
     """Round times above the cells they stand for."""
-    step = tick_step(scale.until - scale.since, max(1, scale.cells // TICK))
+    step = choose_tick_step(scale.until - scale.since, max(1, scale.cells // MIN_TICK_COLUMNS))
     line = ""
     at = _first_tick(scale.since, step, zone)
     while at <= scale.until:
         local = at.astimezone(zone)
         label = f"{local:%a %d %b}" if step >= timedelta(days=1) else f"{local:%H:%M}"
-        column = scale.cell_of(at)
+        column = scale.cell_index(at)
         if column >= len(line) and column + len(label) <= scale.cells:
             line = line.ljust(column) + label
         at += step
@@ -184,22 +188,22 @@ def _first_tick(since: datetime, step: timedelta, zone: ZoneInfo) -> datetime:
     return midnight + steps * step
 
 
-def _show_plain(terminal: Terminal, picture: _Picture) -> None:
+def _show_plain(terminal: Terminal, timeline: _TimelineData) -> None:
     """Tab-separated: schedule, outcome, status, due, start, end. `-` where there is nothing."""
-    for record in picture.schedules:
-        for each in reversed(picture.of(record)):
+    for record in timeline.schedules:
+        for each in reversed(timeline.spans_for(record)):
             moments = [each.due_at, each.started_at, each.finished_at]
-            told = ["-" if at is None else format_moment(at) for at in moments]
-            terminal.say("\t".join([printable(record.label), each.outcome, each.status or "-", *told]))
+            time_texts = ["-" if at is None else format_timestamp(at) for at in moments]
+            terminal.print("\t".join([printable(record.label), each.outcome, each.status or "-", *time_texts]))
 
 
-def _remark(terminal: Terminal, ledger: Ledger, picture: _Picture) -> None:
-    if picture.left_out:
-        more = counted(picture.left_out, "schedule")
-        terminal.remark(f"And {more} more: name those you mean, or say -n {len(picture.schedules) + picture.left_out}.")
-    if not picture.schedules:
-        terminal.remark("Nothing happened in that time.")
-    if picture.is_cut:
-        terminal.remark(f"Only the newest {SPANS} beats of that time are drawn.")
-    if (gap := next(iter(_open_gap(ledger)), None)) is not None:
-        terminal.remark(f"scheduler: not running (since {near_time(gap.from_at, ledger.now, ledger.zone)}).")
+def _show_notices(terminal: Terminal, handle: FleetHandle, timeline: _TimelineData) -> None:
+    if timeline.left_out:
+        more = format_count(timeline.left_out, "schedule")
+        terminal.info(f"And {more} more: name those you mean, or say -n {len(timeline.schedules) + timeline.left_out}.")
+    if not timeline.schedules:
+        terminal.info("Nothing happened in that time.")
+    if timeline.is_cut:
+        terminal.info(f"Only the newest {MAX_SPANS} beats of that time are drawn.")
+    if (gap := next(iter(_current_gap(handle)), None)) is not None:
+        terminal.info(f"scheduler: not running (since {format_time(gap.from_at, handle.now, handle.zone)}).")

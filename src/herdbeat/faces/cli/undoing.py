@@ -2,38 +2,47 @@
 
 import shlex
 
-from herdbeat.domain.change import What
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.changing import NAMED, Done, Item, elsewhere, same_again
+from herdbeat.domain.change import ChangeKind
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.changing import (
+    MAX_NAMED_SCHEDULES,
+    ChangeResult,
+    ResultItem,
+    format_config_flag,
+    format_selection,
+)
 
-_BACK = {What.DISABLE: "enable", What.ENABLE: "disable"}
+_INVERSE_VERBS = {ChangeKind.DISABLE: "enable", ChangeKind.ENABLE: "disable"}
 
 
-def undo_of(given: Given, what: What, done: Done) -> str:
+def undo_command(args: ParsedArgs, what: ChangeKind, result: ChangeResult) -> str:
     """Empty if nothing takes it back. What stood in several ways goes back by several commands, while they are few."""
-    ways: dict[str, list[str]] = {}
-    for item in done.changed:
-        ways.setdefault(_way_back(what, item["before"]), []).append(str(item["schedule"]))
-    if not ways or "" in ways:
+    labels_by_command: dict[str, list[str]] = {}
+    for item in result.changed:
+        labels_by_command.setdefault(_inverse_command(what, item["before"]), []).append(str(item["schedule"]))
+    if not labels_by_command or "" in labels_by_command:
         return ""
-    if len(ways) == 1:
-        return f"herdbeat {next(iter(ways))} {same_again(given, done)}"
-    if len(done.changed) > NAMED:
+    if len(labels_by_command) == 1:
+        return f"herdbeat {next(iter(labels_by_command))} {format_selection(args, result)}"
+    if len(result.changed) > MAX_NAMED_SCHEDULES:
         return ""
-    return " && ".join(f"herdbeat {way} {shlex.join(names)}{elsewhere(given)}" for way, names in ways.items())
+    return " && ".join(
+        f"herdbeat {command} {shlex.join(names)}{format_config_flag(args)}"
+        for command, names in labels_by_command.items()
+    )
 
 
-def _way_back(what: What, before: Item) -> str:
+def _inverse_command(what: ChangeKind, before: ResultItem) -> str:
     match what:
-        case What.PAUSE | What.RESUME:
-            return _hold_again(before) if before["paused"] else "resume"
-        case What.SKIP:
+        case ChangeKind.PAUSE | ChangeKind.RESUME:
+            return _pause_again_command(before) if before["paused"] else "resume"
+        case ChangeKind.SKIP:
             return f"skip --count {before['skips']}" if before["skips"] else "skip --clear"
         case _:
-            return _BACK.get(what, "")
+            return _INVERSE_VERBS.get(what, "")
 
 
-def _hold_again(before: Item) -> str:
+def _pause_again_command(before: ResultItem) -> str:
     """With the end and the reason it had: a pause for two hours came back as one without an end."""
     end = ["--until", str(before["until"])] if before["until"] else []
     return shlex.join(["pause", *end, *(["--reason", str(before["reason"])] if before["reason"] else [])])

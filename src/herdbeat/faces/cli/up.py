@@ -9,99 +9,99 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.collector import look_less_often
+from herdbeat.collector import tune_gc
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.fleets import read
-from herdbeat.faces.cli.live import LiveLines
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.fleets import load_fleet_files
+from herdbeat.faces.cli.live import LiveLineFormatter
 from herdbeat.faces.cli.live_feed import JsonFeed, LiveFeed
-from herdbeat.faces.cli.marks import counted
+from herdbeat.faces.cli.marks import format_count
 from herdbeat.faces.cli.problems import show_problem
-from herdbeat.faces.cli.terminal import Terminal, width
-from herdbeat.faces.cli.up_beside import Beside, open_beside
-from herdbeat.faces.cli.up_shared import NOTHING, applied_words, unapplied_words
-from herdbeat.faces.cli.world import World
-from herdbeat.faces.local.client import NobodyThere, ask
-from herdbeat.faces.local.desk import Desk
-from herdbeat.faces.local.reachable import serve_reachable
-from herdbeat.faces.local.server import Handler
-from herdbeat.scheduler.node import ServingNode
-from herdbeat.serve import Ready, serve
-from herdbeat.store.places import ledger_of, state_dir_of
+from herdbeat.faces.cli.terminal import Terminal, display_width
+from herdbeat.faces.cli.up_beside import SideServices, open_side_services
+from herdbeat.faces.cli.up_shared import NOTHING_APPLIED, describe_applied, describe_unapplied
+from herdbeat.faces.cli.world import Context
+from herdbeat.faces.local.client import NotRunning, send_request
+from herdbeat.faces.local.desk import ControlHandlers
+from herdbeat.faces.local.reachable import run_with_socket
+from herdbeat.faces.local.server import RequestHandler
+from herdbeat.scheduler.node import Node
+from herdbeat.serve import RunningFleet, run_fleet
+from herdbeat.store.places import resolve_state_dir, store_location
 
-INTERRUPTED = 130
-PATIENCE = 5.0
+EXIT_INTERRUPTED = 130
+LOCK_TIMEOUT_S = 5.0
 """Seconds to wait for a command that is just writing into the same ledger."""
 
-_WIDEST_NAME = 32
+_MAX_LABEL_WIDTH = 32
 
 
-def run(given: Given, world: World) -> int:
-    beside = open_beside(given, world)
-    reading, fleet = read(beside.config, world)
+def run_up(args: ParsedArgs, context: Context) -> int:
+    side_services = open_side_services(args, context)
+    reading, fleet = load_fleet_files(side_services.config, context)
     is_hopeless = bool(reading.errors) and not fleet.schedules
-    if is_hopeless and given.has(flags.JSON):
+    if is_hopeless and args.has(flags.JSON):
         raise ConfigError(reading.errors)
     for problem in reading.errors:
-        show_problem(Terminal(out=world.terminal.err, err=world.terminal.err), problem, reading.sources)
+        show_problem(Terminal(out=context.terminal.err, err=context.terminal.err), problem, reading.sources)
     if is_hopeless:
         # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
-        world.terminal.complain("Nothing is left that could run. Nothing was changed.")
+        context.terminal.error("Nothing is left that could run. Nothing was changed.")
         return ConfigError.exit_status
-    differs = "" if given.has(flags.APPLY) else unapplied_words(fleet, world)
-    if differs not in ("", NOTHING):  # where nothing was applied, the start is refused with the same words
-        world.terminal.remark(differs)
+    differs = "" if args.has(flags.APPLY) else describe_unapplied(fleet, context)
+    if differs not in ("", NOTHING_APPLIED):  # where nothing was applied, the start is refused with the same words
+        context.terminal.info(differs)
     if reading.errors:
-        world.terminal.remark("Until that is mended nothing is removed: what was right before goes on as it was.")
-    most = _max_concurrent(given.value(flags.MAX_CONCURRENT))
-    labels = _labels(given.every_value(flags.LABEL))
-    if given.has(flags.NO_WORKERS):
-        most = _no_workers(fleet)
-    beside = replace(beside, reading=reading)
-    session = Session(
+        context.terminal.info("Until that is mended nothing is removed: what was right before goes on as it was.")
+    max_concurrent = _parse_max_concurrent(args.value(flags.MAX_CONCURRENT))
+    labels = _parse_labels(args.all_values(flags.LABEL))
+    if args.has(flags.NO_WORKERS):
+        max_concurrent = _resolve_no_workers(fleet)
+    side_services = replace(side_services, reading=reading)
+    session = UpSession(
         fleet,
-        world,
-        beside,
-        is_json=given.has(flags.JSON),
-        max_concurrent=most,
+        context,
+        side_services,
+        is_json=args.has(flags.JSON),
+        max_concurrent=max_concurrent,
         labels=labels,
-        applies=given.has(flags.APPLY),
+        apply_config=args.has(flags.APPLY),
     )
     try:
         asyncio.run(session.run())
     except SchedulerShutdownError as error:
         rest = "" if error.unwritten_result_count else " The ledger has what was cut off as interrupted."
-        world.terminal.complain(f"{error.message}{rest}")
-        return INTERRUPTED if session.was_cut_off else error.exit_status
-    session.farewell()
+        context.terminal.error(f"{error.message}{rest}")
+        return EXIT_INTERRUPTED if session.was_cut_off else error.exit_status
+    session.show_stopped()
     return 0
 
 
-class Session:
+class UpSession:
     """One call of `up`, from its banner to its last word."""
 
     def __init__(
         self,
         fleet: Fleet,
-        world: World,
-        beside: Beside,
+        context: Context,
+        side_services: SideServices,
         *,
         is_json: bool,
         max_concurrent: int,
         labels: tuple[str, ...] = (),
-        applies: bool = False,
+        apply_config: bool = False,
     ) -> None:
         self._fleet = fleet
-        self._world = world
-        self._beside = beside
-        self._terminal = world.terminal
+        self._world = context
+        self._side_services = side_services
+        self._terminal = context.terminal
         self._is_json = is_json
         self._max_concurrent = max_concurrent
         self._labels = labels
-        self._applies = applies
-        self._node: ServingNode | None = None
+        self._applies = apply_config
+        self._node: Node | None = None
         self._is_stopping = False
         self.was_cut_off = False
 
@@ -110,133 +110,136 @@ class Session:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
-        feed = self._feed(loop.call_later)
-        deadline = loop.time() + PATIENCE
+        feed = self._build_feed(loop.call_later)
+        deadline = loop.time() + LOCK_TIMEOUT_S
         while True:
             try:
-                await self._serve(feed)
+                await self._serve_fleet(feed)
             except Conflict:
                 # A command that writes holds the lock for a blink; a herdbeat that answers holds it for good.
-                if loop.time() > deadline or self._is_answered():
+                if loop.time() > deadline or self._is_already_running():
                     raise
                 await asyncio.sleep(0.1)
             else:
                 break
 
-    async def _serve(self, feed: "LiveFeed | JsonFeed") -> None:
-        def serving(on_ready: Callable[[Ready], None]) -> Awaitable[None]:
-            return serve(
+    async def _serve_fleet(self, feed: "LiveFeed | JsonFeed") -> None:
+        def serving(on_ready: Callable[[RunningFleet], None]) -> Awaitable[None]:
+            return run_fleet(
                 self._fleet,
                 environ=self._world.environ,
                 on_ready=on_ready,
                 listener=feed,
                 max_concurrent=self._max_concurrent,
                 labels=self._labels,
-                applies=self._applies,
+                apply_config=self._applies,
             )
 
         try:
-            await serve_reachable(serving, self._on_ready, partial(self._desks, feed))
+            await run_with_socket(serving, self._on_ready, partial(self._open_handlers, feed))
         finally:
-            feed.tell()
+            feed.flush()
 
     @asynccontextmanager
-    async def _desks(self, feed: "LiveFeed | JsonFeed", found: Ready) -> AsyncIterator[Mapping[str, Handler]]:
+    async def _open_handlers(
+        self, feed: "LiveFeed | JsonFeed", ready: RunningFleet
+    ) -> AsyncIterator[Mapping[str, RequestHandler]]:
         if isinstance(feed, LiveFeed):
-            feed.go_by(found.clock)
-        desk = Desk(self._fleet, found, found.clock, feed)
-        async with self._beside.opened(self._fleet, found, feed) as handlers:
-            yield {**desk.handlers, **handlers}
+            feed.use_clock(ready.clock)
+        control_handlers = ControlHandlers(self._fleet, ready, ready.clock, feed)
+        async with self._side_services.open_handlers(self._fleet, ready, feed) as handlers:
+            yield {**control_handlers.handlers, **handlers}
 
-    def _on_ready(self, found: Ready) -> None:
-        self._node = found.node
-        self._greet(found)
-        look_less_often()
+    def _on_ready(self, ready: RunningFleet) -> None:
+        self._node = ready.node
+        self._show_banner(ready)
+        tune_gc()
         if self._is_stopping:
-            found.node.stop(self._fleet.stop_timeout)
+            ready.node.stop(self._fleet.stop_timeout)
 
     def _on_signal(self) -> None:
         """The first one asks, the second one insists."""
         if self._is_stopping:
             self.was_cut_off = True
             if self._node is not None:
-                self._node.cut_off()
+                self._node.hard_stop()
             return
         self._is_stopping = True
         if self._node is not None:
             self._node.stop(self._fleet.stop_timeout)
-            self._say_stopping(self._node)
+            self._show_stopping(self._node)
 
-    def _say_stopping(self, node: ServingNode) -> None:
+    def _show_stopping(self, node: Node) -> None:
         running = len(node.loop.running) if node.loop else 0
         if running:
             seconds = f"{self._fleet.stop_timeout.total_seconds():g}s"
-            self._terminal.remark(
-                f"Stopping: {counted(running, 'run')} may finish (up to {seconds}). Ctrl+C again cuts off."
+            self._terminal.info(
+                f"Stopping: {format_count(running, 'run')} may finish (up to {seconds}). Ctrl+C again cuts off."
             )
 
-    def _is_answered(self) -> bool:
+    def _is_already_running(self) -> bool:
         try:
-            ask(state_dir_of(ledger_of(self._fleet)), {"do": "ping"}, patience=1.0)
-        except NobodyThere:
+            send_request(resolve_state_dir(store_location(self._fleet)), {"do": "ping"}, timeout=1.0)
+        except NotRunning:
             return False
         return True
 
-    def _feed(self, later: Callable[..., object]) -> "LiveFeed | JsonFeed":
-        names = [width(each.label) for each in self._fleet.schedules]
-        room = min(max(names, default=0), _WIDEST_NAME)
-        lines = LiveLines(terminal=self._terminal, zone=self._fleet.zone, room=room)
+    def _build_feed(self, call_later: Callable[..., object]) -> "LiveFeed | JsonFeed":
+        names = [display_width(each.label) for each in self._fleet.schedules]
+        label_width = min(max(names, default=0), _MAX_LABEL_WIDTH)
+        lines = LiveLineFormatter(terminal=self._terminal, zone=self._fleet.zone, label_width=label_width)
         if self._is_json:
             return JsonFeed(lines)
-        return LiveFeed(lines, self._world.clock, later, is_quiet=self._terminal.is_quiet)
+        return LiveFeed(lines, self._world.clock, call_later, is_quiet=self._terminal.is_quiet)
 
-    def _greet(self, found: Ready) -> None:
+    def _show_banner(self, ready: RunningFleet) -> None:
         if self._is_json or self._terminal.is_quiet:
             return
         fleet, terminal = self._fleet, self._terminal
-        counts = self._counts(found)
+        counts = self._format_counts(ready)
         name = terminal.style(f"herdbeat {__version__}", "bold")
-        terminal.say(f"{name}   {fleet.name}   {counts}   {fleet.zone.key}")
-        shown = self._shown_place(found)
-        terminal.say(terminal.style(f"ledger in {shown}   ·   Ctrl+C stops it (runs finish first)", "dim"))
-        terminal.say()
-        for line in self._beside.tour():
-            terminal.say(line)
+        terminal.print(f"{name}   {fleet.name}   {counts}   {fleet.zone.key}")
+        shown = self._format_location(ready)
+        terminal.print(terminal.style(f"ledger in {shown}   ·   Ctrl+C stops it (runs finish first)", "dim"))
+        terminal.print()
+        for line in self._side_services.tour_lines():
+            terminal.print(line)
         terminal.out.flush()
 
-    def _counts(self, found: Ready) -> str:
-        if not isinstance(found.store.place, Path) and not self._applies:
-            return applied_words(found.store.place)
-        return f"{counted(len(self._fleet.targets), 'target')}, {counted(len(self._fleet.schedules), 'schedule')}"
+    def _format_counts(self, ready: RunningFleet) -> str:
+        if not isinstance(ready.store.location, Path) and not self._applies:
+            return describe_applied(ready.store.location)
+        targets = format_count(len(self._fleet.targets), "target")
+        return f"{targets}, {format_count(len(self._fleet.schedules), 'schedule')}"
 
-    def _shown_place(self, found: Ready) -> str:
-        if not isinstance(found.store.place, Path):
-            return found.store.place.shown
-        folder, state_dir = self._world.folder, found.state_dir
+    def _format_location(self, ready: RunningFleet) -> str:
+        if not isinstance(ready.store.location, Path):
+            return ready.store.location.display_url
+        folder, state_dir = self._world.folder, ready.state_dir
         return str(state_dir.relative_to(folder) if state_dir.is_relative_to(folder) else state_dir)
 
-    def farewell(self) -> None:
+    def show_stopped(self) -> None:
         if not self._is_json:
-            self._terminal.remark("Stopped. Nothing was cut off.")
+            self._terminal.info("Stopped. Nothing was cut off.")
 
 
-def _labels(given: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_labels(args: tuple[str, ...]) -> tuple[str, ...]:
     """One each, or several with commas: `--label gpu --label large` is `--label gpu,large`."""
-    labels = tuple(part.strip() for text in given for part in text.split(","))
+    labels = tuple(part.strip() for text in args for part in text.split(","))
     if not all(labels):
         raise UsageError("A label cannot be empty.", hint="Write a word, for example --label gpu.")
     return labels
 
 
-def _no_workers(fleet: Fleet) -> int:
+def _resolve_no_workers(fleet: Fleet) -> int:
     """A node without places. Raises UsageError where it would be the only one."""
-    if isinstance(ledger_of(fleet), Path):
+    if isinstance(store_location(fleet), Path):
         hint = "Leave --no-workers out, or keep the ledger in PostgreSQL (store: postgresql://…)."
         raise UsageError("A ledger in a file has one node, and without workers it would run nothing.", hint=hint)
     return 0
 
 
-def _max_concurrent(text: str | None) -> int:
+def _parse_max_concurrent(text: str | None) -> int:
     if text is None:
         return 100
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 6 and int(text) > 0):

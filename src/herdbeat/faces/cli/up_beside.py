@@ -7,57 +7,60 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from herdbeat.app import read_configuration
-from herdbeat.config import Reading
+from herdbeat.app import load_config
+from herdbeat.config import LoadResult
 from herdbeat.domain.fleet import Fleet
-from herdbeat.events import Listener
+from herdbeat.events import EventListener
 from herdbeat.faces.cli import options as flags
-from herdbeat.faces.cli.arguments import Given
-from herdbeat.faces.cli.up_demo import Demo, open_demo
-from herdbeat.faces.cli.world import World
-from herdbeat.faces.local.files_desk import FilesDesk
-from herdbeat.faces.local.server import Handler
-from herdbeat.serve import Ready
-from herdbeat.service.reloading import Reloader
+from herdbeat.faces.cli.arguments import ParsedArgs
+from herdbeat.faces.cli.up_demo import DemoFleet, open_demo
+from herdbeat.faces.cli.world import Context
+from herdbeat.faces.local.files_desk import FleetHandlers
+from herdbeat.faces.local.server import RequestHandler
+from herdbeat.serve import RunningFleet
+from herdbeat.service.reloading import ConfigWatcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class SideServices:
     """`config` is the path that was asked for, or the demo's own; `reading` is what was found there."""
 
     config: str | None
-    world: World
-    demo: Demo | None = None
-    reading: Reading | None = None
+    context: Context
+    demo: DemoFleet | None = None
+    reading: LoadResult | None = None
 
     @asynccontextmanager
-    async def opened(self, fleet: Fleet, ready: Ready, listener: Listener) -> AsyncIterator[Mapping[str, Handler]]:
+    async def open_handlers(
+        self, fleet: Fleet, ready: RunningFleet, listener: EventListener
+    ) -> AsyncIterator[Mapping[str, RequestHandler]]:
         """Until the block is left. What can be asked of it through the socket is what it yields."""
-        world = self.world
-        desk = FilesDesk(fleet, ready, ready.clock, world.environ, world.folder, listener)
-        read = partial(read_configuration, self.config, world.environ, world.folder)
-        reloader = Reloader(fleet, world.folder, read, desk.serve, listener, world.clock)
+        context = self.context
+        config_handlers = FleetHandlers(fleet, ready, ready.clock, context.environ, context.folder, listener)
+        read = partial(load_config, self.config, context.environ, context.folder)
+        reloader = ConfigWatcher(fleet, context.folder, read, config_handlers.apply_fleet, listener, context.clock)
         assert self.reading is not None, "the files are read before the fleet is at work"
-        reloader.begin(self.reading)
+        reloader.start_watching(self.reading)
         async with AsyncExitStack() as stack:
             if self.demo is not None:
-                await stack.enter_async_context(self.demo.beside())
-            if not isinstance(ready.store.place, Path):
-                yield desk.handlers  # nodes that share a store are told what to run by `apply`, not by their files
+                await stack.enter_async_context(self.demo.serve_endpoints())
+            if not isinstance(ready.store.location, Path):
+                # Nodes that share a store take what they run from `apply`, not from their files.
+                yield config_handlers.handlers
                 return
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             watch = tasks.create_task(reloader.run(), name="watch over the files")
             try:
-                yield desk.handlers
+                yield config_handlers.handlers
             finally:
                 watch.cancel()
 
-    def tour(self) -> Iterator[str]:
+    def tour_lines(self) -> Iterator[str]:
         if self.demo is not None:
-            yield from self.demo.tour(self.world)
+            yield from self.demo.tour_lines(self.context)
 
 
-def open_beside(given: Given, world: World) -> Beside:
+def open_side_services(args: ParsedArgs, context: Context) -> SideServices:
     """Raises UsageError, or Conflict if the demo runs already."""
-    demo = open_demo(given, world)
-    return Beside(config=given.value(flags.CONFIG) if demo is None else str(demo.file), world=world, demo=demo)
+    demo = open_demo(args, context)
+    return SideServices(config=args.value(flags.CONFIG) if demo is None else str(demo.file), context=context, demo=demo)

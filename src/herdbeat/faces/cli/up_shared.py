@@ -3,39 +3,39 @@
 from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
-from herdbeat.faces.cli.apply_words import summary
-from herdbeat.faces.cli.marks import counted
-from herdbeat.faces.cli.world import World
-from herdbeat.scheduler.foresee import Stored, foresee
-from herdbeat.service.applying import stored_in
-from herdbeat.store.opening import clock_at, reader_at
-from herdbeat.store.places import LedgerPlace, ledger_of
+from herdbeat.faces.cli.apply_words import summarize_plan
+from herdbeat.faces.cli.marks import format_count
+from herdbeat.faces.cli.world import Context
+from herdbeat.scheduler.foresee import StoredFleet, plan_apply
+from herdbeat.service.applying import read_stored_fleet
+from herdbeat.store.opening import open_reader, select_clock
+from herdbeat.store.places import StoreLocation, store_location
 
-NOTHING = "Nothing was applied to this database yet, so nothing runs. Bring these files along: herdbeat apply"
+NOTHING_APPLIED = "Nothing was applied to this database yet, so nothing runs. Bring these files along: herdbeat apply"
 
 
-def unapplied_words(fleet: Fleet, world: World) -> str:
+def describe_unapplied(fleet: Fleet, context: Context) -> str:
     """How the files differ from what was applied; empty if they do not, or if a file is the ledger."""
-    place = ledger_of(fleet)
+    place = store_location(fleet)
     if isinstance(place, Path):
         return ""
-    clock = clock_at(place, world.clock)
-    stored = Stored() if clock is None else stored_in(place)
+    clock = select_clock(place, context.clock)
+    stored = StoredFleet() if clock is None else read_stored_fleet(place)
     if clock is None or not stored.schedules:
-        return NOTHING
-    plan = foresee(stored, fleet, clock.now())
+        return NOTHING_APPLIED
+    plan = plan_apply(stored, fleet, clock.now())
     if not plan.items:
         return ""
     return (
-        f"These files are not what was applied: {summary(plan, 'to')} Nodes run what was applied.\n"
+        f"These files are not what was applied: {summarize_plan(plan, 'to')} Nodes run what was applied.\n"
         "Look at it: herdbeat apply --dry-run   Bring it about: herdbeat apply"
     )
 
 
-def applied_words(place: LedgerPlace) -> str:
+def describe_applied(place: StoreLocation) -> str:
     """How much there is to run."""
-    reader = reader_at(place)
+    reader = open_reader(place)
     try:
-        return f"{counted(reader.number_of_schedules(), 'schedule')} applied"
+        return f"{format_count(reader.count_all_schedules(), 'schedule')} applied"
     finally:
         reader.close()

@@ -10,7 +10,7 @@ from herdbeat.faces.cli.terminal import Terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Context:
     """Screen, clock, environment, the folder that the user stands in, and what the user types."""
 
     terminal: Terminal
@@ -20,6 +20,6 @@ class World:
     stdin: TextIO | None = None
 
     @property
-    def can_ask(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether somebody sits there who can answer."""
         return self.stdin is not None and self.stdin.isatty()

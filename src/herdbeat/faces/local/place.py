@@ -5,50 +5,50 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-LONGEST = 100
+MAX_SOCKET_PATH_BYTES = 100
 """The kernel's 107 bytes, less the ending that a socket has while it is made."""
 
-_NAME = "socket"
-_ELSEWHERE = "socket.path"
+_SOCKET_NAME = "socket"
+_REDIRECT_FILE_NAME = "socket.path"
 
 
-def find_socket(state_dir: Path) -> Path:
+def find_socket_path(state_dir: Path) -> Path:
     """Where the socket of a state directory is, or would be."""
-    own = state_dir / _NAME
-    if _fits(own):
-        return own
+    default_path = state_dir / _SOCKET_NAME
+    if _fits_kernel_limit(default_path):
+        return default_path
     try:
-        return Path((state_dir / _ELSEWHERE).read_text(encoding="utf-8").strip())
+        return Path((state_dir / _REDIRECT_FILE_NAME).read_text(encoding="utf-8").strip())
     except (OSError, ValueError):
-        return own
+        return default_path
 
 
-def make_place(state_dir: Path) -> Path:
+def prepare_socket_path(state_dir: Path) -> Path:
     """The same for who makes the socket: a path too long is replaced by one in a private folder, and noted."""
-    own = state_dir / _NAME
-    if _fits(own):
-        return own
-    forget_place(state_dir)
-    place = Path(tempfile.mkdtemp(prefix="herdbeat-", dir=_temporary())) / _NAME
-    (state_dir / _ELSEWHERE).write_text(f"{place}\n", encoding="utf-8")
-    return place
+    default_path = state_dir / _SOCKET_NAME
+    if _fits_kernel_limit(default_path):
+        return default_path
+    remove_socket(state_dir)
+    socket_path = Path(tempfile.mkdtemp(prefix="herdbeat-", dir=_short_temp_dir())) / _SOCKET_NAME
+    (state_dir / _REDIRECT_FILE_NAME).write_text(f"{socket_path}\n", encoding="utf-8")
+    return socket_path
 
 
-def forget_place(state_dir: Path) -> None:
+def remove_socket(state_dir: Path) -> None:
     """Remove the socket, and what was made for it. A folder that is not ours any more is left alone."""
-    place = find_socket(state_dir)
-    place.unlink(missing_ok=True)
-    if place.parent != state_dir:
-        (state_dir / _ELSEWHERE).unlink(missing_ok=True)
+    socket_path = find_socket_path(state_dir)
+    socket_path.unlink(missing_ok=True)
+    if socket_path.parent != state_dir:
+        (state_dir / _REDIRECT_FILE_NAME).unlink(missing_ok=True)
         with suppress(OSError):
-            place.parent.rmdir()
+            socket_path.parent.rmdir()
 
 
-def _fits(path: Path) -> bool:
-    return len(os.fsencode(path.absolute())) <= LONGEST
+def _fits_kernel_limit(path: Path) -> bool:
+    return len(os.fsencode(path.absolute())) <= MAX_SOCKET_PATH_BYTES
 
 
-def _temporary() -> str:
+def _short_temp_dir() -> str:
     """A temporary folder may itself be deep, as on macOS or in tests; /tmp never is."""
-    usual = tempfile.gettempdir()
-    return usual if len(os.fsencode(usual)) <= LONGEST - 30 else "/tmp"  # noqa: S108 - mkdtemp makes it private
+    temp_dir = tempfile.gettempdir()
+    return temp_dir if len(os.fsencode(temp_dir)) <= MAX_SOCKET_PATH_BYTES - 30 else "/tmp"  # noqa: S108 - mkdtemp makes it private

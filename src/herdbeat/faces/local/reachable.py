@@ -4,37 +4,39 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
-from herdbeat.faces.local.server import Handler, listening
-from herdbeat.serve import Ready
+from herdbeat.faces.local.server import RequestHandler, open_control_socket
+from herdbeat.serve import RunningFleet
 
-Serving = Callable[[Callable[[Ready], None]], Awaitable[None]]
+ServeFleet = Callable[[Callable[[RunningFleet], None]], Awaitable[None]]
 """Serves a fleet until it is stopped, and calls what it is given once it is ready."""
 
-Desks = Callable[[Ready], AbstractAsyncContextManager[Mapping[str, Handler]]]
+OpenHandlers = Callable[[RunningFleet], AbstractAsyncContextManager[Mapping[str, RequestHandler]]]
 """Who answers, for as long as the block is open."""
 
 
-async def serve_reachable(serving: Serving, on_ready: Callable[[Ready], None], desks: Desks) -> None:
+async def run_with_socket(
+    serve_fleet: ServeFleet, on_ready: Callable[[RunningFleet], None], open_handlers: OpenHandlers
+) -> None:
     """Raises what `serving` raises: carried out of the group by hand, for wrapped in one nobody would know it."""
-    there: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
+    ready_future: asyncio.Future[RunningFleet] = asyncio.get_running_loop().create_future()
     failure: Exception | None = None
 
-    def tell(ready: Ready) -> None:
-        on_ready(ready)
-        there.set_result(ready)
+    def notify_ready(running_fleet: RunningFleet) -> None:
+        on_ready(running_fleet)
+        ready_future.set_result(running_fleet)
 
     async with asyncio.TaskGroup() as tasks:
-        door = tasks.create_task(_keep_door(there, desks), name="local socket")
+        socket_task = tasks.create_task(_serve_socket(ready_future, open_handlers), name="local socket")
         try:
-            await serving(tell)
+            await serve_fleet(notify_ready)
         except Exception as error:  # noqa: BLE001 - raised again below, as it is
             failure = error
-        door.cancel()
+        socket_task.cancel()
     if failure is not None:
         raise failure
 
 
-async def _keep_door(there: "asyncio.Future[Ready]", desks: Desks) -> None:
-    ready = await there
-    async with desks(ready) as handlers, listening(ready.state_dir, handlers):
+async def _serve_socket(ready_future: "asyncio.Future[RunningFleet]", open_handlers: OpenHandlers) -> None:
+    running_fleet = await ready_future
+    async with open_handlers(running_fleet) as handlers, open_control_socket(running_fleet.state_dir, handlers):
         await asyncio.Event().wait()

@@ -8,48 +8,48 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from herdbeat.app import read_configuration, system_zone
-from herdbeat.config.plain import located, read_plain
-from herdbeat.config.reading import Reading
+from herdbeat.app import detect_system_zone, load_config
+from herdbeat.config.plain import build_node, load_fleet_tree
+from herdbeat.config.reading import LoadResult
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Jitter
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import parse_duration
-from herdbeat.errors import ConfigError, Place, Problem, UsageError
-from herdbeat.faces.python.documented import Agents, Seconds
+from herdbeat.errors import ConfigError, Problem, SourceLocation, UsageError
+from herdbeat.faces.python.documented import AgentsInput, DurationLike
 
-LEDGER = "herdbeat.db"
-STATE_DIR = ".herdbeat"
+LEDGER_FILE_NAME = "herdbeat.db"
+DEFAULT_STATE_DIR = ".herdbeat"
 
 
-def fleet_of(agents: Agents, state_dir: Path) -> Fleet:
+def build_fleet(agents: AgentsInput, state_dir: Path) -> Fleet:
     """Raises ConfigError with every problem of every agent, UsageError for what is no agent at all."""
     if isinstance(agents, Fleet):
-        return kept_in(agents, state_dir)
+        return set_state_dir(agents, state_dir)
     if isinstance(agents, str | Path):
-        reading = read_configuration(str(agents), os.environ, Path.cwd())
-        return kept_in(checked(reading), state_dir)
+        load_result = load_config(str(agents), os.environ, Path.cwd())
+        return set_state_dir(require_loaded_fleet(load_result), state_dir)
     if isinstance(agents, Mapping):
         raise UsageError("The agents are one mapping.", hint="Put it into a list: [{…}].")
-    return kept_in(_listed(list(agents)), state_dir)
+    return set_state_dir(_build_fleet_from_list(list(agents)), state_dir)
 
 
-def kept_in(fleet: Fleet, state_dir: Path) -> Fleet:
+def set_state_dir(fleet: Fleet, state_dir: Path) -> Fleet:
     """The fleet with its ledger in that folder."""
-    return replace(fleet, store=f"sqlite:{(state_dir / LEDGER).absolute()}")
+    return replace(fleet, store=f"sqlite:{(state_dir / LEDGER_FILE_NAME).absolute()}")
 
 
-def jittered(fleet: Fleet, percent: float) -> Fleet:
+def apply_jitter_percent(fleet: Fleet, percent: float) -> Fleet:
     """Up to so many percent of each interval that has no jitter of its own."""
     if not 0 <= percent <= 100:
         raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="10 means up to a tenth.")
     if not percent:
         return fleet
-    spread = Jitter(share=percent / 100)
+    jitter = Jitter(share=percent / 100)
     schedules = (
-        replace(each, policies=replace(each.policies, jitter=spread))
+        replace(each, policies=replace(each.policies, jitter=jitter))
         if each.trigger.kind is TriggerKind.INTERVAL and each.policies.jitter is None
         else each
         for each in fleet.schedules
@@ -57,14 +57,14 @@ def jittered(fleet: Fleet, percent: float) -> Fleet:
     return replace(fleet, schedules=tuple(schedules))
 
 
-def checked(reading: Reading) -> Fleet:
+def require_loaded_fleet(load_result: LoadResult) -> Fleet:
     """The fleet; or every error in one, told with its place: nobody shows a Python program the line of a file."""
-    if reading.errors or reading.fleet is None:
-        raise told([_spoken(each) for each in reading.errors])
-    return reading.fleet
+    if load_result.errors or load_result.fleet is None:
+        raise build_config_error([_prefix_location(each) for each in load_result.errors])
+    return load_result.fleet
 
 
-def told(problems: Sequence[Problem]) -> ConfigError:
+def build_config_error(problems: Sequence[Problem]) -> ConfigError:
     """A traceback shows the first problem alone, so the mend and the others go below it, as notes."""
     error = ConfigError(problems)
     error.add_note(f"{problems[0].hint} ({problems[0].where})")
@@ -73,7 +73,7 @@ def told(problems: Sequence[Problem]) -> ConfigError:
     return error
 
 
-def duration(value: Seconds, name: str) -> timedelta:
+def parse_duration_option(value: DurationLike, name: str) -> timedelta:
     """A number is seconds, as everywhere in Python; herdctl's milliseconds are written "1s" here."""
     if isinstance(value, str):
         return parse_duration(value)
@@ -86,29 +86,29 @@ def duration(value: Seconds, name: str) -> timedelta:
     return length
 
 
-def pace(value: Seconds, name: str) -> timedelta:
+def parse_interval_option(value: DurationLike, name: str) -> timedelta:
     """The same for what is done again and again: without a pause between, nothing else would be done."""
-    length = duration(value, name)
+    length = parse_duration_option(value, name)
     if not length:
         raise UsageError(f"{name} is zero.", hint='Write seconds, a timedelta, or a text such as "1s".')
     return length
 
 
-def at_least_one(number: int, name: str) -> int:
+def require_positive(number: int, name: str) -> int:
     """How many may run: with none, everything would wait, and nobody would know what for."""
     if number < 1:
         raise UsageError(f"{name} cannot be {number}.", hint="Write 1 or more; to run nothing, do not start it.")
     return number
 
 
-def _spoken(problem: Problem) -> Problem:
+def _prefix_location(problem: Problem) -> Problem:
     where = problem.where
     if where is None:
         return problem
     return replace(problem, message=f"{where.path or where}: {problem.message}")
 
 
-def _listed(agents: Sequence[Any]) -> Fleet:
+def _build_fleet_from_list(agents: Sequence[Any]) -> Fleet:
     mappings = [each for each in agents if isinstance(each, Mapping)]
     targets = [each for each in agents if isinstance(each, Target)]
     schedules = [each for each in agents if isinstance(each, Schedule)]
@@ -116,21 +116,23 @@ def _listed(agents: Sequence[Any]) -> Fleet:
         wrong = next(each for each in agents if not isinstance(each, Mapping | Target | Schedule))
         hint = 'Write a mapping such as {"name": …, "schedules": {…}}, or a Target.'
         raise UsageError(f"{wrong!r:.60} is not an agent.", hint=hint)
-    fleet = read_agents(mappings, system_zone(os.environ), Path.cwd())
+    fleet = load_agents(mappings, detect_system_zone(os.environ), Path.cwd())
     known = {each.name for each in (*fleet.targets, *targets)}
-    _refuse_strays(schedules, known)
+    _require_known_agents(schedules, known)
     return replace(fleet, targets=(*fleet.targets, *targets), schedules=(*fleet.schedules, *schedules))
 
 
-def read_agents(agents: Sequence[Mapping[str, Any]], zone: ZoneInfo, home: Path) -> Fleet:
+def load_agents(agents: Sequence[Mapping[str, Any]], zone: ZoneInfo, home: Path) -> Fleet:
     """Agents in the shape of herdctl's files."""
-    place = Place(file="agents", line=1, column=1)
+    location = SourceLocation(file="agents", line=1, column=1)
     names = [f"agents.{each.get('name', number)}" for number, each in enumerate(agents)]
-    nodes = [located(each, replace(place, path=name)) for each, name in zip(agents, names, strict=True)]
-    return checked(read_plain(located({"agents": nodes}, place), zone=zone, home=home, is_foreign=True))
+    nodes = [build_node(each, replace(location, path=name)) for each, name in zip(agents, names, strict=True)]
+    return require_loaded_fleet(
+        load_fleet_tree(build_node({"agents": nodes}, location), zone=zone, home=home, is_foreign=True)
+    )
 
 
-def _refuse_strays(schedules: Iterable[Schedule], known: set[str]) -> None:
+def _require_known_agents(schedules: Iterable[Schedule], known: set[str]) -> None:
     for each in schedules:
         if each.target not in known:
             raise UsageError(

@@ -7,34 +7,36 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from threading import Thread
 from typing import Any
 
-Leave = tuple[asyncio.AbstractEventLoop, asyncio.Event]
+StopSignal = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
 @contextmanager
-def in_thread(block: AbstractAsyncContextManager[Any]) -> Iterator[None]:
+def run_in_thread(context: AbstractAsyncContextManager[Any]) -> Iterator[None]:
     """Enter the asynchronous block in a thread, and leave it with this one. Raises what entering or leaving raised."""
-    entered: Future[Leave] = Future()
-    left: Future[None] = Future()
-    Thread(target=_work, args=(block, entered, left), name="herdbeat", daemon=True).start()
-    loop, leave = entered.result()
+    started: Future[StopSignal] = Future()
+    stopped: Future[None] = Future()
+    Thread(target=_run_thread, args=(context, started, stopped), name="herdbeat", daemon=True).start()
+    loop, stop_event = started.result()
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(leave.set)
-        left.result()
+        loop.call_soon_threadsafe(stop_event.set)
+        stopped.result()
 
 
-def _work(block: AbstractAsyncContextManager[Any], entered: "Future[Leave]", left: "Future[None]") -> None:
+def _run_thread(
+    context: AbstractAsyncContextManager[Any], started: "Future[StopSignal]", stopped: "Future[None]"
+) -> None:
     try:
-        asyncio.run(_stay(block, entered))
+        asyncio.run(_run_until_stopped(context, started))
     except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked for it
-        (left if entered.done() else entered).set_exception(error)
+        (stopped if started.done() else started).set_exception(error)
     else:
-        left.set_result(None)
+        stopped.set_result(None)
 
 
-async def _stay(block: AbstractAsyncContextManager[Any], entered: "Future[Leave]") -> None:
-    leave = asyncio.Event()
-    async with block:
-        entered.set_result((asyncio.get_running_loop(), leave))
-        await leave.wait()
+async def _run_until_stopped(context: AbstractAsyncContextManager[Any], started: "Future[StopSignal]") -> None:
+    stop_event = asyncio.Event()
+    async with context:
+        started.set_result((asyncio.get_running_loop(), stop_event))
+        await stop_event.wait()

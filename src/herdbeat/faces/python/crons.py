@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.errors import CronParseError
-from herdbeat.faces.python.moments import aware
+from herdbeat.faces.python.moments import require_aware
 from herdbeat.moments import parse_zone
 from herdbeat.triggers.cron import Cron
 
@@ -27,7 +27,7 @@ def calculate_next_cron_trigger(
 ) -> datetime:
     """The first instant strictly after `after` (now, if left out), in UTC."""
     cron = expression if isinstance(expression, Cron) else parse_cron_expression(expression, timezone)
-    start = (clock or SystemClock()).now() if after is None else aware(after)
+    start = (clock or SystemClock()).now() if after is None else require_aware(after)
     found = cron.next_time(None, start)
     if found is None:
         raise CronParseError(

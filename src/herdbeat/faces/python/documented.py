@@ -15,10 +15,10 @@ from herdbeat.domain.trigger import TriggerKind
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.scheduler.timer import Timer
 
-Seconds = float | timedelta | str
+DurationLike = float | timedelta | str
 """A number of seconds, a timedelta, or a text such as "30s"."""
 
-Agents = Fleet | str | Path | list[Any] | tuple[Any, ...]
+AgentsInput = Fleet | str | Path | list[Any] | tuple[Any, ...]
 """A fleet, the path of its file, or a list: mappings in the shape of an agent's file, Target and Schedule values."""
 
 ScheduleSkipReason = SkipReason
@@ -165,19 +165,19 @@ class StopOptions(TypedDict, total=False):
     """The arguments of `Scheduler.stop`."""
 
     wait_for_jobs: bool
-    timeout: Seconds
+    timeout: DurationLike
 
 
 class SchedulerOptions(TypedDict, total=False):
     """The arguments of `Scheduler`."""
 
     state_dir: str | Path
-    check_interval: Seconds
+    check_interval: DurationLike
     on_trigger: SchedulerTriggerCallback | None
     logger: SchedulerLogger | None
     jitter_percent: float
     timer: Timer | None
-    lease: Seconds
+    lease: DurationLike
     max_concurrent: int
 
 

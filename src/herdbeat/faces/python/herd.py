@@ -14,25 +14,31 @@ from types import TracebackType
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from herdbeat.app import system_zone
+from herdbeat.app import detect_system_zone
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import SchedulerShutdownError, UsageError
-from herdbeat.events import Listener, nobody
-from herdbeat.faces.python.agents import LEDGER, STATE_DIR, at_least_one, duration, pace
-from herdbeat.faces.python.background import in_thread
-from herdbeat.faces.python.documented import Seconds
+from herdbeat.events import EventListener, null_listener
+from herdbeat.faces.python.agents import (
+    DEFAULT_STATE_DIR,
+    LEDGER_FILE_NAME,
+    parse_duration_option,
+    parse_interval_option,
+    require_positive,
+)
+from herdbeat.faces.python.background import run_in_thread
+from herdbeat.faces.python.documented import DurationLike
 from herdbeat.faces.python.engine import Engine
-from herdbeat.faces.python.herd_verbs import HerdVerbs
-from herdbeat.faces.python.options import Options
-from herdbeat.faces.python.roster import Roster
+from herdbeat.faces.python.herd_verbs import HerdClient
+from herdbeat.faces.python.options import ScheduleOptions
+from herdbeat.faces.python.roster import ScheduleRegistry
 from herdbeat.moments import parse_zone
-from herdbeat.runners.functions import AtHand
+from herdbeat.runners.functions import LocalFunctions
 from herdbeat.scheduler.timer import SystemTimer, Timer
 
 log = logging.getLogger(__name__)
 
 
-class Herd(Roster, HerdVerbs):
+class Herd(ScheduleRegistry, HerdClient):
     """Schedules functions with decorators, and runs them until it is stopped.
 
     Everything is kept in `state_dir`, so a restart goes on where it was; None keeps it in a temporary place for as
@@ -41,24 +47,24 @@ class Herd(Roster, HerdVerbs):
 
     def __init__(
         self,
-        state_dir: str | Path | None = STATE_DIR,
+        state_dir: str | Path | None = DEFAULT_STATE_DIR,
         *,
         name: str = "herd",
         timezone: str | ZoneInfo | None = None,
-        defaults: Options | None = None,
+        defaults: ScheduleOptions | None = None,
         max_concurrent: int = 100,
-        check_interval: Seconds = 1.0,
-        stop_timeout: Seconds = 30.0,
+        check_interval: DurationLike = 1.0,
+        stop_timeout: DurationLike = 30.0,
         timer: Timer | None = None,
-        listener: Listener = nobody,
+        listener: EventListener = null_listener,
     ) -> None:
-        super().__init__(name, _zone(timezone), defaults)
+        super().__init__(name, _resolve_zone(timezone), defaults)
         self.timer: Timer = timer or SystemTimer()
         self._state_dir = None if state_dir is None else Path(state_dir)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._max_concurrent = at_least_one(max_concurrent, "max_concurrent")
-        self._check_interval = pace(check_interval, "check_interval")
-        self._stop_timeout = duration(stop_timeout, "stop_timeout")
+        self._max_concurrent = require_positive(max_concurrent, "max_concurrent")
+        self._check_interval = parse_interval_option(check_interval, "check_interval")
+        self._stop_timeout = parse_duration_option(stop_timeout, "stop_timeout")
         self._listener = listener
         self._engine: Engine | None = None
 
@@ -83,7 +89,7 @@ class Herd(Roster, HerdVerbs):
             self._temporary = tempfile.TemporaryDirectory(prefix="herdbeat-")
         self._engine = Engine(
             self._fleet(),
-            AtHand(functions=self.functions),
+            LocalFunctions(functions=self.functions),
             timer=self.timer,
             listener=self._listener,
             max_concurrent=self._max_concurrent,
@@ -104,8 +110,8 @@ class Herd(Roster, HerdVerbs):
         engine = self._engine
         if engine is None:
             return
-        if engine.is_asked_by_a_run:
-            engine.begin_to_stop(self._stop_timeout)
+        if engine.is_called_from_run:
+            engine.request_stop(self._stop_timeout)
             return
         try:
             await engine.stop(self._stop_timeout)
@@ -117,20 +123,20 @@ class Herd(Roster, HerdVerbs):
         """Take up what was scheduled or removed since the start."""
         if self._engine is None or not self._engine.is_running:
             raise UsageError("The herd does not run.", hint="Start it first: it takes up everything then.")
-        await self._engine.change(self._fleet())
+        await self._engine.set_fleet(self._fleet())
 
     async def run(self) -> None:
         """Start, and return when somebody has stopped it. Cancelled, it stops as `stop` does."""
         async with self:
             assert self._engine is not None
-            await self._engine.ended()
+            await self._engine.wait_stopped()
 
     def run_forever(self) -> None:
         """For scripts: run until Ctrl+C or SIGTERM. The first one lets runs finish, the second cuts them off.
 
         Raises UsageError where no signal would arrive: beside another event loop, and outside of the main thread.
         """
-        _refuse_without_signals()
+        _require_signal_support()
         try:
             asyncio.run(self._until_signal())
         except SchedulerShutdownError as error:
@@ -139,7 +145,7 @@ class Herd(Roster, HerdVerbs):
     @contextmanager
     def in_background(self) -> Iterator[Self]:
         """For programs without an event loop: the herd works in a thread of its own until the block is left."""
-        with in_thread(self):
+        with run_in_thread(self):
             yield self
 
     async def __aenter__(self) -> Self:
@@ -156,11 +162,11 @@ class Herd(Roster, HerdVerbs):
         async with self:
             assert self._engine is not None
             for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self._engine.ask_to_stop, self._stop_timeout)
-            await self._engine.ended()
+                loop.add_signal_handler(number, self._engine.stop_on_signal, self._stop_timeout)
+            await self._engine.wait_stopped()
 
     def _fleet(self) -> Fleet:
-        store = f"sqlite:{(self.state_dir / LEDGER).absolute()}"
+        store = f"sqlite:{(self.state_dir / LEDGER_FILE_NAME).absolute()}"
         return replace(self.fleet(store), check_interval=self._check_interval, stop_timeout=self._stop_timeout)
 
     def _clean_up(self) -> None:
@@ -169,7 +175,7 @@ class Herd(Roster, HerdVerbs):
             self._temporary = None
 
 
-def _refuse_without_signals() -> None:
+def _require_signal_support() -> None:
     """In our words: those of Python speak of a wakeup descriptor, and not of what to do."""
     if threading.current_thread() is not threading.main_thread():
         hint = "Use `with herd.in_background():`, or `await herd.run()` in an event loop of that thread."
@@ -181,7 +187,7 @@ def _refuse_without_signals() -> None:
     raise UsageError("run_forever needs a loop of its own, and one runs here.", hint="Use `await herd.run()`.")
 
 
-def _zone(timezone: str | ZoneInfo | None) -> ZoneInfo:
+def _resolve_zone(timezone: str | ZoneInfo | None) -> ZoneInfo:
     if timezone is None:
-        return system_zone(os.environ)
+        return detect_system_zone(os.environ)
     return timezone if isinstance(timezone, ZoneInfo) else parse_zone(timezone)

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.decision import Decision
 from herdbeat.domain.policies import FirstRun, Jitter
-from herdbeat.domain.timing import Timing
+from herdbeat.domain.timing import TimingPolicy
 from herdbeat.durations import parse_duration
 from herdbeat.errors import IntervalParseError, UsageError
-from herdbeat.faces.python.moments import aware
+from herdbeat.faces.python.moments import require_aware
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.triggers.interval import Interval
 
@@ -37,16 +37,16 @@ def calculate_next_trigger(
         raise UsageError(f"jitter_percent must be 0 to 100, got {jitter_percent}", hint="10 means up to a tenth.")
     now = (clock or SystemClock()).now()
     every = interval if isinstance(interval, timedelta) else parse_interval(interval)
-    return _decided(now, last_completed_at, every, jitter_percent / 100, schedule)
+    return _decide_interval(now, last_completed_at, every, jitter_percent / 100, schedule)
 
 
-def _decided(now: datetime, last: datetime | None, every: timedelta, share: float, schedule: str) -> datetime:
-    timing = Timing(
+def _decide_interval(now: datetime, last: datetime | None, every: timedelta, share: float, schedule: str) -> datetime:
+    timing = TimingPolicy(
         trigger=Interval(every=every),
         first_run=FirstRun.NOW,
         jitter=Jitter(share=share) if share else None,
     )
-    anchor = now if last is None else aware(last)
+    anchor = now if last is None else require_aware(last)
     state = ScheduleState(schedule=schedule, timing=timing, anchor_at=anchor, is_new=last is None)
     decision: Decision = decide(now, state)
     assert decision.next_run_at is not None
@@ -55,5 +55,5 @@ def _decided(now: datetime, last: datetime | None, every: timedelta, share: floa
 
 def is_schedule_due(next_run_at: datetime, now: datetime | None = None, *, clock: Clock | None = None) -> bool:
     """True from the very instant on. Without `now`, the clock is asked."""
-    moment = (clock or SystemClock()).now() if now is None else aware(now)
-    return aware(next_run_at) <= moment
+    moment = (clock or SystemClock()).now() if now is None else require_aware(now)
+    return require_aware(next_run_at) <= moment

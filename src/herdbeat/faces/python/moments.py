@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from herdbeat.errors import TimeParseError
 
 
-def aware(moment: datetime) -> datetime:
+def require_aware(moment: datetime) -> datetime:
     """The same instant in UTC. A naive datetime is refused: nobody can know which instant it means."""
     if moment.tzinfo is None:
         raise TimeParseError(

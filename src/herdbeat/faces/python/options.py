@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 from zoneinfo import ZoneInfo
 
-Duration = str | timedelta
-Moment = str | datetime
+DurationOption = str | timedelta
+TimeOption = str | datetime
 
 
-class Options(TypedDict, total=False):
+class ScheduleOptions(TypedDict, total=False):
     """`name` is `target` or `target/schedule`, the function's own name by default; the rest is checked as in a file."""
 
     name: str
@@ -20,20 +20,20 @@ class Options(TypedDict, total=False):
     timezone: str | ZoneInfo
     catchup: Literal["skip", "once", "all"]
     catchup_max: int
-    grace: Duration
-    max_late: Duration
+    grace: DurationOption
+    max_late: DurationOption
     overlap: Literal["skip", "queue", "queue_all", "cancel", "allow"]
     jitter: str | timedelta
-    min_interval: Duration
-    max_interval: Duration
+    min_interval: DurationOption
+    max_interval: DurationOption
     backoff: Mapping[str, int]
-    retry: Mapping[str, int | Duration]
-    timeout: Duration
-    late_after: Duration
+    retry: Mapping[str, int | DurationOption]
+    timeout: DurationOption
+    late_after: DurationOption
     pause_after_failures: int
     max_runs: int
-    starts_at: Moment
-    ends_at: Moment
+    starts_at: TimeOption
+    ends_at: TimeOption
     active_hours: str
     budget: Mapping[str, float]
     precheck: Sequence[str]

@@ -12,36 +12,36 @@ from uuid import uuid4
 
 from herdbeat import __version__
 from herdbeat.domain.claim import Claim
-from herdbeat.domain.ids import short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.errors import ScheduleTriggerError
-from herdbeat.faces.python.agents import LEDGER, STATE_DIR, fleet_of
+from herdbeat.faces.python.agents import DEFAULT_STATE_DIR, LEDGER_FILE_NAME, build_fleet
 from herdbeat.faces.python.documented import (
     SchedulerTriggerCallback,
     ScheduleRunnerLogger,
     ScheduleRunResult,
     WorkSourceManager,
 )
-from herdbeat.faces.python.triggering import told_of
-from herdbeat.faces.python.who import PROGRAM
-from herdbeat.faces.python.working import WorkingRunner, result_of
+from herdbeat.faces.python.triggering import callback_runner
+from herdbeat.faces.python.who import PROGRAM_ACTOR
+from herdbeat.faces.python.working import WorkSourceRunner, build_run_result
 from herdbeat.runners.base import Runner
-from herdbeat.runners.functions import AtHand
+from herdbeat.runners.functions import LocalFunctions
 from herdbeat.runners.kinds import open_runners
 from herdbeat.runners.settings import RunnerSettings
-from herdbeat.scheduler.arrange import arrange
-from herdbeat.scheduler.finish import finish
-from herdbeat.scheduler.life import Identity, join
-from herdbeat.scheduler.perform import Performer
-from herdbeat.scheduler.single import Single, start_one
+from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.finish import complete_runs
+from herdbeat.scheduler.life import NodeInfo, register_node
+from herdbeat.scheduler.perform import RunExecutor
+from herdbeat.scheduler.single import SingleClaim, claim_single
 from herdbeat.scheduler.timer import SystemTimer, Timer
 from herdbeat.service.questions import find_schedule
 from herdbeat.store.base import FinishedRun
 from herdbeat.store.lock import StateLock
 from herdbeat.store.reader import Reader, SqliteReader
-from herdbeat.store.shelf import LedgerShelf
+from herdbeat.store.shelf import SpecCache
 from herdbeat.store.sqlite import SqliteStore
 
 
@@ -50,7 +50,7 @@ async def run_schedule(
     agent: Target | Mapping[str, Any],
     schedule_name: str,
     schedule: Schedule | Mapping[str, Any] | None = None,
-    state_dir: str | Path = STATE_DIR,
+    state_dir: str | Path = DEFAULT_STATE_DIR,
     job_executor: SchedulerTriggerCallback | None = None,
     work_source_manager: WorkSourceManager | None = None,
     logger: ScheduleRunnerLogger | None = None,
@@ -62,27 +62,29 @@ async def run_schedule(
     the schedule, an item comes from the `work_source_manager`, or there is no run. Raises Conflict while a scheduler
     runs in the state directory: trigger it there.
     """
-    place = Path(state_dir)
-    fleet = fleet_of(_given(agent, schedule_name, schedule), place)
+    state_path = Path(state_dir)
+    fleet = build_fleet(_combine_definition(agent, schedule_name, schedule), state_path)
     found = next((each for each in fleet.schedules if each.name == schedule_name), None)
     if found is None:
         name = fleet.targets[0].name
         raise ScheduleTriggerError(f'The agent "{name}" has no schedule "{schedule_name}".', name, schedule_name)
-    async with _opened(place, timer or SystemTimer()) as single:
-        await single.store.write(lambda tx: arrange(tx, fleet, single.timer.now(), PROGRAM, is_whole=False))
-        result = await single.run(found, job_executor, work_source_manager)
+    async with _open_session(state_path, timer or SystemTimer()) as session:
+        await session.store.write(lambda tx: apply_fleet(tx, fleet, session.timer.now(), PROGRAM_ACTOR, is_whole=False))
+        result = await session.run(found, job_executor, work_source_manager)
     if logger is not None:
         line = f"{found.id}: {result.skip_reason or result.error or 'done'}"
         (logger.info if result.success else logger.error)(line)
     return result
 
 
-def _given(agent: Target | Mapping[str, Any], name: str, schedule: Schedule | Mapping[str, Any] | None) -> list[Any]:
+def _combine_definition(
+    agent: Target | Mapping[str, Any], name: str, schedule: Schedule | Mapping[str, Any] | None
+) -> list[Any]:
     if schedule is None:
         return [agent]
     if isinstance(schedule, Schedule):
-        bare = {**agent, "schedules": None} if isinstance(agent, Mapping) else agent
-        return [bare, schedule]
+        agent_only = {**agent, "schedules": None} if isinstance(agent, Mapping) else agent
+        return [agent_only, schedule]
     if isinstance(agent, Mapping):
         return [{**agent, "schedules": {name: schedule}}]
     raise ScheduleTriggerError(
@@ -91,7 +93,7 @@ def _given(agent: Target | Mapping[str, Any], name: str, schedule: Schedule | Ma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _SingleRunSession:
     """A state directory that is ours for one run."""
 
     store: SqliteStore
@@ -103,48 +105,50 @@ class _Place:
         self, schedule: Schedule, executor: SchedulerTriggerCallback | None, source: WorkSourceManager | None
     ) -> ScheduleRunResult:
         number = find_schedule(self.reader, schedule.id).id
-        claimed = await self.store.write(lambda tx: self._claimed(tx, number))
+        claimed = await self.store.write(lambda tx: self._claim(tx, number))
         if not claimed.claims:
             return ScheduleRunResult(success=False, skipped=True, skip_reason=claimed.skip_reason)
-        instead = None if executor is None else told_of(executor, lambda _: schedule)
-        settings = RunnerSettings(state_dir=self.store.path.parent, environ=os.environ, at_hand=AtHand(instead=instead))
+        override = None if executor is None else callback_runner(executor, lambda _: schedule)
+        settings = RunnerSettings(
+            state_dir=self.store.path.parent, environ=os.environ, local_functions=LocalFunctions(override=override)
+        )
         async with open_runners(settings, self.timer) as runners:
             runner: Runner = runners
             if source is not None and schedule.work_source is not None:
-                runner = WorkingRunner(schedule, source, runners)
-            results = [await self._performed(claim, runner) for claim in claimed.claims]
+                runner = WorkSourceRunner(schedule, source, runners)
+            results = [await self._execute(claim, runner) for claim in claimed.claims]
         return results[-1]
 
-    def _claimed(self, tx: Any, schedule_id: int) -> Single:
+    def _claim(self, tx: Any, schedule_id: int) -> SingleClaim:
         now = self.timer.now()
-        return start_one(tx, now, self.node_id, schedule_id, origin=PROGRAM, event_id=uuid4().hex)
+        return claim_single(tx, now, self.node_id, schedule_id, origin=PROGRAM_ACTOR, event_id=uuid4().hex)
 
-    async def _performed(self, claim: Claim, runner: Runner) -> ScheduleRunResult:
-        perform = Performer(LedgerShelf(self.reader), runner, self.timer)
+    async def _execute(self, claim: Claim, runner: Runner) -> ScheduleRunResult:
+        perform = RunExecutor(SpecCache(self.reader), runner, self.timer)
         try:
             finished = await perform(claim)
         except asyncio.CancelledError:
             cut_off = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
-            self.store.write_now(lambda tx: finish(tx, self.timer.now(), [cut_off]))
+            self.store.write_now(lambda tx: complete_runs(tx, self.timer.now(), [cut_off]))
             raise
         now = self.timer.now()
-        await self.store.write(lambda tx: finish(tx, now, [finished]))
+        await self.store.write(lambda tx: complete_runs(tx, now, [finished]))
         seconds = (now - finished.started_at).total_seconds() if finished.started_at else 0.0
-        item = runner.item if isinstance(runner, WorkingRunner) else None
-        return result_of(finished.outcome, item=item, job_id=short_id(claim.run_id), seconds=seconds)
+        item = runner.item if isinstance(runner, WorkSourceRunner) else None
+        return build_run_result(finished.outcome, item=item, job_id=format_short_id(claim.run_id), seconds=seconds)
 
 
 @asynccontextmanager
-async def _opened(state_dir: Path, timer: Timer) -> AsyncIterator[_Place]:
-    identity = Identity(host=platform.node(), pid=os.getpid(), version=__version__)
+async def _open_session(state_dir: Path, timer: Timer) -> AsyncIterator[_SingleRunSession]:
+    identity = NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__)
     with StateLock(state_dir):
-        store = SqliteStore(state_dir / LEDGER)
+        store = SqliteStore(state_dir / LEDGER_FILE_NAME)
         store.open()
         try:
-            joined = await store.write(lambda tx: join(tx, timer.now(), identity))
+            joined = await store.write(lambda tx: register_node(tx, timer.now(), identity))
             reader = SqliteReader(store.path)
             try:
-                yield _Place(store=store, reader=reader, timer=timer, node_id=joined.node_id)
+                yield _SingleRunSession(store=store, reader=reader, timer=timer, node_id=joined.node_id)
             finally:
                 reader.close()
                 store.write_now(lambda tx: tx.leave_node(joined.node_id, timer.now()))

@@ -15,20 +15,20 @@ from pathlib import Path
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import Conflict, NotFound, StoreUnavailable, UsageError
-from herdbeat.faces.local.client import NobodyThere, ask
-from herdbeat.faces.python.agents import LEDGER
+from herdbeat.faces.local.client import NotRunning, send_request
+from herdbeat.faces.python.agents import LEDGER_FILE_NAME
 from herdbeat.faces.python.documented import PersistedScheduleState, ScheduleStanding, ScheduleStatus
-from herdbeat.faces.python.who import person
-from herdbeat.service.acts import Act, Disabling, Enabling, act_to_json
-from herdbeat.service.changing import change_for_later
+from herdbeat.faces.python.who import get_current_actor
+from herdbeat.service.acts import DisableSchedules, EnableSchedules, ScheduleCommand, command_to_json
+from herdbeat.service.changing import execute_offline
 from herdbeat.service.questions import find_schedule
 from herdbeat.store.reader import Filter, Reader, SqliteReader
 
 log = logging.getLogger(__name__)
 
-MOST = 100_000
-LOOK = 0.05
-PATIENCE = 5.0
+MAX_SCHEDULES = 100_000
+RETRY_INTERVAL_S = 0.05
+LOCK_TIMEOUT_S = 5.0
 
 
 async def get_schedule_state(state_dir: str | Path, agent: str, schedule: str) -> PersistedScheduleState:
@@ -38,7 +38,7 @@ async def get_schedule_state(state_dir: str | Path, agent: str, schedule: str) -
 
 async def get_agent_schedule_states(state_dir: str | Path, agent: str) -> dict[str, PersistedScheduleState]:
     """All schedules of an agent, by name. Empty if nothing has run there yet."""
-    return await asyncio.to_thread(_read, Path(state_dir), agent)
+    return await asyncio.to_thread(_read_states, Path(state_dir), agent)
 
 
 async def update_schedule_state(
@@ -56,19 +56,19 @@ async def update_schedule_state(
     "running" is ignored with a warning: a schedule runs when it has a run, and the ledger knows that better. When it
     last ran and runs next is the ledger's to say, too. Raises NotFound for a schedule that is not there.
     """
-    wanted = _standing(status)
-    if wanted is ScheduleStanding.RUNNING:
+    requested_status = _parse_status(status)
+    if requested_status is ScheduleStanding.RUNNING:
         log.warning("status ignored schedule=%s/%s status=running a schedule runs when it has a run", agent, schedule)
         return
-    kind = Disabling if wanted is ScheduleStanding.DISABLED else Enabling
-    act = kind(who=by or person(), reason=reason)
-    await change(Path(state_dir), f"{agent}/{schedule}", act, (clock or SystemClock()).now())
+    kind = DisableSchedules if requested_status is ScheduleStanding.DISABLED else EnableSchedules
+    command = kind(who=by or get_current_actor(), reason=reason)
+    await execute_command(Path(state_dir), f"{agent}/{schedule}", command, (clock or SystemClock()).now())
 
 
-def statuses(reader: Reader, agent: str | None = None) -> Iterator[ScheduleStatus]:
+def iter_statuses(reader: Reader, agent: str | None = None) -> Iterator[ScheduleStatus]:
     """Every schedule of the ledger, or those of one agent, in the documented words."""
-    for record in reader.schedules(Filter(target=agent, limit=MOST)):
-        state = state_of(record)
+    for record in reader.schedules(Filter(target=agent, limit=MAX_SCHEDULES)):
+        state = build_persisted_state(record)
         yield ScheduleStatus(
             agent=record.target,
             schedule=record.name,
@@ -79,9 +79,9 @@ def statuses(reader: Reader, agent: str | None = None) -> Iterator[ScheduleStatu
         )
 
 
-def state_of(record: ScheduleRecord) -> PersistedScheduleState:
+def build_persisted_state(record: ScheduleRecord) -> PersistedScheduleState:
     return PersistedScheduleState(
-        status=_word(record),
+        status=_resolve_status(record),
         last_run_at=record.last_run_at,
         next_run_at=record.next_run_at,
         last_error=record.quarantine or record.last_error,
@@ -89,9 +89,9 @@ def state_of(record: ScheduleRecord) -> PersistedScheduleState:
 
 
 @contextmanager
-def reading(state_dir: Path) -> Iterator[SqliteReader]:
+def open_ledger_reader(state_dir: Path) -> Iterator[SqliteReader]:
     """The ledger of a state directory. Raises NotFound where there is none yet, StoreUnavailable for a damaged one."""
-    path = state_dir / LEDGER
+    path = state_dir / LEDGER_FILE_NAME
     if not path.exists():
         raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
     reader = SqliteReader(path)
@@ -104,49 +104,52 @@ def reading(state_dir: Path) -> Iterator[SqliteReader]:
         reader.close()
 
 
-async def change(state_dir: Path, label: str, act: Act, now: datetime) -> dict[str, object]:
+async def execute_command(state_dir: Path, label: str, command: ScheduleCommand, now: datetime) -> dict[str, object]:
     """What became of one schedule. Raises NotFound for one that is not there, Conflict with the reason if refused."""
-    item = await asyncio.to_thread(_changed, state_dir, label, act, now)
+    item = await asyncio.to_thread(_dispatch_command, state_dir, label, command, now)
     if item["refused"]:
         raise Conflict(f"{label}: {item['refused']}.", hint=str(item["hint"]))
     return item
 
 
-def _changed(state_dir: Path, label: str, act: Act, now: datetime) -> dict[str, object]:
+def _dispatch_command(state_dir: Path, label: str, command: ScheduleCommand, now: datetime) -> dict[str, object]:
     """Through the socket of whoever runs there; else into the ledger, under its lock."""
-    with reading(state_dir) as reader:
+    with open_ledger_reader(state_dir) as reader:
         ids = [find_schedule(reader, label).id]
-    request = {"do": "change", "act": act_to_json(act), "schedules": ids}
-    deadline = time.monotonic() + PATIENCE
+    request = {"do": "change", "act": command_to_json(command), "schedules": ids}
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
     while True:
-        with suppress(NobodyThere):
-            answered: list[dict[str, object]] = ask(state_dir, request)["items"]
+        with suppress(NotRunning):
+            answered: list[dict[str, object]] = send_request(state_dir, request)["items"]
             return answered[0]
         try:
-            return change_for_later(state_dir / LEDGER, now, act, ids)[0]
+            return execute_offline(state_dir / LEDGER_FILE_NAME, now, command, ids)[0]
         except Conflict:
             # Somebody came between the question and the lock: a scheduler, which answers next time, or one like us.
             if time.monotonic() > deadline:
                 raise
-            time.sleep(LOOK)
+            time.sleep(RETRY_INTERVAL_S)
 
 
-def _read(state_dir: Path, agent: str) -> dict[str, PersistedScheduleState]:
+def _read_states(state_dir: Path, agent: str) -> dict[str, PersistedScheduleState]:
     try:
-        with reading(state_dir) as reader:
-            return {each.name: state_of(each) for each in reader.schedules(Filter(target=agent, limit=MOST))}
+        with open_ledger_reader(state_dir) as reader:
+            return {
+                each.name: build_persisted_state(each)
+                for each in reader.schedules(Filter(target=agent, limit=MAX_SCHEDULES))
+            }
     except NotFound:
         return {}
 
 
-def _word(record: ScheduleRecord) -> ScheduleStanding:
+def _resolve_status(record: ScheduleRecord) -> ScheduleStanding:
     if record.running:
         return ScheduleStanding.RUNNING
     is_off = not record.enabled or record.disabled_by is not None
     return ScheduleStanding.DISABLED if is_off else ScheduleStanding.IDLE
 
 
-def _standing(status: ScheduleStanding | str) -> ScheduleStanding:
+def _parse_status(status: ScheduleStanding | str) -> ScheduleStanding:
     try:
         return ScheduleStanding(status)
     except ValueError:

@@ -15,27 +15,35 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ScheduleTriggerError
-from herdbeat.faces.python.agents import LEDGER, STATE_DIR, at_least_one, duration, fleet_of, jittered, pace
+from herdbeat.faces.python.agents import (
+    DEFAULT_STATE_DIR,
+    LEDGER_FILE_NAME,
+    apply_jitter_percent,
+    build_fleet,
+    parse_duration_option,
+    parse_interval_option,
+    require_positive,
+)
 from herdbeat.faces.python.documented import (
-    Agents,
+    AgentsInput,
+    DurationLike,
     ScheduleCheckResult,
     SchedulerLogger,
     SchedulerState,
     SchedulerStatus,
     SchedulerTriggerCallback,
     ScheduleStatus,
-    Seconds,
     TriggerResult,
 )
 from herdbeat.faces.python.engine import Engine
-from herdbeat.faces.python.fired import at_once
-from herdbeat.faces.python.schedule_states import reading, statuses
-from herdbeat.faces.python.story import Story, capacity_line
-from herdbeat.faces.python.triggering import told_of
-from herdbeat.faces.python.who import PROGRAM
-from herdbeat.runners.functions import AtHand
+from herdbeat.faces.python.fired import trigger_result_from_answer
+from herdbeat.faces.python.schedule_states import iter_statuses, open_ledger_reader
+from herdbeat.faces.python.story import CompatLogger, format_capacity_line
+from herdbeat.faces.python.triggering import callback_runner
+from herdbeat.faces.python.who import PROGRAM_ACTOR
+from herdbeat.runners.functions import LocalFunctions
 from herdbeat.scheduler.timer import Timer
-from herdbeat.service.checking import held_back_by
+from herdbeat.service.checking import blocking_reason
 from herdbeat.service.questions import find_schedule
 
 
@@ -48,29 +56,29 @@ class Scheduler:
 
     def __init__(
         self,
-        state_dir: str | Path = STATE_DIR,
-        check_interval: Seconds = 1.0,
+        state_dir: str | Path = DEFAULT_STATE_DIR,
+        check_interval: DurationLike = 1.0,
         on_trigger: SchedulerTriggerCallback | None = None,
         *,
         logger: SchedulerLogger | None = None,
         jitter_percent: float = 0,
         timer: Timer | None = None,
-        lease: Seconds = 30.0,
+        lease: DurationLike = 30.0,
         max_concurrent: int = 100,
     ) -> None:
         self._state_dir = Path(state_dir)
-        self._check_interval = pace(check_interval, "check_interval")
-        self._lease = pace(lease, "lease")
+        self._check_interval = parse_interval_option(check_interval, "check_interval")
+        self._lease = parse_interval_option(lease, "lease")
         self._jitter_percent = jitter_percent
         self._on_trigger = on_trigger
         self._logger: SchedulerLogger = logger or logging.getLogger("herdbeat.scheduler")
         self._timer = timer
-        self._max_concurrent = at_least_one(max_concurrent, "max_concurrent")
+        self._max_concurrent = require_positive(max_concurrent, "max_concurrent")
         self._engine: Engine | None = None
-        self._story = Story(self._logger, self._room)
+        self._compat_logger = CompatLogger(self._logger, self._read_capacity)
         self._is_stopping = False
 
-    async def start(self, agents: Agents) -> None:
+    async def start(self, agents: AgentsInput) -> None:
         """Begin with these agents; return when it is at work. Does nothing if it is at work already.
 
         Raises ConfigError for agents that are wrong, Conflict if another process runs in the state directory.
@@ -79,62 +87,62 @@ class Scheduler:
             self._logger.warning("The scheduler is already running; set_agents changes its agents.")
             return
         fleet = self._fleet(agents)
-        instead = None if self._on_trigger is None else told_of(self._on_trigger, self._schedule)
-        self._story = Story(self._logger, self._room)
+        override = None if self._on_trigger is None else callback_runner(self._on_trigger, self._schedule)
+        self._compat_logger = CompatLogger(self._logger, self._read_capacity)
         self._engine = Engine(
             fleet,
-            AtHand(instead=instead),
+            LocalFunctions(override=override),
             timer=self._timer,
-            listener=self._story.hear,
+            listener=self._compat_logger.on_event,
             max_concurrent=self._max_concurrent,
         )
         self._is_stopping = False
         await self._engine.start()
 
     # The documented names. The timeout is for the runs, so a caller's asyncio.timeout() would say something else.
-    async def stop(self, wait_for_jobs: bool = True, timeout: Seconds = 30.0) -> None:  # noqa: ASYNC109
+    async def stop(self, wait_for_jobs: bool = True, timeout: DurationLike = 30.0) -> None:  # noqa: ASYNC109
         """Start nothing new and wait for what runs. Does nothing if it has stopped already.
 
         What is still running after the timeout is cut off, recorded as interrupted, and counted in the
         SchedulerShutdownError that is raised. With `wait_for_jobs=False` it is cut off at once, without an error.
         """
-        engine, patience = self._engine, duration(timeout, "timeout")
+        engine, grace = self._engine, parse_duration_option(timeout, "timeout")
         if engine is None or not engine.is_running:
             return
         self._is_stopping = True
-        await engine.stop(patience, waits=wait_for_jobs)
+        await engine.stop(grace, wait_for_runs=wait_for_jobs)
 
-    def set_agents(self, agents: Agents) -> "asyncio.Task[None]":
+    def set_agents(self, agents: AgentsInput) -> "asyncio.Task[None]":
         """Other agents from now on. Schedules that stay the same keep their times, and what runs goes on.
 
         Await it to know that it is written. Raises at once for agents that are wrong, and if nothing runs.
         """
-        engine = self._at_work()
-        self._changing = asyncio.create_task(engine.change(self._fleet(agents)), name="set agents")
-        return self._changing
+        engine = self._require_running()
+        self._agents_task = asyncio.create_task(engine.set_fleet(self._fleet(agents)), name="set agents")
+        return self._agents_task
 
-    async def trigger(self, agent: str, schedule: str | None = None, *, by: str = PROGRAM) -> TriggerResult:
+    async def trigger(self, agent: str, schedule: str | None = None, *, by: str = PROGRAM_ACTOR) -> TriggerResult:
         """Run a schedule now, or the agent's first one; return when it has started, waits for its turn, or was skipped.
 
         Skipped if the agent is at capacity, and unless a person asks (`by="human:you"`) also if it is disabled or
         paused. Its next run stays where it is. Raises ScheduleTriggerError for what does not exist.
         """
-        engine = self._at_work(agent, schedule or "")
-        found = self._named(agent, schedule)
-        answer = await engine.fire(found.id, origin=by)
-        result = at_once(answer)
+        engine = self._require_running(agent, schedule or "")
+        found = self._find_schedule(agent, schedule)
+        answer = await engine.trigger(found.id, origin=by)
+        result = trigger_result_from_answer(answer)
         if result is None:
-            result = await engine.result_of(str(answer["beat"]))
+            result = await engine.wait_trigger_result(str(answer["beat"]))
         elif result.skip_reason is SkipReason.AT_CAPACITY:
-            self._logger.info(capacity_line(found.id, *self._room(agent)))
+            self._logger.info(format_capacity_line(found.id, *self._read_capacity(agent)))
         return result
 
     def check(self, agent: str, schedule: str) -> ScheduleCheckResult:
         """Whether a schedule would start now, and if not why: one of the documented reasons."""
-        found = self._named(agent, schedule)
-        engine = self._at_work(agent, schedule)
-        with reading(self._state_dir) as reader:
-            reason = held_back_by(find_schedule(reader, found.id), engine.timer.now())
+        found = self._find_schedule(agent, schedule)
+        engine = self._require_running(agent, schedule)
+        with open_ledger_reader(self._state_dir) as reader:
+            reason = blocking_reason(find_schedule(reader, found.id), engine.timer.now())
         return ScheduleCheckResult(should_trigger=reason is None, skip_reason=reason)
 
     @property
@@ -154,9 +162,9 @@ class Scheduler:
         return SchedulerState(
             status=self.status,
             started_at=engine.started_at if engine else None,
-            check_count=loop.turns if loop else 0,
-            last_check_at=loop.looked_at if loop else None,
-            trigger_count=self._story.started,
+            check_count=loop.cycles if loop else 0,
+            last_check_at=loop.last_cycle_at if loop else None,
+            trigger_count=self._compat_logger.started_count,
             active_jobs=self.total_running_job_count,
             schedules=self._statuses(),
         )
@@ -178,18 +186,18 @@ class Scheduler:
     ) -> None:
         await self.stop()
 
-    def _fleet(self, agents: Agents) -> Fleet:
-        fleet = jittered(fleet_of(agents, self._state_dir), self._jitter_percent)
+    def _fleet(self, agents: AgentsInput) -> Fleet:
+        fleet = apply_jitter_percent(build_fleet(agents, self._state_dir), self._jitter_percent)
         return replace(fleet, check_interval=self._check_interval, lease=self._lease)
 
-    def _at_work(self, agent: str = "", schedule: str = "") -> Engine:
+    def _require_running(self, agent: str = "", schedule: str = "") -> Engine:
         if self._engine is None or not self._engine.is_running:
             hint = "Await start(agents) first."
             raise ScheduleTriggerError("The scheduler is not running.", agent, schedule, hint=hint)
         return self._engine
 
-    def _named(self, agent: str, name: str | None) -> Schedule:
-        fleet = self._at_work(agent, name or "").fleet
+    def _find_schedule(self, agent: str, name: str | None) -> Schedule:
+        fleet = self._require_running(agent, name or "").fleet
         if fleet.target(agent) is None:
             known = ", ".join(each.name for each in fleet.targets) or "none"
             raise ScheduleTriggerError(f'There is no agent "{agent}".', agent, name or "", hint=f"Known: {known}.")
@@ -204,12 +212,12 @@ class Scheduler:
     def _schedule(self, label: str) -> Schedule | None:
         return self._engine.fleet.schedule(label) if self._engine else None
 
-    def _room(self, agent: str) -> tuple[int, int]:
+    def _read_capacity(self, agent: str) -> tuple[int, int]:
         target = self._engine.fleet.target(agent) if self._engine else None
         return self.running_job_count(agent), target.max_concurrent if target else 0
 
     def _statuses(self) -> tuple[ScheduleStatus, ...]:
-        if not (self._state_dir / LEDGER).exists():
+        if not (self._state_dir / LEDGER_FILE_NAME).exists():
             return ()
-        with reading(self._state_dir) as reader:
-            return tuple(statuses(reader))
+        with open_ledger_reader(self._state_dir) as reader:
+            return tuple(iter_statuses(reader))

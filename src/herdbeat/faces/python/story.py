@@ -6,39 +6,39 @@ from herdbeat.domain.beat import SkipReason
 from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted, ScheduleQuarantined
 from herdbeat.faces.python.documented import SchedulerLogger
 
-RoomOf = Callable[[str], tuple[int, int]]
+CapacityLookup = Callable[[str], tuple[int, int]]
 """How many runs of an agent are going, and how many may."""
 
 
-class Story:
+class CompatLogger:
     """Listens, counts what was started, and writes the lines."""
 
-    def __init__(self, logger: SchedulerLogger, room_of: RoomOf) -> None:
+    def __init__(self, logger: SchedulerLogger, capacity_lookup: CapacityLookup) -> None:
         self._logger = logger
-        self._room_of = room_of
-        self.started = 0
+        self._capacity_lookup = capacity_lookup
+        self.started_count = 0
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self.started += 1
+                self.started_count += 1
             case RunFinished() if event.status.is_failure:
                 line = f"Error executing {event.schedule}: {event.error or event.status}"
                 self._logger.error(line)
             case BeatSettled():
-                self._logger.info(self._skipping(event))
+                self._logger.info(self._format_skip(event))
             case ScheduleQuarantined():
                 line = f"Skipping {event.schedule}: {SkipReason.CONFIG_ERROR} ({event.reason})"
                 self._logger.error(line)
             case _:
                 return
 
-    def _skipping(self, event: BeatSettled) -> str:
+    def _format_skip(self, event: BeatSettled) -> str:
         if event.reason == SkipReason.AT_CAPACITY:
-            return capacity_line(event.schedule, *self._room_of(event.schedule.rpartition("/")[0]))
+            return format_capacity_line(event.schedule, *self._capacity_lookup(event.schedule.rpartition("/")[0]))
         return f"Skipping {event.schedule}: {event.reason or event.outcome}"
 
 
-def capacity_line(schedule: str, running: int, most: int) -> str:
+def format_capacity_line(schedule: str, running: int, limit: int) -> str:
     """The documented sentence."""
-    return f"Skipping {schedule}: at max capacity ({running}/{most})"
+    return f"Skipping {schedule}: at max capacity ({running}/{limit})"

@@ -3,11 +3,11 @@
 import getpass
 import os
 
-PROGRAM = "program"
+PROGRAM_ACTOR = "program"
 """Who triggers by itself. A machine, so what a person has paused or disabled stays so."""
 
 
-def person() -> str:
+def get_current_actor() -> str:
     """`human:you`: whoever runs the program. A container may not know its own user."""
     try:
         return f"human:{getpass.getuser()}"

@@ -16,7 +16,7 @@ from herdbeat.runners.base import Job, Runner
 log = logging.getLogger(__name__)
 
 
-class WorkingRunner:
+class WorkSourceRunner:
     """Without an item there is no run (`no_work`); a source that fails is no failure of the agent."""
 
     def __init__(self, schedule: Schedule, source: WorkSourceManager, runner: Runner) -> None:
@@ -36,8 +36,8 @@ class WorkingRunner:
         await self._report(self.item, outcome)
         return outcome
 
-    async def ended(self, run_id: int) -> None:
-        await self._runner.ended(run_id)
+    async def wait_stopped(self, run_id: int) -> None:
+        await self._runner.wait_stopped(run_id)
 
     def _prompt(self, job: Job, item: WorkItem) -> str:
         spec = job.target.spec
@@ -47,12 +47,12 @@ class WorkingRunner:
     async def _report(self, item: WorkItem, outcome: Outcome) -> None:
         """A report that fails is told, and changes nothing about the run."""
         try:
-            await self._source.report_outcome(item, result_of(outcome, item=item))
+            await self._source.report_outcome(item, build_run_result(outcome, item=item))
         except Exception:
             log.exception("work not reported item=%s the run stays as it ended", item.id)
 
 
-def result_of(
+def build_run_result(
     outcome: Outcome, *, item: WorkItem | None = None, job_id: str | None = None, seconds: float = 0.0
 ) -> ScheduleRunResult:
     """An outcome in the documented words. No work is no failure."""

@@ -9,7 +9,7 @@ Network = IPv4Network | IPv6Network
 
 # Written out, and not asked of `is_global`: that has changed its mind between patch releases of Python 3.11 and 3.12,
 # and who upgrades Python must not thereby open a door.
-_SPECIAL_4: tuple[tuple[IPv4Network, str], ...] = tuple(
+_SPECIAL_IPV4: tuple[tuple[IPv4Network, str], ...] = tuple(
     (IPv4Network(network), what)
     for network, what in (
         ("0.0.0.0/8", "an unspecified address"),
@@ -30,7 +30,7 @@ _SPECIAL_4: tuple[tuple[IPv4Network, str], ...] = tuple(
         ("240.0.0.0/4", "a reserved address"),
     )
 )
-_SPECIAL_6: tuple[tuple[IPv6Network, str], ...] = tuple(
+_SPECIAL_IPV6: tuple[tuple[IPv6Network, str], ...] = tuple(
     (IPv6Network(network), what)
     for network, what in (
         ("::/128", "an unspecified address"),
@@ -44,18 +44,18 @@ _SPECIAL_6: tuple[tuple[IPv6Network, str], ...] = tuple(
         ("3fff::/20", "an address for documentation"),
     )
 )
-_GLOBAL_6 = IPv6Network("2000::/3")
+_GLOBAL_IPV6 = IPv6Network("2000::/3")
 """The only part of IPv6 that is given out to the world. All else is refused, also what has no name yet."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def read_address(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """The address that a socket is about to be connected to. Its zone, if any, changes nothing about what it is."""
     return ip_address(text.partition("%")[0])
 
 
-def meant(address: Address) -> Address:
+def unwrap_address(address: Address) -> Address:
     """The address that is really reached: IPv6 has two ways to write one of IPv4 that lead there."""
     if isinstance(address, IPv4Address):
         return address
@@ -64,17 +64,17 @@ def meant(address: Address) -> Address:
     return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else address
 
 
-def specialty(address: Address) -> str:
+def describe_special_range(address: Address) -> str:
     """What keeps an address from being a public one, in words; empty if it is public."""
-    real = meant(address)
-    if isinstance(real, IPv4Address):
-        return next((what for network, what in _SPECIAL_4 if real in network), "")
-    found = next((what for network, what in _SPECIAL_6 if real in network), "")
-    return found or ("" if real in _GLOBAL_6 else "a reserved address")
+    effective = unwrap_address(address)
+    if isinstance(effective, IPv4Address):
+        return next((what for network, what in _SPECIAL_IPV4 if effective in network), "")
+    found = next((what for network, what in _SPECIAL_IPV6 if effective in network), "")
+    return found or ("" if effective in _GLOBAL_IPV6 else "a reserved address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class EgressAllowlist:
     """The operator's list. A host on it may lead anywhere: who names it trusts whoever answers for its name."""
 
     networks: tuple[Network, ...] = ()
@@ -82,7 +82,7 @@ class Allowed:
     domains: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, entries: Iterable[str]) -> "Allowed":
+    def parse(cls, entries: Iterable[str]) -> "EgressAllowlist":
         """Read `egress.allow`: addresses, ranges of them, hosts, and `*.domain` for every host below one."""
         networks: list[Network] = []
         hosts: set[str] = set()
@@ -91,22 +91,22 @@ class Allowed:
             try:
                 networks.append(ip_network(entry, strict=False))
             except ValueError:
-                name = _plain(entry)
+                name = _normalize_host(entry)
                 if name.startswith("*."):
                     domains.append(name[1:])
                 else:
                     hosts.add(name)
         return cls(networks=tuple(networks), hosts=frozenset(hosts), domains=tuple(domains))
 
-    def permits(self, host: str, address: Address) -> bool:
+    def is_allowed(self, host: str, address: Address) -> bool:
         """Whether a request to the host may be connected to that address."""
-        return not specialty(address) or self._has(_plain(host), address)
+        return not describe_special_range(address) or self._is_listed(_normalize_host(host), address)
 
-    def _has(self, host: str, address: Address) -> bool:
+    def _is_listed(self, host: str, address: Address) -> bool:
         if host in self.hosts or any(host.endswith(domain) for domain in self.domains):
             return True
-        return any(each in network for network in self.networks for each in (address, meant(address)))
+        return any(each in network for network in self.networks for each in (address, unwrap_address(address)))
 
 
-def _plain(host: str) -> str:
+def _normalize_host(host: str) -> str:
     return host.rstrip(".").lower()

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from herdbeat.runners.http.addresses import Allowed
-from herdbeat.runners.http.failure import CallFailed, broken_off, failure
-from herdbeat.runners.http.guard import Guard, on_the_way_to
-from herdbeat.runners.http.names import Lookup, Names
-from herdbeat.runners.http.request import Request
+from herdbeat.runners.http.addresses import EgressAllowlist
+from herdbeat.runners.http.failure import CallFailed, explain_broken_response, explain_request_error
+from herdbeat.runners.http.guard import EgressGuard, track_attempt
+from herdbeat.runners.http.names import HostLookup, ThreadedResolver
+from herdbeat.runners.http.request import HttpRequest
 
-MOST_REDIRECTS = 5
-_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+MAX_REDIRECTS = 5
+_IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The run has one deadline for everything, and whoever awaits us keeps it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpResponse:
     """What an endpoint said. Of a body longer than the cap this is the beginning."""
 
     status: int
@@ -30,7 +30,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Progress:
+class CallProgress:
     """How far a call has come, for who has to tell of one that was cut off."""
 
     host: str = ""
@@ -38,7 +38,7 @@ class Progress:
     received: int = 0
 
 
-class Client:
+class HttpClient:
     """One per node. Needs a running loop; `close` it at the end.
 
     A kept connection may be closed by its server in the very moment it is used again, which happens when a server
@@ -46,34 +46,36 @@ class Client:
     more, but only where that is safe. So a POST gets a connection of its own each time: it never fails for that.
     """
 
-    def __init__(self, allowed: Allowed, lookup: Lookup, *, most: int, body_cap: int) -> None:
+    def __init__(self, allowed: EgressAllowlist, lookup: HostLookup, *, max_concurrent: int, body_cap: int) -> None:
         self._body_cap = body_cap
-        self._names = Names(lookup, most)
-        guard = Guard(allowed)
-        self._keeping = self._session(guard, force_close=False)
-        self._closing = self._session(guard, force_close=True)
+        self._resolver = ThreadedResolver(lookup, max_concurrent)
+        guard = EgressGuard(allowed)
+        self._keepalive_session = self._session(guard, force_close=False)
+        self._single_use_session = self._session(guard, force_close=True)
 
-    async def call(self, request: Request, progress: Progress) -> Answer:
+    async def call(self, request: HttpRequest, progress: CallProgress) -> HttpResponse:
         """The answer, whatever its status. Raises CallFailed if there is none."""
-        for redirects in range(MOST_REDIRECTS + 1):
+        for redirects in range(MAX_REDIRECTS + 1):
             progress.host = request.host
             found = await self._send(request, progress, redirects)
-            if isinstance(found, Answer):
+            if isinstance(found, HttpResponse):
                 return found
             request = found
         raise CallFailed(
-            f"It was redirected more than {MOST_REDIRECTS} times, the last time to {request.host}."
+            f"It was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
             " Write the url that it ends at, or mend the circle."
         )
 
     async def close(self) -> None:
-        await self._keeping.close()
-        await self._closing.close()
-        await self._names.close()
+        await self._keepalive_session.close()
+        await self._single_use_session.close()
+        await self._resolver.close()
 
-    def _session(self, guard: Guard, *, force_close: bool) -> aiohttp.ClientSession:
+    def _session(self, guard: EgressGuard, *, force_close: bool) -> aiohttp.ClientSession:
         # No limit of its own: how much goes on at once is decided by the room of node and targets.
-        connector = aiohttp.TCPConnector(resolver=self._names, socket_factory=guard, limit=0, force_close=force_close)
+        connector = aiohttp.TCPConnector(
+            resolver=self._resolver, socket_factory=guard, limit=0, force_close=force_close
+        )
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),  # what one endpoint sets is not another's to send
@@ -81,10 +83,10 @@ class Client:
             trust_env=False,  # a proxy would do the connecting, past the guard
         )
 
-    async def _send(self, request: Request, progress: Progress, redirects: int) -> Answer | Request:
+    async def _send(self, request: HttpRequest, progress: CallProgress, redirects: int) -> HttpResponse | HttpRequest:
         """One request: its answer, or the request that follows from it."""
-        session = self._keeping if request.method in _REPEATABLE else self._closing
-        with on_the_way_to(request.host) as way:
+        session = self._keepalive_session if request.method in _IDEMPOTENT_METHODS else self._single_use_session
+        with track_attempt(request.host) as attempt:
             try:
                 response = await session.request(
                     request.method,
@@ -94,15 +96,15 @@ class Client:
                     allow_redirects=False,
                 )
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                raise failure(error, way) from error
+                raise explain_request_error(error, attempt) from error
         try:
             progress.status = response.status
-            following = _following(request, response)
-            return following or await self._read(response, progress, redirects)
+            redirect = _redirect_request(request, response)
+            return redirect or await self._read(response, progress, redirects)
         finally:
             response.close()  # does nothing if it was read to its end: then its connection is kept already
 
-    async def _read(self, response: aiohttp.ClientResponse, progress: Progress, redirects: int) -> Answer:
+    async def _read(self, response: aiohttp.ClientResponse, progress: CallProgress, redirects: int) -> HttpResponse:
         body, cap = bytearray(), self._body_cap
         try:
             # What is read here is already decompressed, a quarter of a megabyte at most at a time: a bomb that would
@@ -111,8 +113,8 @@ class Client:
                 body += chunk
                 progress.received = len(body)
         except (aiohttp.ClientError, OSError) as error:
-            raise broken_off(error, response.status, len(body)) from error
-        return Answer(
+            raise explain_broken_response(error, response.status, len(body)) from error
+        return HttpResponse(
             status=response.status,
             reason=response.reason or "",
             headers=response.headers,
@@ -122,13 +124,13 @@ class Client:
         )
 
 
-def _following(request: Request, response: aiohttp.ClientResponse) -> Request | None:
+def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) -> HttpRequest | None:
     """The request that an answer asks for instead; None if it is the answer itself."""
     location = response.headers.get("Location")
-    if response.status not in (301, 302, 303, 307, 308) or location is None or not request.follows_redirects:
+    if response.status not in (301, 302, 303, 307, 308) or location is None or not request.can_follow_redirects:
         return None
     try:
-        return request.redirected(location)
+        return request.follow_redirect(location)
     except ValueError as error:
         sentence = f"{request.host} redirects to something that is not an http address. Write the url that is meant."
         raise CallFailed(sentence, response.status) from error

@@ -13,51 +13,57 @@ from dataclasses import dataclass, field
 
 from aiohttp.connector import AddrInfoType
 
-from herdbeat.runners.http.addresses import Address, Allowed, meant, read_address, specialty
+from herdbeat.runners.http.addresses import (
+    Address,
+    EgressAllowlist,
+    describe_special_range,
+    parse_address,
+    unwrap_address,
+)
 
 
 @dataclass(slots=True, kw_only=True)
-class Way:
+class ConnectAttempt:
     """The way to one host, and what was refused on it. The addresses of a host are tried in tasks of their own, and
     their errors come back as one text; so the guard writes here what it has refused."""
 
     host: str
-    refused: list[Address] = field(default_factory=list)
+    blocked: list[Address] = field(default_factory=list)
 
-    def refusal(self) -> str:
+    def describe_block(self) -> str:
         """Why the host was not called, and what the operator can do about it."""
-        address = meant(self.refused[0])
+        address = unwrap_address(self.blocked[0])
         named = self.host if self.host == str(address) else f"{self.host} ({address})"
         return (
-            f"{named} was not called: it is {specialty(address)}."
+            f"{named} was not called: it is {describe_special_range(address)}."
             f' If it is meant, add "{address}" to egress.allow in the fleet file.'
         )
 
 
-_WAY: ContextVar[Way] = ContextVar("way")
+_CURRENT_ATTEMPT: ContextVar[ConnectAttempt] = ContextVar("way")
 
 
 @contextmanager
-def on_the_way_to(host: str) -> Iterator[Way]:
+def track_attempt(host: str) -> Iterator[ConnectAttempt]:
     """Sockets that are made in here are for that host."""
-    way = Way(host=host)
-    token = _WAY.set(way)
+    attempt = ConnectAttempt(host=host)
+    token = _CURRENT_ATTEMPT.set(attempt)
     try:
-        yield way
+        yield attempt
     finally:
-        _WAY.reset(token)
+        _CURRENT_ATTEMPT.reset(token)
 
 
-class Guard:
+class EgressGuard:
     """Makes sockets for addresses that may be reached, and for no others."""
 
-    def __init__(self, allowed: Allowed) -> None:
+    def __init__(self, allowed: EgressAllowlist) -> None:
         self._allowed = allowed
 
     def __call__(self, info: AddrInfoType) -> socket.socket:
-        family, kind, protocol, _, place = info
-        way, address = _WAY.get(), read_address(str(place[0]))
-        if not self._allowed.permits(way.host, address):
-            way.refused.append(address)
+        family, kind, protocol, _, sockaddr = info
+        attempt, address = _CURRENT_ATTEMPT.get(), parse_address(str(sockaddr[0]))
+        if not self._allowed.is_allowed(attempt.host, address):
+            attempt.blocked.append(address)
             raise PermissionError(errno.EACCES, "refused by the guard")
         return socket.socket(family, kind, protocol)

@@ -10,33 +10,33 @@ from herdbeat.runners.base import Job
 from herdbeat.runners.settings import RunnerSettings
 
 if TYPE_CHECKING:
-    from herdbeat.runners.http.calls import Calls
+    from herdbeat.runners.http.calls import EndpointCaller
 
 
 class HttpRunner:
     def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._calls: Calls | None = None
-        self._opening = asyncio.Lock()
+        self._caller: EndpointCaller | None = None
+        self._open_lock = asyncio.Lock()
 
     async def run(self, job: Job) -> Outcome:
-        calls = self._calls or await self._open()
-        return await calls.run(job)
+        caller = self._caller or await self._open()
+        return await caller.run(job)
 
-    async def ended(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> None:
         """At once: a cancelled request has let go of its connection."""
 
     async def close(self) -> None:
-        if self._calls is not None:
-            await self._calls.close()
+        if self._caller is not None:
+            await self._caller.close()
 
-    async def _open(self) -> "Calls":
-        async with self._opening:
-            if self._calls is None:
+    async def _open(self) -> "EndpointCaller":
+        async with self._open_lock:
+            if self._caller is None:
                 # In a thread: it takes a quarter of a second, and other schedules are due meanwhile.
                 await asyncio.to_thread(import_module, "herdbeat.runners.http.calls")
-                from herdbeat.runners.http.calls import Calls  # noqa: PLC0415
+                from herdbeat.runners.http.calls import EndpointCaller  # noqa: PLC0415
 
-                self._calls = Calls(self._settings, self._clock)
-        return self._calls
+                self._caller = EndpointCaller(self._settings, self._clock)
+        return self._caller

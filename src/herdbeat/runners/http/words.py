@@ -3,28 +3,28 @@
 import json
 import re
 
-_CHARSET = re.compile(r"charset\s*=\s*\"?([a-z0-9_.:-]+)", re.IGNORECASE)
+_CHARSET_PATTERN = re.compile(r"charset\s*=\s*\"?([a-z0-9_.:-]+)", re.IGNORECASE)
 _KNOWN_CHARSETS = frozenset(
     {"iso-8859-1", "iso-8859-15", "latin-1", "windows-1252", "utf-16", "utf-16le", "utf-16be", "shift_jis", "euc-jp"}
     | {"gb2312", "gbk", "gb18030", "big5", "euc-kr", "koi8-r", "windows-1250", "windows-1251", "iso-8859-2"}
 )
 """Python knows many more, some of which (punycode) take minutes for a megabyte."""
 
-_TELLING = ("detail", "message", "error", "title", "reason")
+_ERROR_KEYS = ("detail", "message", "error", "title", "reason")
 """Where an object that reports an error commonly says why."""
 
 
-def as_text(body: bytes, content_type: str) -> str:
+def decode_text(body: bytes, content_type: str) -> str:
     """The body as text: in the encoding that its header names, if that is a plain one, else as UTF-8.
 
     What does not fit is replaced, and so is NUL, which no database takes.
     """
-    named = _CHARSET.search(content_type)
+    named = _CHARSET_PATTERN.search(content_type)
     charset = named[1].lower() if named else ""
     return body.decode(charset if charset in _KNOWN_CHARSETS else "utf-8", "replace").replace("\0", "\ufffd")
 
 
-def as_json(body: bytes, content_type: str) -> object:
+def parse_json(body: bytes, content_type: str) -> object:
     """The body's data; None if it is not JSON. Without a header that says so, only an object or a list counts.
 
     NaN, infinities and numbers that become infinite are not JSON: a ledger that took one in could not be read again.
@@ -40,14 +40,14 @@ def as_json(body: bytes, content_type: str) -> object:
     return found
 
 
-def first_words(data: object, text: str) -> str:
+def extract_error_line(data: object, text: str) -> str:
     """What the body of a failure says, in a line; empty if it is markup or says nothing."""
     if isinstance(data, dict):
-        told = next((data[key] for key in _TELLING if isinstance(data.get(key), str)), "")
-        return _one_line(str(told))
-    line = _one_line(text)
+        detail = next((data[key] for key in _ERROR_KEYS if isinstance(data.get(key), str)), "")
+        return _first_nonblank_line(str(detail))
+    line = _first_nonblank_line(text)
     return "" if data is not None or line.startswith("<") else line
 
 
-def _one_line(text: str) -> str:
+def _first_nonblank_line(text: str) -> str:
     return next((" ".join(line.split()) for line in text[:4096].splitlines() if line.strip()), "")

@@ -4,29 +4,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Level(StrEnum):
-    WELL = "well"
+class FindingLevel(StrEnum):
+    OK = "well"
     WARNING = "warning"
     PROBLEM = "problem"  # something will not run, or history is in danger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """`about` is one short word, the same at every call: config, store, clock, the name of a program."""
 
-    level: Level
-    about: str
+    level: FindingLevel
+    subject: str
     text: str
-    mend: str = ""
+    fix: str = ""
 
 
-def well(about: str, text: str) -> Finding:
-    return Finding(level=Level.WELL, about=about, text=text)
+def report_ok(about: str, text: str) -> DoctorFinding:
+    return DoctorFinding(level=FindingLevel.OK, subject=about, text=text)
 
 
-def warning(about: str, text: str, mend: str) -> Finding:
-    return Finding(level=Level.WARNING, about=about, text=text, mend=mend)
+def report_warning(about: str, text: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(level=FindingLevel.WARNING, subject=about, text=text, fix=fix)
 
 
-def problem(about: str, text: str, mend: str) -> Finding:
-    return Finding(level=Level.PROBLEM, about=about, text=text, mend=mend)
+def report_problem(about: str, text: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(level=FindingLevel.PROBLEM, subject=about, text=text, fix=fix)

@@ -9,37 +9,41 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from zoneinfo import TZPATH
 
-from herdbeat.service.doctor.finding import Finding, warning, well
+from herdbeat.service.doctor.finding import DoctorFinding, report_ok, report_warning
 
-_PROCESSES = Path("/proc")
-_PATIENCE = 3.0
-_HERDCTL_PID = Path(".herdctl/herdctl.pid")
+_PROC_DIR = Path("/proc")
+_TIMEDATECTL_TIMEOUT_S = 3.0
+_HERDCTL_PID_FILE = Path(".herdctl/herdctl.pid")
 
 
-def check_clock() -> Finding:
-    zones = f"zone data {zone_version()}"
+def check_clock() -> DoctorFinding:
+    zones = f"zone data {read_tzdata_version()}"
     synchronised = _is_synchronised()
     if synchronised is None:
-        return well("clock", f"{zones}; whether it is synchronised cannot be told here")
+        return report_ok("clock", f"{zones}; whether it is synchronised cannot be told here")
     if synchronised:
-        return well("clock", f"synchronised; {zones}")
-    return warning("clock", f"not synchronised; {zones}", "Switch on time synchronisation: timedatectl set-ntp true")
+        return report_ok("clock", f"synchronised; {zones}")
+    return report_warning(
+        "clock", f"not synchronised; {zones}", "Switch on time synchronisation: timedatectl set-ntp true"
+    )
 
 
-def check_others(home: Path, own: int | None) -> Iterator[Finding]:
+def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFinding]:
     """Whoever runs the same fleet beside us would start everything a second time."""
     with suppress(OSError, ValueError):
-        pid = int((home / _HERDCTL_PID).read_text(encoding="utf-8").strip())
+        pid = int((home / _HERDCTL_PID_FILE).read_text(encoding="utf-8").strip())
         if _is_alive(pid):
-            yield warning("herdctl", f"pid {pid} runs the same fleet: every schedule would fire twice", "herdctl stop")
-    for pid in _nodes_in(home):
-        if pid not in (own, os.getpid()) and not (own and pid in _ancestors(own)):
-            yield warning(
+            yield report_warning(
+                "herdctl", f"pid {pid} runs the same fleet: every schedule would fire twice", "herdctl stop"
+            )
+    for pid in _find_local_nodes(home):
+        if pid not in (own_pid, os.getpid()) and not (own_pid and pid in _iter_ancestors(own_pid)):
+            yield report_warning(
                 "herdbeat", f"pid {pid} runs in {home} too, on another ledger", f"Stop one of them: kill {pid}"
             )
 
 
-def zone_version() -> str:
+def read_tzdata_version() -> str:
     """Of the system's files, which Python asks first; else of the package."""
     for folder in TZPATH:
         with suppress(OSError, IndexError, UnicodeDecodeError):
@@ -59,7 +63,7 @@ def _is_synchronised() -> bool | None:
             [program, "show", "--property=NTPSynchronized", "--value"],
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEDATECTL_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -77,18 +81,18 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _ancestors(pid: int) -> Iterator[int]:
+def _iter_ancestors(pid: int) -> Iterator[int]:
     """Who has started it: `timeout 1h herdbeat up` looks like a second herdbeat, and killing it stops the first."""
     with suppress(OSError, ValueError, IndexError):
         while pid > 1:
             # The name of the program, which may hold anything, is in brackets.
-            pid = int((_PROCESSES / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            pid = int((_PROC_DIR / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
             yield pid
 
 
-def _nodes_in(home: Path) -> Iterator[int]:
+def _find_local_nodes(home: Path) -> Iterator[int]:
     """Processes that look like `herdbeat up` in this folder; none where the system does not tell."""
-    for entry in sorted(_PROCESSES.glob("[0-9]*")):
+    for entry in sorted(_PROC_DIR.glob("[0-9]*")):
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0")
             is_up = any(b"herdbeat" in word for word in words[:3]) and b"up" in words

@@ -9,39 +9,39 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, Target
-from herdbeat.service.doctor.finding import Finding, problem, warning, well
+from herdbeat.service.doctor.finding import DoctorFinding, report_ok, report_problem, report_warning
 
-_MENDS = {"claude": "npm i -g @anthropic-ai/claude-code", "gh": "Install the GitHub CLI."}
+_INSTALL_HINTS = {"claude": "npm i -g @anthropic-ai/claude-code", "gh": "Install the GitHub CLI."}
 _RUNTIME_PROGRAMS = {"cli": "claude", "codex": "codex", "gemini": "gemini", "opencode": "opencode", "aider": "aider"}
 
 
-def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Each program once, with how many targets need it."""
     missing, found = defaultdict[str, list[str]](list), 0
     for target in fleet.targets:
-        program, folder = _program(target, fleet.home)
+        program, folder = _find_program(target, fleet.home)
         if not program:
             continue
-        if _is_there(program, folder, environ.get("PATH", os.defpath)):
+        if _is_executable(program, folder, environ.get("PATH", os.defpath)):
             found += 1
         else:
             missing[program].append(target.name)
     if found and not missing:
-        yield well("programs", f"those of {_counted(found)} are there")
+        yield report_ok("programs", f"those of {_format_target_count(found)} are there")
     for program, names in missing.items():
         where = "is not there" if os.sep in program else "is not on the PATH"
-        mend = _MENDS.get(program, "Install it, or correct command:.")
-        yield problem(Path(program).name, f"{program} {where}: {_named(names)} cannot run", mend)
+        fix = _INSTALL_HINTS.get(program, "Install it, or correct command:.")
+        yield report_problem(Path(program).name, f"{program} {where}: {_format_targets(names)} cannot run", fix)
 
 
-def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[Finding]:
+def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[DoctorFinding]:
     """Only whether there is such a module: importing it would run it."""
     folders = [fleet.home, *path]
     for target in fleet.targets:
         if isinstance(target.spec, CallableSpec):
             module = target.spec.call.partition(":")[0]
             if not _is_module(module.partition(".")[0], folders):
-                yield problem(
+                yield report_problem(
                     "callable", f"There is no module {module}: {target.name} cannot run", "Install it beside herdbeat."
                 )
 
@@ -52,17 +52,19 @@ def _is_module(name: str, folders: list[str]) -> bool:
     return in_python is not None or PathFinder.find_spec(name, folders) is not None
 
 
-def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     wanted = defaultdict[str, list[str]](list)
     for target in fleet.targets:
         for name in target.spec.env if isinstance(target.spec, AgentSpec | CommandSpec) else ():
             if name not in environ:
                 wanted[name].append(target.name)
     for name, targets in wanted.items():
-        yield warning("variable", f"{name} is not set, and {_named(targets)} asks for it", f"export {name}=…")
+        yield report_warning(
+            "variable", f"{name} is not set, and {_format_targets(targets)} asks for it", f"export {name}=…"
+        )
 
 
-def _program(target: Target, home: str) -> tuple[str, str]:
+def _find_program(target: Target, home: str) -> tuple[str, str]:
     """The first word of what is run, and the folder it is run in; nothing for what is no program."""
     spec = target.spec
     if isinstance(spec, CommandSpec) or (isinstance(spec, AgentSpec) and spec.command):
@@ -70,15 +72,15 @@ def _program(target: Target, home: str) -> tuple[str, str]:
     return (_RUNTIME_PROGRAMS.get(spec.runtime, ""), "") if isinstance(spec, AgentSpec) else ("", "")
 
 
-def _is_there(program: str, folder: str, path: str) -> bool:
+def _is_executable(program: str, folder: str, path: str) -> bool:
     if os.sep in program:
         return os.access(Path(folder) / program, os.X_OK)
     return shutil.which(program, path=path) is not None
 
 
-def _counted(number: int) -> str:
+def _format_target_count(number: int) -> str:
     return f"{number} target{'' if number == 1 else 's'}"
 
 
-def _named(names: list[str]) -> str:
+def _format_targets(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{len(names)} targets ({', '.join(names[:3])}{' …' if names[3:] else ''})"

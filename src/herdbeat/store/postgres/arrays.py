@@ -3,31 +3,31 @@
 import re
 from collections.abc import Sequence
 
-_POISON = re.compile("[\x00\ud800-\udfff]")
-_INSTEAD = "\N{REPLACEMENT CHARACTER}"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def column(values: Sequence[object], kind: str) -> str:
+def encode_array(values: Sequence[object], kind: str) -> str:
     """One array, for a cast to its type."""
-    return texts(values) if kind == "text" else numbers(values)
+    return encode_texts(values) if kind == "text" else encode_numbers(values)
 
 
-def numbers(values: Sequence[object]) -> str:
+def encode_numbers(values: Sequence[object]) -> str:
     return f"{{{','.join(map(str, values))}}}".replace("None", "NULL")
 
 
-def texts(values: Sequence[object]) -> str:
-    return clean(f"{{{','.join(map(_quoted, values))}}}")
+def encode_texts(values: Sequence[object]) -> str:
+    return sanitize_text(f"{{{','.join(map(_quote_element, values))}}}")
 
 
-def clean(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """Without what no ledger can hold: a NUL, and halves of surrogate pairs, which have no bytes in UTF-8."""
-    if "\x00" not in text and (text.isascii() or _has_bytes(text)):
+    if "\x00" not in text and (text.isascii() or _is_encodable(text)):
         return text
-    return _POISON.sub(_INSTEAD, text)
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
-def _quoted(value: object) -> str:
+def _quote_element(value: object) -> str:
     if value is None:
         return "NULL"
     text = str(value)
@@ -36,7 +36,7 @@ def _quoted(value: object) -> str:
     return f'"{text}"'
 
 
-def _has_bytes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

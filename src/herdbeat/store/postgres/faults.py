@@ -7,12 +7,12 @@ import psycopg
 from psycopg import conninfo, errors
 
 from herdbeat.errors import HerdbeatError, StoreUnavailable
-from herdbeat.store.places import UNREADABLE, URL_FORM, shown_url
+from herdbeat.store.places import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
 
-_AWAY = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
+_SERVER_ERROR_CLASSES = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
 """Classes of SQLSTATE that are about the server, the connection or somebody else's lock, and not about the work."""
 
-_MENDS = {
+_HINTS = {
     "28P01": "Look at the user and the password in store:, or give the password in PGPASSWORD.",
     "28000": "Look at the user in store:, and at what the server lets in (pg_hba.conf).",
     "3D000": "Make the database first (createdb), or name another one in store:.",
@@ -24,19 +24,19 @@ _MENDS = {
 }
 
 
-def place_of(url: str) -> str:
+def display_url(url: str) -> str:
     """A store's URL for people: without its password."""
-    return shown_url(url) or "postgresql://…"
+    return redact_url(url) or "postgresql://…"
 
 
-def is_about_the_work(error: psycopg.Error) -> bool:
+def is_statement_error(error: psycopg.Error) -> bool:
     """Whether only what was to be written is at fault. All else is about where: nobody's work can stand then."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
-    return error.sqlstate is not None and not error.sqlstate.startswith(_AWAY)
+    return error.sqlstate is not None and not error.sqlstate.startswith(_SERVER_ERROR_CLASSES)
 
 
-def is_refused(error: psycopg.Error) -> bool:
+def is_rejected_by_server(error: psycopg.Error) -> bool:
     """The server's own no to a transaction. Everything else may have come after its yes.
 
     A server that was shut down said so to who waited for the answer to a COMMIT, and had done it. Taken for a no, this
@@ -45,46 +45,46 @@ def is_refused(error: psycopg.Error) -> bool:
     return error.diag.severity_nonlocalized == "ERROR"
 
 
-def is_worth_repeating(error: psycopg.Error) -> bool:
+def is_retryable(error: psycopg.Error) -> bool:
     """Two that waited for each other: the one that was sent away has only to come again."""
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
 
 
-def unavailable(place: str, error: psycopg.Error) -> StoreUnavailable:
-    return StoreUnavailable(f"{place}: {said(error)}", hint=mend(error))
+def to_store_unavailable(location: str, error: psycopg.Error) -> StoreUnavailable:
+    return StoreUnavailable(f"{location}: {summarize_error(error)}", hint=suggest_fix(error))
 
 
-def said(error: psycopg.Error) -> str:
+def summarize_error(error: psycopg.Error) -> str:
     """The first line of it that says something, without the driver's preface and without a full stop."""
-    words = error.diag.message_primary or str(error).strip() or type(error).__name__
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    text = error.diag.message_primary or str(error).strip() or type(error).__name__
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[0] if error.diag.message_primary else lines[-1] if "FATAL" in lines[-1] else lines[0]
     return last.rpartition("FATAL:")[2].rpartition(" failed: ")[2].strip().rstrip(".")
 
 
-def mend(error: psycopg.Error) -> str:
-    if error.sqlstate in _MENDS:
-        return _MENDS[error.sqlstate]
-    words = str(error)
+def suggest_fix(error: psycopg.Error) -> str:
+    if error.sqlstate in _HINTS:
+        return _HINTS[error.sqlstate]
+    text = str(error)
     for code, pattern in (
         ("28P01", "password"),
         ("3D000", "does not exist"),
         ("53300", "too many"),
         ("25006", "read-only"),
     ):
-        if pattern in words:
-            return _MENDS[code]
+        if pattern in text:
+            return _HINTS[code]
     return "Look whether the server runs, and can be reached from here."
 
 
-def malformed(url: str) -> HerdbeatError | None:
+def check_url(url: str) -> HerdbeatError | None:
     """What is wrong with a URL that the driver cannot even read, or would read otherwise than it was meant."""
     try:
         conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        return _unreadable()
-    return None if shown_url(url) else _unreadable()
+        return _unreadable_url()
+    return None if redact_url(url) else _unreadable_url()
 
 
-def _unreadable() -> StoreUnavailable:
-    return StoreUnavailable(UNREADABLE, hint=URL_FORM)
+def _unreadable_url() -> StoreUnavailable:
+    return StoreUnavailable(UNREADABLE_URL_MESSAGE, hint=URL_FORMAT_HINT)

@@ -12,24 +12,24 @@ from psycopg import errors
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
-from herdbeat.store.postgres.connecting import FIRST_WAIT, Connecting
-from herdbeat.store.postgres.faults import is_refused, is_worth_repeating, unavailable
-from herdbeat.store.postgres.ledger import BeatKnown, PostgresLedger, lost
+from herdbeat.store.postgres.connecting import MIN_RECONNECT_WAIT_S, PostgresConnector
+from herdbeat.store.postgres.faults import is_rejected_by_server, is_retryable, to_store_unavailable
+from herdbeat.store.postgres.ledger import DuplicateBeat, PostgresTransaction, lease_lost_error
 from herdbeat.store.postgres.migrate import migrate
-from herdbeat.store.postgres.statements import SHEETS, PostgresStatements
-from herdbeat.store.postgres.translate import statements
+from herdbeat.store.postgres.statements import WRITER_SQL_FILES, PostgresConnection
+from herdbeat.store.postgres.translate import load_translated_statements
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-TIMES = 5
+MAX_RETRIES = 5
 """How often a transaction is begun again that had only bad luck."""
 
-LONGEST_PLANS = 60.0
+MAX_PLAN_AGE_S = 60.0
 """Seconds that a plan is kept."""
 
-_STRANGER = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+_POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 """Prepared on another connection: there is a pooler between us and the server."""
 
 
@@ -38,128 +38,131 @@ class PostgresSession:
 
     def __init__(self, url: str, *, lease: timedelta) -> None:
         # A question may take no longer than a third of the lease: so long may the next renewal wait behind it.
-        self._patience = min(max(lease / 3, timedelta(milliseconds=500)), timedelta(seconds=10))
+        self._timeout = min(max(lease / 3, timedelta(milliseconds=500)), timedelta(seconds=10))
         self._lease = lease
-        self._connecting = Connecting(url, patience=self._patience)
-        limit = f"{self._patience // timedelta(milliseconds=1)}ms"
-        idle = f"{2 * self._patience // timedelta(milliseconds=1)}ms"
-        self._settings = statements(*SHEETS)["settings"].text, {"statement": limit, "lock": limit, "idle": idle}
-        self._tell_others = statements(*SHEETS)["tell_others"].text
-        self._plan_wait = 0.5
-        self._plan_again_at = 0.0
-        self._is_undone = False
-        self._node_before: int | None = None
-        self._ledger: PostgresLedger | None = None
-        self._talked_over: psycopg.Connection[Any] | None = None
+        self._connector = PostgresConnector(url, timeout=self._timeout)
+        limit = f"{self._timeout // timedelta(milliseconds=1)}ms"
+        idle = f"{2 * self._timeout // timedelta(milliseconds=1)}ms"
+        self._settings = (
+            load_translated_statements(*WRITER_SQL_FILES)["settings"].text,
+            {"statement": limit, "lock": limit, "idle": idle},
+        )
+        self._notify_sql = load_translated_statements(*WRITER_SQL_FILES)["tell_others"].text
+        self._replan_wait = 0.5
+        self._replan_at = 0.0
+        self._is_rolled_back = False
+        self._node_at_begin: int | None = None
+        self._transaction: PostgresTransaction | None = None
+        self._bound_connection: psycopg.Connection[Any] | None = None
         self._pipeline = ExitStack()
 
     @property
-    def ledger(self) -> PostgresLedger:
-        assert self._ledger is not None, "the session is not open"
-        return self._ledger
+    def transaction(self) -> PostgresTransaction:
+        assert self._transaction is not None, "the session is not open"
+        return self._transaction
 
     def open(self) -> None:
-        connection = self._connecting.get()
+        connection = self._connector.get()
         try:
             migrate(connection)
         except psycopg.Error as error:
-            self._connecting.drop()
-            raise unavailable(self._connecting.place, error) from error
+            self._connector.disconnect()
+            raise to_store_unavailable(self._connector.location, error) from error
         except StoreUnavailable:
-            self._connecting.drop()
+            self._connector.disconnect()
             raise
-        self._ledger = PostgresLedger(PostgresStatements(connection, self._connecting.place), self._lease)
-        self._talked_over = connection
+        self._transaction = PostgresTransaction(PostgresConnection(connection, self._connector.location), self._lease)
+        self._bound_connection = connection
 
     def begin(self) -> None:
-        self._is_undone = False
-        self._node_before = self.ledger.node_id
+        self._is_rolled_back = False
+        self._node_at_begin = self.transaction.node_id
         connection = self._connect()
         try:
-            if not self._connecting.is_pooled:
+            if not self._connector.is_pooled:
                 self._pipeline.enter_context(connection.pipeline())
             connection.execute("BEGIN", prepare=False)
             connection.execute(*self._settings)
         except psycopg.Error as error:
-            raise unavailable(self._connecting.place, error) from error
-        self.ledger.begin()
-        self.ledger.hold_node()
+            raise to_store_unavailable(self._connector.location, error) from error
+        self.transaction.begin()
+        self.transaction.assert_lease()
 
     def _connect(self) -> psycopg.Connection[Any]:
-        connection = self._connecting.get()
-        if connection is not self._talked_over:
-            self.ledger.talk_over(PostgresStatements(connection, self._connecting.place))
-            self._talked_over = connection
-            log.info("connected again store=%s", self._connecting.place)
+        connection = self._connector.get()
+        if connection is not self._bound_connection:
+            self.transaction.rebind(PostgresConnection(connection, self._connector.location))
+            self._bound_connection = connection
+            log.info("connected again store=%s", self._connector.location)
         return connection
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
         """Work that only had bad luck (a deadlock, a pooler) is done again from the start."""
-        left = TIMES
+        left = MAX_RETRIES
         while True:
             try:
-                return self._done(work)
+                return self._execute_work(work)
             except BaseException as error:
                 # The last time, too: what had failed in it was told so, and its half was committed.
                 self.rollback()
-                if not left or not self._is_bad_luck(error):
+                if not left or not self._can_retry(error):
                     raise
                 log.info("transaction begun again error=%s", error)
             left -= 1
             self.begin()
 
-    def _done(self, work: Callable[[Transaction], T]) -> T:
-        result = work(self.ledger)
-        self.ledger.settle()
+    def _execute_work(self, work: Callable[[Transaction], T]) -> T:
+        result = work(self.transaction)
+        self.transaction.flush()
         return result
 
-    def _is_bad_luck(self, error: BaseException) -> bool:
-        if isinstance(error, _STRANGER):
-            self._connecting.prepare_no_more()
+    def _can_retry(self, error: BaseException) -> bool:
+        if isinstance(error, _POOLER_ERRORS):
+            self._connector.disable_prepared()
             return True
-        if isinstance(error, BeatKnown):
-            self.ledger.is_careful = True
+        if isinstance(error, DuplicateBeat):
+            self.transaction.verify_inserts = True
             return True
         cause = error.__cause__ if isinstance(error, StoreUnavailable) else None
-        return isinstance(cause, psycopg.Error) and is_worth_repeating(cause)
+        return isinstance(cause, psycopg.Error) and is_retryable(cause)
 
     def commit(self) -> None:
-        if self._is_undone:
+        if self._is_rolled_back:
             return
-        connection = self._talked_over  # and no other: one made anew would say yes to a COMMIT of nothing
+        connection = self._bound_connection  # and no other: one made anew would say yes to a COMMIT of nothing
         assert connection is not None
         try:
-            if self.ledger.has_news:
-                connection.execute(self._tell_others)
+            if self.transaction.has_pending_notify:
+                connection.execute(self._notify_sql)
             committed = connection.execute("COMMIT", prepare=False)
             self._pipeline.close()
         except psycopg.Error as error:
-            if is_refused(error) and self._connecting.is_there:
-                raise unavailable(self._connecting.place, error) from error
+            if is_rejected_by_server(error) and self._connector.is_connected:
+                raise to_store_unavailable(self._connector.location, error) from error
             self._leave_pipeline()
-            self._connecting.drop()
-            self._find_out(error)
+            self._connector.disconnect()
+            self._resolve_lost_commit(error)
         else:
-            self._refuse_rolled_back(committed)
-        self.ledger.is_careful = False
+            self._require_committed(committed)
+        self.transaction.verify_inserts = False
 
-    def _refuse_rolled_back(self, committed: psycopg.Cursor[Any]) -> None:
+    def _require_committed(self, committed: psycopg.Cursor[Any]) -> None:
         """A transaction in which something failed is committed without a word, as nothing: only the answer tells."""
         if committed.statusmessage != "COMMIT":
             raise StoreUnavailable(
-                f"{self._connecting.place}: something in the transaction had failed, so nothing of it was written.",
+                f"{self._connector.location}: something in the transaction had failed, so nothing of it was written.",
                 hint="Try again; the server's log has the first error.",
             )
 
-    def _find_out(self, error: psycopg.Error) -> None:
+    def _resolve_lost_commit(self, error: psycopg.Error) -> None:
         """The answer to a commit was lost: ask whether it was done, for as long as the node has its lease.
 
         Without this, claims whose commit was done would belong to a node that knows nothing of them.
         """
-        node_id = self._node_before
+        node_id = self._node_at_begin
         if node_id is None:
             raise StoreUnavailable(
-                f"{self._connecting.place}: the connection broke in the middle of a commit.",
+                f"{self._connector.location}: the connection broke in the middle of a commit.",
                 hint="Look whether the change is there before you make it again: herdbeat changes",
             ) from error
         log.warning("answer to a commit lost node=%s asking what became of it", node_id)
@@ -167,50 +170,50 @@ class PostgresSession:
         while time.monotonic() < until:
             try:
                 self._connect()
-                if self.ledger.is_written(node_id):
+                if self.transaction.has_committed(node_id):
                     log.warning("commit was done node=%s it goes on", node_id)
                     return
             except StoreUnavailable:
-                time.sleep(FIRST_WAIT)
+                time.sleep(MIN_RECONNECT_WAIT_S)
             else:
-                raise unavailable(self._connecting.place, error) from error
-        raise lost(node_id) from error
+                raise to_store_unavailable(self._connector.location, error) from error
+        raise lease_lost_error(node_id) from error
 
     def rollback(self) -> None:
         """Once is enough: whoever had its work undone is not in the way of who undoes the whole group."""
-        if self._is_undone:
+        if self._is_rolled_back:
             return
-        self._is_undone = True
-        self.ledger.node_id = self._node_before
+        self._is_rolled_back = True
+        self.transaction.node_id = self._node_at_begin
         self._leave_pipeline()
-        if not self._connecting.is_there:
+        if not self._connector.is_connected:
             return
-        if self._connecting.is_read_only:
+        if self._connector.is_read_only:
             # Where there is a choice of servers, another may have taken its place: only who connects anew finds it.
-            self._connecting.drop()
+            self._connector.disconnect()
             return
         try:
-            self._connecting.get().execute("ROLLBACK", prepare=False)
+            self._connector.get().execute("ROLLBACK", prepare=False)
         except psycopg.Error:
-            self._connecting.drop()
+            self._connector.disconnect()
 
     def _leave_pipeline(self) -> None:
         """Also that of a connection which is gone: left entered, it would fail the next commit, after it was done."""
         with suppress(psycopg.Error):  # what was sent after the first error was not even tried
             self._pipeline.close()
 
-    def give_up(self) -> None:
+    def abandon_node(self) -> None:
         """No node any more: what is written from now on is not fenced, until somebody joins."""
-        self.ledger.node_id = self._node_before = None
+        self.transaction.node_id = self._node_at_begin = None
 
-    def tidy(self) -> None:
+    def on_idle(self) -> None:
         """Let statements be planned anew now and then, soon after the start and then rarely: tables grow."""
-        if time.monotonic() < self._plan_again_at or not self._connecting.is_there:
+        if time.monotonic() < self._replan_at or not self._connector.is_connected:
             return
-        self._plan_wait = min(2 * self._plan_wait, LONGEST_PLANS)
-        self._plan_again_at = time.monotonic() + self._plan_wait
+        self._replan_wait = min(2 * self._replan_wait, MAX_PLAN_AGE_S)
+        self._replan_at = time.monotonic() + self._replan_wait
         with suppress(psycopg.Error, StoreUnavailable):  # who writes next hears of it
-            self._connecting.get().execute("DISCARD PLANS", prepare=False)
+            self._connector.get().execute("DISCARD PLANS", prepare=False)
 
     def close(self) -> None:
-        self._connecting.drop()
+        self._connector.disconnect()

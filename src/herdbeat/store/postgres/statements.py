@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 
 from herdbeat.store.postgres import arrays
-from herdbeat.store.postgres.faults import is_about_the_work, unavailable
-from herdbeat.store.postgres.translate import Statement, statements
-from herdbeat.store.statements import Row, Touched, nothing_touched
+from herdbeat.store.postgres.faults import is_statement_error, to_store_unavailable
+from herdbeat.store.postgres.translate import TranslatedStatement, load_translated_statements
+from herdbeat.store.statements import Row, RowCount, zero_rows
 
-NEWS = frozenset(
+NOTIFYING_STATEMENTS = frozenset(
     [
         "add_schedules",
         "edit_schedules",
@@ -37,15 +37,15 @@ NEWS = frozenset(
 )
 """What other nodes should hear of at once. Claims and finishes are no news: whoever writes them looks again itself."""
 
-SHEETS = ("both", "postgres/ledger", "postgres/fleet", "postgres/upkeep", "postgres/acts")
+WRITER_SQL_FILES = ("both", "postgres/ledger", "postgres/fleet", "postgres/upkeep", "postgres/acts")
 
-Bound = dict[str, object]
-
-
-Wrong = Callable[[], Exception]
+BoundValues = dict[str, object]
 
 
-class Sent:
+ErrorFactory = Callable[[], Exception]
+
+
+class SentStatement:
     """A statement on its way. Called, it waits, and says how many rows were touched."""
 
     __slots__ = ("_wait", "cursor")
@@ -55,140 +55,140 @@ class Sent:
         self._wait = wait
 
     @property
-    def is_answered(self) -> bool:
+    def has_result(self) -> bool:
         return self.cursor.pgresult is not None
 
     def __call__(self) -> int:
-        if not self.is_answered:
+        if not self.has_result:
             self._wait()
         return self.cursor.rowcount
 
 
-class PostgresStatements:
+class PostgresConnection:
     """One connection and the statements it knows. What is about the server is raised as StoreUnavailable."""
 
     def __init__(self, connection: psycopg.Connection[Any], place: str) -> None:
         self._connection = connection
         self._place = place
-        self._known = statements(*SHEETS)
-        self._last: Sent | None = None
-        self._expected: list[tuple[Sent, int, Wrong]] = []
-        self.has_news = False
-        self.told = 0
+        self._sql_by_name = load_translated_statements(*WRITER_SQL_FILES)
+        self._last: SentStatement | None = None
+        self._expected: list[tuple[SentStatement, int, ErrorFactory]] = []
+        self.has_pending_notify = False
+        self.write_count = 0
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """A new transaction begins: nothing of the last one is waited for."""
         self._expected.clear()
-        self._last, self.has_news = None, False
+        self._last, self.has_pending_notify = None, False
 
-    def ask(self, name: str, rows: Iterable[object] | None = None, **values: object) -> Any:
+    def query(self, name: str, rows: Iterable[object] | None = None, **values: object) -> Any:
         """Rows of one value come as those values. Asked about nothing, it answers nothing."""
-        statement = self._known[name]
+        statement = self._sql_by_name[name]
         asked = None if rows is None else list(rows)
         if statement.columns and not asked:
             return []
-        return self.answer(self._send(statement, bound(statement, asked or [], values)))
+        return self.receive(self._send(statement, bind_values(statement, asked or [], values)))
 
-    def ahead(self, name: str, rows: Iterable[object] | None = None, **values: object) -> Sent:
+    def send_query(self, name: str, rows: Iterable[object] | None = None, **values: object) -> SentStatement:
         """Ask now what will be wanted later, by `answer`: it comes together with the next answer."""
-        statement = self._known[name]
-        return self._send(statement, bound(statement, list(rows or ()), values))
+        statement = self._sql_by_name[name]
+        return self._send(statement, bind_values(statement, list(rows or ()), values))
 
-    def answer(self, sent: Sent) -> Any:
-        with self._told():
+    def receive(self, sent: SentStatement) -> Any:
+        with self._translate_errors():
             found = sent.cursor.fetchall()
-        self._look_back()
+        self._check_expected()
         return [row[0] for row in found] if found and len(found[0]) == 1 else found
 
-    def ask_one(self, name: str, **values: object) -> Any:
-        statement = self._known[name]
-        sent = self._send(statement, bound(statement, [], values))
-        with self._told():
+    def query_one(self, name: str, **values: object) -> Any:
+        statement = self._sql_by_name[name]
+        sent = self._send(statement, bind_values(statement, [], values))
+        with self._translate_errors():
             row = sent.cursor.fetchone()
-        self._look_back()
+        self._check_expected()
         return row
 
-    def tell(self, name: str, rows: Sequence[object], **values: object) -> Touched:
+    def execute_many(self, name: str, rows: Sequence[object], **values: object) -> RowCount:
         if not rows:
-            return nothing_touched
-        return self._tell(name, rows, values)
+            return zero_rows
+        return self._execute_batch(name, rows, values)
 
-    def put(self, name: str, rows: Sequence[Row], **values: object) -> Touched:
-        return self.tell(name, rows, **values)
+    def execute_values(self, name: str, rows: Sequence[Row], **values: object) -> RowCount:
+        return self.execute_many(name, rows, **values)
 
-    def do(self, name: str, **values: object) -> Touched:
-        return self._tell(name, [], values)
+    def execute(self, name: str, **values: object) -> RowCount:
+        return self._execute_batch(name, [], values)
 
-    def _tell(self, name: str, rows: Sequence[object], values: Bound) -> Sent:
-        statement = self._known[name]
-        self.has_news |= name in NEWS
-        self.told += 1
-        return self._send(statement, bound(statement, rows, values))
+    def _execute_batch(self, name: str, rows: Sequence[object], values: BoundValues) -> SentStatement:
+        statement = self._sql_by_name[name]
+        self.has_pending_notify |= name in NOTIFYING_STATEMENTS
+        self.write_count += 1
+        return self._send(statement, bind_values(statement, rows, values))
 
-    def expect(self, touched: Touched, number: int, wrong: Wrong) -> None:
+    def expect_row_count(self, touched: RowCount, number: int, make_error: ErrorFactory) -> None:
         """Raise that, with a later answer, if not so many rows were touched."""
-        if isinstance(touched, Sent):
-            self._expected.append((touched, number, wrong))
+        if isinstance(touched, SentStatement):
+            self._expected.append((touched, number, make_error))
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Wait until everything that was sent is done. What was wrong with it is raised here at the latest."""
-        if self._last is not None and not self._last.is_answered:
+        if self._last is not None and not self._last.has_result:
             self._wait()
-        self._look_back()
+        self._check_expected()
 
-    def _look_back(self) -> None:
+    def _check_expected(self) -> None:
         """Has what was expected come true? Only of what is answered."""
         if not self._expected:
             return
-        waited_for, self._expected = self._expected, []
-        for each in waited_for:
-            sent, number, wrong = each
-            if not sent.is_answered:
+        expected, self._expected = self._expected, []
+        for each in expected:
+            sent, number, make_error = each
+            if not sent.has_result:
                 self._expected.append(each)
             elif sent.cursor.rowcount != number:
-                raise wrong()
+                raise make_error()
 
     def _wait(self) -> None:
         """By a question of its own. Pipeline.sync() would wait for ever behind a write of megabytes: it waits for the
         answer without having sent all of it."""
-        with self._told():
+        with self._translate_errors():
             self._connection.execute("SELECT 1").fetchone()
 
-    def _send(self, statement: Statement, values: Bound) -> Sent:
-        with self._told():
-            self._last = Sent(self._connection.execute(statement.text, values), self._wait)
+    def _send(self, statement: TranslatedStatement, values: BoundValues) -> SentStatement:
+        with self._translate_errors():
+            self._last = SentStatement(self._connection.execute(statement.text, values), self._wait)
         return self._last
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
-            if is_about_the_work(error):
+            if is_statement_error(error):
                 raise
-            raise unavailable(self._place, error) from error
+            raise to_store_unavailable(self._place, error) from error
 
 
-def bound(statement: Statement, rows: Sequence[Any], values: Bound) -> Bound:
+def bind_values(statement: TranslatedStatement, rows: Sequence[Any], values: BoundValues) -> BoundValues:
     """Everything as text of no type: what a value is, the statement says. Typed by the driver, 7 and 70,000 would be
     two statements for the server, and both prepared."""
-    taken: Bound = {name: _scalar(value) for name, value in values.items()}
+    bound_values: BoundValues = {name: _encode_scalar(value) for name, value in values.items()}
     if not statement.columns or not rows:
-        return taken
+        return bound_values
     if len(statement.columns) == 1:
         singles = [row[0] if isinstance(row, tuple) else row for row in rows]
-        taken["c0"] = arrays.column(singles, statement.columns[0])
-        return taken
+        bound_values["c0"] = arrays.encode_array(singles, statement.columns[0])
+        return bound_values
     for place, (kind, each) in enumerate(zip(statement.columns, zip(*rows, strict=True), strict=True)):
-        taken[f"c{place}"] = arrays.column(each, kind)
-    return taken
+        bound_values[f"c{place}"] = arrays.encode_array(each, kind)
+    return bound_values
 
 
-def _scalar(value: object) -> object:
+def _encode_scalar(value: object) -> object:
     match value:
         case None:
             return None
         case list() | tuple() | set() | frozenset():
-            return arrays.texts(list(value))
+            return arrays.encode_texts(list(value))
         case _:
-            return arrays.clean(str(value))
+            return arrays.sanitize_text(str(value))

@@ -5,13 +5,13 @@ from datetime import timedelta
 from typing import TypeVar
 
 from herdbeat.store.base import Transaction
-from herdbeat.store.places import PostgresPlace
+from herdbeat.store.places import PostgresLocation
 from herdbeat.store.postgres.session import PostgresSession
 from herdbeat.store.writer import Writer
 
 T = TypeVar("T")
 
-LEASE = timedelta(seconds=30)
+DEFAULT_LEASE = timedelta(seconds=30)
 
 
 class PostgresStore:
@@ -21,11 +21,11 @@ class PostgresStore:
     would wait for each other.
     """
 
-    def __init__(self, place: PostgresPlace, *, lease: timedelta = LEASE) -> None:
-        self.place = place
+    def __init__(self, location: PostgresLocation, *, lease: timedelta = DEFAULT_LEASE) -> None:
+        self.location = location
         self.lease = lease
-        self._session = PostgresSession(place.url, lease=lease)
-        self._writer = Writer[Transaction](self._session, name="herdbeat-writer", most=1)
+        self._session = PostgresSession(location.url, lease=lease)
+        self._writer = Writer[Transaction](self._session, name="herdbeat-writer", max_group_size=1)
 
     def open(self) -> None:
         """Raises StoreUnavailable if the server is away or refuses us, or the ledger is newer than this program."""
@@ -37,8 +37,8 @@ class PostgresStore:
     def write_now(self, work: Callable[[Transaction], T]) -> T:
         return self._writer.write_now(work)
 
-    def give_up(self) -> None:
-        self._session.give_up()
+    def abandon_node(self) -> None:
+        self._session.abandon_node()
 
     def close(self) -> None:
         self._writer.stop()

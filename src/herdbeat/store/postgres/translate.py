@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from herdbeat.store.queries import queries
+from herdbeat.store.queries import load_statements
 
-_ROWS = re.compile(r":rows AS (?P<name>\w+) \((?P<columns>[^)]*)\)")
-_COMMENT = re.compile(r"--.*$", re.MULTILINE)
-_VALUE = re.compile(r"'[^']*'|(?<!:):(?P<name>[a-z]\w*)")
+_ROWS_PATTERN = re.compile(r":rows AS (?P<name>\w+) \((?P<columns>[^)]*)\)")
+_COMMENT_PATTERN = re.compile(r"--.*$", re.MULTILINE)
+_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|(?<!:):(?P<name>[a-z]\w*)")
 """What stands in quotes is left alone, and so is the colon of a cast."""
 
 
-class Statement(NamedTuple):
+class TranslatedStatement(NamedTuple):
     """Text for the driver, and the types of the columns of its batch, if it takes one."""
 
     text: bytes
@@ -21,11 +21,11 @@ class Statement(NamedTuple):
 
 
 @cache
-def statements(*sheets: str) -> Mapping[str, Statement]:
-    return {name: translated(text) for name, text in queries(*sheets).items()}
+def load_translated_statements(*files: str) -> Mapping[str, TranslatedStatement]:
+    return {name: translate_statement(text) for name, text in load_statements(*files).items()}
 
 
-def translated(text: str) -> Statement:
+def translate_statement(text: str) -> TranslatedStatement:
     columns: list[str] = []
 
     def unnest(found: re.Match[str]) -> str:
@@ -35,6 +35,6 @@ def translated(text: str) -> Statement:
         arrays = ", ".join(f":c{place}::{kind}[]" for place, (_, kind) in enumerate(pairs))
         return f"unnest({arrays}) AS {found['name']} ({', '.join(name for name, _ in pairs)})"
 
-    whole = _ROWS.sub(unnest, _COMMENT.sub("", text)).replace("%", "%%")
-    named = _VALUE.sub(lambda found: f"%({found['name']})s" if found["name"] else found[0], whole)
-    return Statement(named.encode(), tuple(columns))
+    whole = _ROWS_PATTERN.sub(unnest, _COMMENT_PATTERN.sub("", text)).replace("%", "%%")
+    named = _PLACEHOLDER_PATTERN.sub(lambda found: f"%({found['name']})s" if found["name"] else found[0], whole)
+    return TranslatedStatement(named.encode(), tuple(columns))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-_STEP = timedelta(days=1)
+_SEARCH_STEP = timedelta(days=1)
 _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class OffsetTransition:
     """From `at` (UTC) on, the offset is `after`; until then it was `before`."""
 
     at: datetime
@@ -32,48 +32,48 @@ class Change:
         return (self.at + self.after).replace(tzinfo=None)
 
 
-def changes(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[Change]:
+def iter_transitions(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[OffsetTransition]:
     """The changes in (after, until], in order. No zone changes twice within a day, so days are looked at."""
-    low, offset = after, offset_at(zone, after)
+    low, offset = after, utc_offset(zone, after)
     while low < until:
-        high = min(low + _STEP, until)
-        if offset_at(zone, high) == offset:
+        high = min(low + _SEARCH_STEP, until)
+        if utc_offset(zone, high) == offset:
             low = high
             continue
-        change = _narrow(zone, low, high)
-        yield change
-        low, offset = change.at, change.after
+        transition = _bisect_transition(zone, low, high)
+        yield transition
+        low, offset = transition.at, transition.after
 
 
-def first_change(zone: ZoneInfo, after: datetime, until: datetime) -> Change | None:
-    return next(changes(zone, after, until), None)
+def first_transition(zone: ZoneInfo, after: datetime, until: datetime) -> OffsetTransition | None:
+    return next(iter_transitions(zone, after, until), None)
 
 
-def last_change(zone: ZoneInfo, after: datetime, until: datetime) -> Change | None:
+def last_transition(zone: ZoneInfo, after: datetime, until: datetime) -> OffsetTransition | None:
     """The newest change in (after, until]."""
-    high, offset = until, offset_at(zone, until)
+    high, offset = until, utc_offset(zone, until)
     while high > after:
-        low = max(high - _STEP, after)
-        if offset_at(zone, low) != offset:
-            return _narrow(zone, low, high)
+        low = max(high - _SEARCH_STEP, after)
+        if utc_offset(zone, low) != offset:
+            return _bisect_transition(zone, low, high)
         high = low
     return None
 
 
-def offset_at(zone: ZoneInfo, moment: datetime) -> timedelta:
+def utc_offset(zone: ZoneInfo, moment: datetime) -> timedelta:
     offset = moment.astimezone(zone).utcoffset()
     assert offset is not None  # a ZoneInfo always has one
     return offset
 
 
-def _narrow(zone: ZoneInfo, low: datetime, high: datetime) -> Change:
+def _bisect_transition(zone: ZoneInfo, low: datetime, high: datetime) -> OffsetTransition:
     """The change in (low, high]. Changes happen on whole seconds, so only those are looked at."""
-    before = offset_at(zone, low)
+    before = utc_offset(zone, low)
     low, high = (each.astimezone(UTC).replace(microsecond=0) for each in (low, high))
     while high - low > _SECOND:
         middle = low + _SECOND * ((high - low) // _SECOND // 2)
-        if offset_at(zone, middle) == before:
+        if utc_offset(zone, middle) == before:
             low = middle
         else:
             high = middle
-    return Change(at=high, before=before, after=offset_at(zone, high))
+    return OffsetTransition(at=high, before=before, after=utc_offset(zone, high))

@@ -7,14 +7,14 @@ other times `fold` makes no difference.
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.triggers.cron.changes import Change, first_change, offset_at
-from herdbeat.triggers.cron.pattern import Pattern
+from herdbeat.triggers.cron.changes import OffsetTransition, first_transition, utc_offset
+from herdbeat.triggers.cron.pattern import CronPattern
 
 _DAY = timedelta(days=1)
 _SECOND = timedelta(seconds=1)
 
 
-def next_instant(pattern: Pattern, zone: ZoneInfo, after: datetime) -> datetime:
+def next_instant(pattern: CronPattern, zone: ZoneInfo, after: datetime) -> datetime:
     """The first instant strictly after `after`, UTC, whole seconds. Raises OverflowError at the calendar's end.
 
     Takes the short way whenever no clock change can matter.
@@ -34,46 +34,46 @@ def next_instant(pattern: Pattern, zone: ZoneInfo, after: datetime) -> datetime:
     # Between two times of one zone, Python counts on the wall; from there on we are in UTC, where time is time.
     distance = found - local
     instant = after + distance
-    there = instant.astimezone(zone)
+    local_instant = instant.astimezone(zone)
     # No zone changes twice within a day, so equal offsets at both ends mean that nothing happened between.
-    if there == found and not local.fold and not there.fold and (pattern.is_fixed or distance < _DAY):
+    if local_instant == found and not local.fold and not local_instant.fold and (pattern.is_fixed or distance < _DAY):
         return instant + shift if shift else instant
     if pattern.is_fixed:
         return _next_fixed(pattern, zone, local, found) + shift
     return _next_frequent(pattern, zone, after + _SECOND) + shift
 
 
-def _next_fixed(pattern: Pattern, zone: ZoneInfo, local: datetime, found: datetime) -> datetime:
+def _next_fixed(pattern: CronPattern, zone: ZoneInfo, local: datetime, found: datetime) -> datetime:
     found = found.replace(tzinfo=None, fold=0)
     if local.fold:
         # The second pass: all its times have run in the first. Go on where the repeated hour ends.
-        found = pattern.first(change_around(zone, local.replace(tzinfo=None)).wall_before)
-    early, late = offsets(zone, found)
+        found = pattern.first(find_transition(zone, local.replace(tzinfo=None)).wall_before)
+    early, late = utc_offsets(zone, found)
     if early < late:
-        return change_around(zone, found).at
+        return find_transition(zone, found).at
     return (found - early).replace(tzinfo=UTC)
 
 
-def _next_frequent(pattern: Pattern, zone: ZoneInfo, start: datetime) -> datetime:
+def _next_frequent(pattern: CronPattern, zone: ZoneInfo, start: datetime) -> datetime:
     """Real time: look on the clock as it goes until the next change, then on the changed clock."""
     while True:
-        offset = offset_at(zone, start)
+        offset = utc_offset(zone, start)
         found = (pattern.first((start + offset).replace(tzinfo=None)) - offset).replace(tzinfo=UTC)
-        change = first_change(zone, start, found)
-        if change is None:
+        transition = first_transition(zone, start, found)
+        if transition is None:
             return found
-        start = change.at
+        start = transition.at
 
 
-def change_around(zone: ZoneInfo, wall: datetime) -> Change:
+def find_transition(zone: ZoneInfo, wall: datetime) -> OffsetTransition:
     """The change that skips or repeats a wall-clock time. There must be one."""
-    one, other = ((wall - offset).replace(tzinfo=UTC) for offset in offsets(zone, wall))
-    change = first_change(zone, min(one, other), max(one, other))
-    assert change is not None
-    return change
+    one, other = ((wall - offset).replace(tzinfo=UTC) for offset in utc_offsets(zone, wall))
+    transition = first_transition(zone, min(one, other), max(one, other))
+    assert transition is not None
+    return transition
 
 
-def offsets(zone: ZoneInfo, wall: datetime) -> tuple[timedelta, timedelta]:
+def utc_offsets(zone: ZoneInfo, wall: datetime) -> tuple[timedelta, timedelta]:
     """The offsets before and after the change, if `wall` is in one; twice the same if not."""
     early, late = zone.utcoffset(wall.replace(fold=0)), zone.utcoffset(wall.replace(fold=1))
     assert early is not None

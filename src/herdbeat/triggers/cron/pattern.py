@@ -4,21 +4,21 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 
-from herdbeat.triggers.cron.days import DAY, Days
+from herdbeat.triggers.cron.days import ONE_DAY, DayMatcher
 
-_EVERY_HOUR = tuple(range(24))
-_EVERY_MINUTE = _EVERY_SECOND = tuple(range(60))
+_ALL_HOURS = tuple(range(24))
+_ALL_MINUTES = _ALL_SECONDS = tuple(range(60))
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class CronPattern:
     """Times on a wall; what happens when a clock change meets one of them is decided in `instants`.
 
     The seconds are stored from the first one on, and `shift` is that first one. So "15 30 2 * * *" is
     "30 2 * * *" plus 15 seconds, also on the night on which 02:30 is moved.
     """
 
-    days: Days
+    days: DayMatcher
     is_every_day: bool
     hours: tuple[int, ...]
     minutes: tuple[int, ...]
@@ -28,15 +28,15 @@ class Pattern:
     """True if neither minute nor hour begins with `*`: it means these times, not "every so often"."""
 
     @classmethod
-    def of(cls, days: Days) -> "Pattern":
-        seconds = _ordered(days.seconds, _EVERY_SECOND)
+    def from_days(cls, days: DayMatcher) -> "CronPattern":
+        seconds = _sorted_values(days.seconds, _ALL_SECONDS)
         if first := seconds[0]:
             seconds = tuple(second - first for second in seconds)
         return cls(
             days,
             days.is_every_day,
-            _ordered(days.hours, _EVERY_HOUR),
-            _ordered(days.minutes, _EVERY_MINUTE),
+            _sorted_values(days.hours, _ALL_HOURS),
+            _sorted_values(days.minutes, _ALL_MINUTES),
             seconds,
             timedelta(seconds=first),
             not days.parts[1].startswith("*") and not days.parts[2].startswith("*"),
@@ -58,7 +58,7 @@ class Pattern:
             at = bisect_right(self.hours, hour)
             if at < len(self.hours):
                 return wall.replace(hour=self.hours[at], minute=self.minutes[0], second=0)
-        day = self.days.first(wall.date() + DAY)
+        day = self.days.first(wall.date() + ONE_DAY)
         return datetime(day.year, day.month, day.day, self.hours[0], self.minutes[0], tzinfo=wall.tzinfo)
 
     def count(self, start: datetime, end: datetime) -> int:
@@ -67,13 +67,13 @@ class Pattern:
             return 0
         per_day = len(self.hours) * len(self.minutes) * len(self.seconds)
         whole = self.days.count(start.date(), end.date()) * per_day
-        return whole - self._since_midnight(start) + self._since_midnight(end)
+        return whole - self._count_since_midnight(start) + self._count_since_midnight(end)
 
-    def _since_midnight(self, wall: datetime) -> int:
+    def _count_since_midnight(self, wall: datetime) -> int:
         """How many times of that day lie before `wall`."""
-        return self._before(wall.time()) if self.days.matches(wall.date()) else 0
+        return self._count_before(wall.time()) if self.days.matches(wall.date()) else 0
 
-    def _before(self, at: time) -> int:
+    def _count_before(self, at: time) -> int:
         count = bisect_left(self.hours, at.hour) * len(self.minutes) * len(self.seconds)
         if at.hour in self.hours:
             count += bisect_left(self.minutes, at.minute) * len(self.seconds)
@@ -82,5 +82,5 @@ class Pattern:
         return count
 
 
-def _ordered(values: set[int], every: tuple[int, ...]) -> tuple[int, ...]:
+def _sorted_values(values: set[int], every: tuple[int, ...]) -> tuple[int, ...]:
     return every if len(values) == len(every) else tuple(sorted(values))

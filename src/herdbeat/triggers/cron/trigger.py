@@ -8,14 +8,14 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.moments import format_moment, parse_zone
-from herdbeat.triggers.cron.counting import count, latest
-from herdbeat.triggers.cron.describe import describe
+from herdbeat.moments import format_timestamp, parse_zone
+from herdbeat.triggers.cron.counting import count_instants, latest_instant
+from herdbeat.triggers.cron.describe import describe_pattern
 from herdbeat.triggers.cron.instants import next_instant
-from herdbeat.triggers.cron.notes import Note, notes
-from herdbeat.triggers.cron.pattern import Pattern
-from herdbeat.triggers.cron.read import read
-from herdbeat.triggers.told import told
+from herdbeat.triggers.cron.notes import DstNote, find_dst_notes
+from herdbeat.triggers.cron.pattern import CronPattern
+from herdbeat.triggers.cron.read import parse_expression
+from herdbeat.triggers.told import beat_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Cron:
 
     expression: str
     zone: ZoneInfo
-    pattern: Pattern = field(repr=False, compare=False)
+    pattern: CronPattern = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, expression: str, zone: ZoneInfo) -> Self:
         """Raises CronParseError, which names field, token and range; CronNeverFires if no year has such a day."""
-        return cls(" ".join(expression.split()), zone, read(expression))
+        return cls(" ".join(expression.split()), zone, parse_expression(expression))
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -45,7 +45,7 @@ class Cron:
         return TriggerKind.CRON
 
     @property
-    def pace(self) -> None:
+    def interval(self) -> None:
         return None
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
@@ -64,21 +64,21 @@ class Cron:
 
     def count(self, after: datetime, until: datetime) -> int:
         """How many instants lie in (after, until], by arithmetic: ten years cost milliseconds."""
-        return count(self.pattern, self.zone, after, until)
+        return count_instants(self.pattern, self.zone, after, until)
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         """The newest instant in (after, until]; None if there is none."""
-        return latest(partial(self.next_time, None), after, until)
+        return latest_instant(partial(self.next_time, None), after, until)
 
-    def notes(self, instant: datetime, previous: datetime | None = None) -> tuple[Note, ...]:
+    def notes(self, instant: datetime, previous: datetime | None = None) -> tuple[DstNote, ...]:
         """What clock changes did to an instant of this trigger, or since the previous one."""
-        return notes(self.pattern, self.zone, instant, previous)
+        return find_dst_notes(self.pattern, self.zone, instant, previous)
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
-        return f"{self.kind}:{format_moment(due_at.replace(microsecond=0))}"
+        return f"{self.kind}:{format_timestamp(due_at.replace(microsecond=0))}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return told(
+        return beat_variables(
             due_at=due_at.replace(microsecond=0),
             schedule=schedule,
             source_id=self.dedup_id(due_at, schedule),
@@ -87,7 +87,7 @@ class Cron:
         )
 
     def describe(self) -> str:
-        return describe(self.pattern)
+        return describe_pattern(self.pattern)
 
     def options(self) -> dict[str, str]:
         return {"expression": self.expression, "timezone": self.zone.key}

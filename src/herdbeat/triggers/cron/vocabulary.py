@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+WEEKDAY_NAMES = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class CronField:
     """One field: what people call it and what may stand in it."""
 
     name: str
@@ -31,16 +31,16 @@ class Word:
         return int(token)
 
 
-SECOND = Word(name="second", low=0, high=59)
-MINUTE = Word(name="minute", low=0, high=59)
-HOUR = Word(name="hour", low=0, high=23)
-DAY = Word(name="day of month", low=1, high=31)
-MONTH = Word(name="month", low=1, high=12, names={name: at + 1 for at, name in enumerate(MONTHS)})
-WEEKDAY = Word(name="day of week", low=0, high=7, names={name: at for at, name in enumerate(WEEKDAYS)})
+SECOND = CronField(name="second", low=0, high=59)
+MINUTE = CronField(name="minute", low=0, high=59)
+HOUR = CronField(name="hour", low=0, high=23)
+DAY_OF_MONTH = CronField(name="day of month", low=1, high=31)
+MONTH = CronField(name="month", low=1, high=12, names={name: at + 1 for at, name in enumerate(MONTH_NAMES)})
+DAY_OF_WEEK = CronField(name="day of week", low=0, high=7, names={name: at for at, name in enumerate(WEEKDAY_NAMES)})
 
-WORDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+CRON_FIELDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 
 
-def words_for(fields: list[str]) -> tuple[Word, ...]:
+def select_cron_fields(fields: list[str]) -> tuple[CronField, ...]:
     """The fields in the order written: five leave the second out."""
-    return WORDS[-len(fields) :]
+    return CRON_FIELDS[-len(fields) :]
