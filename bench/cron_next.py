@@ -16,7 +16,7 @@ from cronsim import CronSim
 
 from bench.race import Call, Result, race, table
 from herdbeat.triggers import Cron
-from herdbeat.triggers.cron.read import parse_expression
+from herdbeat.triggers.cron.parser import parse_expression
 
 EXPRESSIONS = (
     "* * * * *",

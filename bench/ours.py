@@ -12,21 +12,21 @@ from time import perf_counter
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from herdbeat.bench.backlog import arrival, backlog
-from herdbeat.bench.children import children
-from herdbeat.bench.disk import PAGE, disk
-from herdbeat.bench.engine import open_store
-from herdbeat.bench.idle import idle
-from herdbeat.bench.lateness import Load, measured, put_far
-from herdbeat.bench.stock import NOTHING
-from herdbeat.bench.throughput import throughput
-from herdbeat.bench.watch import Percentiles
+from bench.load.backlog import arrival, backlog
+from bench.load.children import children
+from bench.load.disk import PAGE, disk
+from bench.load.engine import open_store
+from bench.load.idle import idle
+from bench.load.lateness import Load, measured, put_far
+from bench.load.stock import NOTHING
+from bench.load.throughput import throughput
+from bench.load.watch import Percentiles
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import Target
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.scheduler.timer import SystemTimer
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.timers import SystemTimer
 from herdbeat.triggers.interval import Interval
 
 

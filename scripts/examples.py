@@ -21,10 +21,10 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from herdbeat.cli.main import main as herdbeat
 from herdbeat.clock import Clock
-from herdbeat.faces.cli.main import main as herdbeat
-from herdbeat.moments import parse_timestamp
 from herdbeat.testing import FakeClock
+from herdbeat.timestamps import parse_timestamp
 
 ROOT = Path(__file__).parent.parent
 _MONDAY_MORNING = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests import postgres as servers
+from tests.support import postgres_server as servers
 
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 
 settings.register_profile("repeatable", derandomize=True)
 if os.environ.get("CI"):

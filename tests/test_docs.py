@@ -11,21 +11,21 @@ from scripts.examples import pages, played
 from scripts.pages import PAGES
 
 import herdbeat
-from herdbeat.codes import Code
-from herdbeat.config.keys.policies import POLICIES
-from herdbeat.config.schema import list_key_rows
-from herdbeat.config.tables import Field
+from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
+from herdbeat.cli.table import COMMANDS
+from herdbeat.config.schema.json_schema import list_key_rows
+from herdbeat.config.schema.policies import POLICIES
+from herdbeat.config.schema.table import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.faces.cli.commands import COMMANDS
-from herdbeat.faces.cli.options import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
+from herdbeat.error_codes import Code
 from herdbeat.prompts import VARIABLES
-from herdbeat.service.hints import HintState
-from herdbeat.service.states import DisplayState
+from herdbeat.service.queries.hints import HintState
+from herdbeat.service.queries.schedule_state import DisplayState
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"

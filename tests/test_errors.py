@@ -3,7 +3,7 @@ import inspect
 import pytest
 
 from herdbeat import errors
-from herdbeat.codes import Code
+from herdbeat.error_codes import Code
 from herdbeat.errors import ConfigError, HerdbeatError, MissingExtra, Problem, SourceLocation
 
 TREE = [each for _, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, HerdbeatError)]

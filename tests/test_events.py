@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
-from tests.golden_json import check_golden, find_unfilled_fields
+from tests.support.golden_json import check_golden, find_unfilled_fields
 
-from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.cli.output.live import event_object
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import (
     BeatSettled,
@@ -25,7 +25,6 @@ from herdbeat.events import (
     ScheduleQuarantined,
     SchedulesChanged,
 )
-from herdbeat.faces.cli.live_feed import event_object
 
 AT = datetime(2026, 3, 26, 8, 41, 4, 250_000, tzinfo=UTC)
 HOUR = timedelta(hours=1)

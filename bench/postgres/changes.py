@@ -13,22 +13,22 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from bench.alone import fresh_folder
+from bench.load.stock import NOTHING
+from bench.load.watch import Percentiles
 from bench.postgres.ledger import clock_of, fleet_at, ledger
 from bench.postgres.nodes import NodeProcess, nodes
 from bench.postgres.server import conditions, fresh_database, server
 from bench.race import Result, table
-from herdbeat.bench.stock import NOTHING
-from herdbeat.bench.watch import Percentiles
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Catchup, FirstRun, Policies
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import Target
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.scheduler.fire import enqueue_manual
-from herdbeat.service.acts import PauseSchedules, ResumeSchedules, ScheduleCommand
-from herdbeat.service.changing import execute
-from herdbeat.service.questions import find_schedule
-from herdbeat.store.opening import StoreHandle, open_reader
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.service.commands.base import PauseSchedules, ResumeSchedules, ScheduleCommand
+from herdbeat.service.commands.schedules import execute
+from herdbeat.service.queries.selectors import find_schedule
+from herdbeat.store.location import StoreHandle, open_reader
 from herdbeat.triggers.interval import Interval
 
 TIMES = 20

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 
 import psycopg
-from tests.postgres import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 from bench.alone import fresh_folder
 from bench.postgres.ledger import filled

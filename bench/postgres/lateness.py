@@ -3,7 +3,7 @@
 from datetime import timedelta
 from time import sleep
 
-from tests.postgres import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 from bench.alone import Measured, fresh_folder
 from bench.lateness import row_of

@@ -6,16 +6,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tests.postgres import PostgresServer as Database
+from tests.support.postgres_server import PostgresServer as Database
 
 from bench.alone import fresh_folder
+from bench.load.lateness import put_far
+from bench.load.stock import Lot, put
 from bench.postgres.server import fresh_database, tidy
-from herdbeat.bench.lateness import put_far
-from herdbeat.bench.stock import Lot, put
 from herdbeat.domain.fleet import Fleet, ServerSettings
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.store.opening import StoreHandle, create_store, open_shared_store
-from herdbeat.store.places import store_location
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.store.location import StoreHandle, create_store, open_shared_store, store_location
 
 EVERY = timedelta(minutes=5)
 SECOND = timedelta(seconds=1)

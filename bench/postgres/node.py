@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, process_time
 
+from bench.load.engine import PATIENCE, ROOM
+from bench.load.watch import Watch
 from bench.postgres.ledger import fleet_at
-from herdbeat.bench.engine import PATIENCE, ROOM
-from herdbeat.bench.watch import Watch
-from herdbeat.collector import tune_gc
+from herdbeat.bootstrap.fleet import RunningFleet, run_fleet, tune_gc
 from herdbeat.events import Event, NodeReady, RunFinished, RunStarted
-from herdbeat.serve import RunningFleet, run_fleet
-from herdbeat.store.postgres.shared import PostgresSharedStore
+from herdbeat.store.postgres.notify import PostgresSharedStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL, Identifier
-from tests.postgres import PostgresServer, private_server
+from tests.support.postgres_server import PostgresServer, private_server
 
 GIVEN = "HERDBEAT_BENCH_PG"
 DISK = Path("/var/tmp")

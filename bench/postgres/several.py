@@ -9,7 +9,7 @@ from datetime import timedelta
 from time import monotonic, sleep
 
 import psycopg
-from tests.postgres import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 from bench.alone import PATIENCE, fresh_folder
 from bench.postgres.ledger import ledger, put_due, time_of

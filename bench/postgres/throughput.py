@@ -7,7 +7,7 @@ Where a peer would take minutes it gets fewer, which favours it: none of them is
 from dataclasses import dataclass
 from statistics import median
 
-from tests.postgres import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 from bench import alone
 from bench.alone import Measured, fresh_folder

@@ -1,8 +1,8 @@
 """docs/reference/cli.md: every command with its examples, arguments and options."""
 
-from herdbeat.faces.cli.commands import COMMANDS
-from herdbeat.faces.cli.help import format_option
-from herdbeat.faces.cli.options import COMMON_FLAGS, TOP_LEVEL_FLAGS, Argument, CliCommand, Option
+from herdbeat.cli.help import format_option
+from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, Argument, CliCommand, Option
+from herdbeat.cli.table import COMMANDS
 from scripts import markdown
 
 _INTRO = """\

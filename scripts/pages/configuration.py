@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from herdbeat.config.keys.agentd import AGENTD_AGENT, AGENTD_WORKFLOW, SOURCE_TABLES, UNSUPPORTED_SOURCES
-from herdbeat.config.keys.fleet import AGENT_REFERENCE, FLEET
-from herdbeat.config.schema import KeyRow, build_key_row, list_key_rows
-from herdbeat.config.shapes import FieldType
-from herdbeat.config.tables import Table
+from herdbeat.config.compat.agentd import AGENTD_AGENT, AGENTD_WORKFLOW, SOURCE_TABLES, UNSUPPORTED_SOURCES
+from herdbeat.config.schema.fleet import AGENT_REFERENCE, FLEET
+from herdbeat.config.schema.json_schema import KeyRow, build_key_row, list_key_rows
+from herdbeat.config.schema.table import Table
+from herdbeat.config.schema.types import FieldType
 from scripts import markdown
 
 _SCHEDULE = "A schedule"

@@ -1,6 +1,6 @@
 """docs/reference/problems.md: every code with its title, its cause and its mend."""
 
-from herdbeat.codes import Code
+from herdbeat.error_codes import Code
 from scripts import markdown
 
 _INTRO = """\

@@ -13,8 +13,8 @@ from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.service.hints import HintState
-from herdbeat.service.states import DisplayState
+from herdbeat.service.queries.hints import HintState
+from herdbeat.service.queries.schedule_state import DisplayState
 from scripts import markdown
 
 Word = TypeVar("Word", bound=StrEnum)

@@ -14,8 +14,18 @@ if TYPE_CHECKING:
         SchedulerShutdownError,
         ScheduleTriggerError,
     )
-    from herdbeat.faces.python.crons import calculate_next_cron_trigger, is_valid_cron_expression, parse_cron_expression
-    from herdbeat.faces.python.documented import (
+    from herdbeat.governor import Decision, ScheduleState, decide
+    from herdbeat.prompts import build_schedule_prompt
+    from herdbeat.python_api.expressions import (
+        calculate_next_cron_trigger,
+        calculate_next_trigger,
+        is_schedule_due,
+        is_valid_cron_expression,
+        parse_cron_expression,
+        parse_interval,
+    )
+    from herdbeat.python_api.herd import Herd
+    from herdbeat.python_api.herdctl_types import (
         AgentScheduleInfo,
         PersistedScheduleState,
         RunScheduleOptions,
@@ -36,18 +46,14 @@ if TYPE_CHECKING:
         TriggerResult,
         WorkSourceManager,
     )
-    from herdbeat.faces.python.herd import Herd
-    from herdbeat.faces.python.intervals import calculate_next_trigger, is_schedule_due, parse_interval
-    from herdbeat.faces.python.schedule_runs import run_schedule
-    from herdbeat.faces.python.schedule_states import (
+    from herdbeat.python_api.schedule_functions import (
         get_agent_schedule_states,
         get_schedule_state,
+        run_schedule,
         update_schedule_state,
     )
-    from herdbeat.faces.python.scheduler import Scheduler
-    from herdbeat.governor import Decision, ScheduleState, decide
-    from herdbeat.prompts import build_schedule_prompt
-    from herdbeat.runners.callable import RunContext
+    from herdbeat.python_api.scheduler import Scheduler
+    from herdbeat.runners.python import RunContext
 
 # A literal, and the only place that states the version: hatchling reads this line, the rolling-upgrade test edits it.
 __version__ = "0.1.0"
@@ -100,50 +106,50 @@ __all__ = [
 ]
 
 _LAZY_MODULES = {
-    "AgentScheduleInfo": "faces.python.documented",
+    "AgentScheduleInfo": "python_api.herdctl_types",
     "ConfigError": "errors",
     "CronParseError": "errors",
     "Decision": "governor",
-    "Herd": "faces.python.herd",
+    "Herd": "python_api.herd",
     "HerdbeatError": "errors",
     "IntervalParseError": "errors",
-    "PersistedScheduleState": "faces.python.documented",
-    "RunContext": "runners.callable",
-    "RunScheduleOptions": "faces.python.documented",
-    "ScheduleCheckResult": "faces.python.documented",
-    "ScheduleRunResult": "faces.python.documented",
-    "ScheduleRunnerLogger": "faces.python.documented",
-    "ScheduleSkipReason": "faces.python.documented",
-    "ScheduleStanding": "faces.python.documented",
+    "PersistedScheduleState": "python_api.herdctl_types",
+    "RunContext": "runners.python",
+    "RunScheduleOptions": "python_api.herdctl_types",
+    "ScheduleCheckResult": "python_api.herdctl_types",
+    "ScheduleRunResult": "python_api.herdctl_types",
+    "ScheduleRunnerLogger": "python_api.herdctl_types",
+    "ScheduleSkipReason": "python_api.herdctl_types",
+    "ScheduleStanding": "python_api.herdctl_types",
     "ScheduleState": "governor",
-    "ScheduleStatus": "faces.python.documented",
+    "ScheduleStatus": "python_api.herdctl_types",
     "ScheduleTriggerError": "errors",
-    "Scheduler": "faces.python.scheduler",
+    "Scheduler": "python_api.scheduler",
     "SchedulerError": "errors",
-    "SchedulerLogger": "faces.python.documented",
-    "SchedulerOptions": "faces.python.documented",
+    "SchedulerLogger": "python_api.herdctl_types",
+    "SchedulerOptions": "python_api.herdctl_types",
     "SchedulerShutdownError": "errors",
-    "SchedulerState": "faces.python.documented",
-    "SchedulerStatus": "faces.python.documented",
-    "SchedulerTriggerCallback": "faces.python.documented",
-    "StopOptions": "faces.python.documented",
-    "TriggerInfo": "faces.python.documented",
-    "TriggerMetadata": "faces.python.documented",
-    "TriggerResult": "faces.python.documented",
+    "SchedulerState": "python_api.herdctl_types",
+    "SchedulerStatus": "python_api.herdctl_types",
+    "SchedulerTriggerCallback": "python_api.herdctl_types",
+    "StopOptions": "python_api.herdctl_types",
+    "TriggerInfo": "python_api.herdctl_types",
+    "TriggerMetadata": "python_api.herdctl_types",
+    "TriggerResult": "python_api.herdctl_types",
     "WorkItem": "domain.work_item",
-    "WorkSourceManager": "faces.python.documented",
+    "WorkSourceManager": "python_api.herdctl_types",
     "build_schedule_prompt": "prompts",
-    "calculate_next_cron_trigger": "faces.python.crons",
-    "calculate_next_trigger": "faces.python.intervals",
+    "calculate_next_cron_trigger": "python_api.expressions",
+    "calculate_next_trigger": "python_api.expressions",
     "decide": "governor",
-    "get_agent_schedule_states": "faces.python.schedule_states",
-    "get_schedule_state": "faces.python.schedule_states",
-    "is_schedule_due": "faces.python.intervals",
-    "is_valid_cron_expression": "faces.python.crons",
-    "parse_cron_expression": "faces.python.crons",
-    "parse_interval": "faces.python.intervals",
-    "run_schedule": "faces.python.schedule_runs",
-    "update_schedule_state": "faces.python.schedule_states",
+    "get_agent_schedule_states": "python_api.schedule_functions",
+    "get_schedule_state": "python_api.schedule_functions",
+    "is_schedule_due": "python_api.expressions",
+    "is_valid_cron_expression": "python_api.expressions",
+    "parse_cron_expression": "python_api.expressions",
+    "parse_interval": "python_api.expressions",
+    "run_schedule": "python_api.schedule_functions",
+    "update_schedule_state": "python_api.schedule_functions",
 }
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from herdbeat.faces.cli.main import main
+from herdbeat.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from herdbeat.codes import Code
+from herdbeat.error_codes import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

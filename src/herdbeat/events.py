@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.domain.gap import Gap
 from herdbeat.domain.run import RunStatus
 
 log = logging.getLogger(__name__)

@@ -8,15 +8,14 @@ import pytest
 from bench.__main__ import main
 from bench.alone import PEERS
 from bench.environments import MODULES, PACKAGES, NotSetUp
+from bench.load.watch import Percentiles
 from bench.postgres import ALONE, PARTS, changes, idle, lateness, server, several, throughput
 from bench.postgres.ledger import ledger, put_due
 from bench.postgres.nodes import nodes
-from tests.postgres import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 from bench import environments
-from herdbeat.bench.watch import Percentiles
-from herdbeat.store.opening import open_reader
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation, open_reader
 from herdbeat.store.reader import Filter
 
 CONTENDERS = {each.name: each for each in throughput.CONTENDERS}

@@ -2,18 +2,15 @@
 
 import json
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
 
-from herdbeat.bench.lateness import Load, lateness
-from herdbeat.bench.program import Size
-from herdbeat.bench.throughput import throughput
-from herdbeat.bench.watch import Percentiles
-from herdbeat.clock import SystemClock
-from herdbeat.faces.cli import bench
-from herdbeat.faces.cli.arguments import parse_args
-from herdbeat.faces.cli.terminal import Terminal
-from herdbeat.faces.cli.world import Context
+import pytest
+from bench.load.__main__ import main
+from bench.load.lateness import Load, lateness
+from bench.load.program import Size
+from bench.load.throughput import throughput
+from bench.load.watch import Percentiles
+
 from herdbeat.store.reader import Filter, SqliteReader
 
 TINY = Size(beats=20, seconds=0.1, warm_up=0, stored=10, waiting=20, rates=(5,), starts=2)
@@ -44,14 +41,12 @@ def test_percentiles_are_times_that_were_seen() -> None:
     assert (found.count, found.p50, found.p99, found.longest) == (100, 50.0, 99.0, 100.0)
 
 
-def test_the_command_answers_in_json_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    out = StringIO()
-    world = Context(terminal=Terminal(out=out, err=StringIO()), clock=SystemClock(), environ={}, folder=tmp_path)
+def test_the_program_answers_in_json_and_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--json"], tmp_path, TINY)
 
-    status = bench.run(parse_args(["bench", "--json"]).args, world, TINY)
-
-    answer = json.loads(out.getvalue())
-    assert status == 0
+    answer = json.loads(capsys.readouterr().out)
     assert [item["name"].split(":")[0] for item in answer["items"]] == [
         "disk",
         "throughput",

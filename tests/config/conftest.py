@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tests.config.folder import ConfigFolder
+from tests.support.config_folder import ConfigFolder
 
 
 @pytest.fixture

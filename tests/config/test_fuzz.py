@@ -12,10 +12,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from herdbeat.codes import Code
 from herdbeat.config import LoadResult, try_load_fleet
-from herdbeat.config.report import Diagnostics
-from herdbeat.config.yaml_tree import parse_yaml
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.yaml import parse_yaml
+from herdbeat.error_codes import Code
 
 CASES = Path(__file__).parent / "cases"
 WRONG: tuple[Any, ...] = (

@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.service.records import NOW, make_run_record
+from tests.support.record_builders import NOW, make_run_record
 
 SECOND = timedelta(seconds=1)
 

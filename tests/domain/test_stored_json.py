@@ -15,34 +15,41 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.domain.filled import BUDGET, DECISION, NOW, PLAIN_DECISION, RUN_SPEC, SCHEDULE_SPECS, STATE, TARGET_SPECS
-from tests.golden_json import check_golden, find_unfilled_fields
+from tests.support.golden_json import check_golden, find_unfilled_fields
+from tests.support.stored_values import (
+    BUDGET,
+    DECISION,
+    NOW,
+    PLAIN_DECISION,
+    RUN_SPEC,
+    SCHEDULE_SPECS,
+    STATE,
+    TARGET_SPECS,
+)
 
 from herdbeat import domain
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
-from herdbeat.domain.brief import RunSpec
+from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.hint import Rank
-from herdbeat.domain.origin import CreatedVia
-from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import Budget, Catchup, FirstRun, Jitter, OnInterrupt, Overlap, Policies
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.spend import BudgetScope
+from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
-from herdbeat.domain.target import AgentSpec, CommandSpec, EndpointSpec, TargetKind, ToolMode, ToolPolicy
-from herdbeat.domain.timing import TimingPolicy
+from herdbeat.domain.target import AgentSpec, CommandSpec, CreatedVia, EndpointSpec, TargetKind, ToolMode, ToolPolicy
+from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import Pause, ScheduleState
-from herdbeat.governor.replay import (
+from herdbeat.governor.serialization import (
     decision_from_json,
     decision_to_json,
     decision_to_text,
     state_from_json,
     state_to_json,
 )
-from herdbeat.scheduler.differences import describe_budget, describe_spec
+from herdbeat.scheduler.apply.diff import describe_budget, describe_spec
 from herdbeat.triggers import Manual, load_trigger
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests import postgres as servers
+from tests.support import postgres_server as servers
 
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from herdbeat.bootstrap.fleet import RunningFleet, run_fleet
 from herdbeat.config import load_fleet
 from herdbeat.errors import HerdbeatError, SchedulerShutdownError
 from herdbeat.events import Event, NodeReady
-from herdbeat.serve import RunningFleet, run_fleet
-from herdbeat.testing.offset import OffsetTimer
+from herdbeat.testing.clock import OffsetTimer
 
 
 async def main(folder: Path) -> None:

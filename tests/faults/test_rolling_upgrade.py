@@ -5,12 +5,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.faults.fleet import LEASE
-from tests.faults.previous import VERSION, PreviousVersion
-from tests.faults.shared_fleet import EXPIRED_NODES_QUERY, PostgresFleet, make_herd_yaml
+from tests.support.fault_fleet import LEASE
+from tests.support.postgres_fleet import EXPIRED_NODES_QUERY, PostgresFleet, make_herd_yaml
+from tests.support.previous_version import VERSION, PreviousVersion
 
 from herdbeat import __version__
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 
 OLD, NEW = (1, 2), (3, 4)
 HERD = 100

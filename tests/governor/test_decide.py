@@ -4,13 +4,25 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from tests.governor.build import NOW, Bounds, FirstRun, Jitter, at, cron, every, hours, limits, make_hint, state
+from tests.support.governor_builders import (
+    NOW,
+    Bounds,
+    FirstRun,
+    Jitter,
+    at,
+    cron,
+    every,
+    hours,
+    limits,
+    make_hint,
+    state,
+)
 
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.durations import humanize
 from herdbeat.governor import Pause, ScheduleState, decide
 from herdbeat.triggers.delay import Delay
-from herdbeat.triggers.webhook import Webhook
+from herdbeat.triggers.event import Webhook
 
 SECOND = timedelta(seconds=1)
 

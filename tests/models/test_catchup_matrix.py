@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.models.catchup import CRON_PERIOD_S, DELAY_S, INTERVAL_S, CatchupCase, ExpectedBeat, expected_rows
+from tests.support.catchup_model import CRON_PERIOD_S, DELAY_S, INTERVAL_S, CatchupCase, ExpectedBeat, expected_rows
 
 from herdbeat.domain.policies import Catchup, FirstRun
 from herdbeat.domain.records import BeatRecord

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.models.overlap import (
+from tests.support.overlap_model import (
     HORIZON_TICKS,
     INTERVAL_TICKS,
     TICK,
@@ -21,12 +21,12 @@ from tests.models.overlap import (
     ScriptedRun,
     iter_ticks,
 )
-from tests.models.timed import TimedRunner, run_until_idle
+from tests.support.timed_runner import TimedRunner, run_until_idle
 
 from herdbeat.domain.policies import FirstRun, Overlap
 from herdbeat.domain.records import BeatRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import SimulatedHerd, open_herd
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.runners.build import NOON
+from tests.support.runner_jobs import NOON
 
-from herdbeat.runners.kinds import RunnerRegistry, open_runners
+from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 

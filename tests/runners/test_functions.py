@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.runners import sample
+from tests.support import sample_functions as sample
 
 from herdbeat.errors import RunnerError
 from herdbeat.runners.functions import NotRegistered, import_function
 
-HERE = "tests.runners.sample"
+HERE = "tests.support.sample_functions"
 
 
 @pytest.mark.parametrize(

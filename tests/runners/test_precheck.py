@@ -6,7 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.runners.build import (
+from tests.runners.process.test_runner import lines_of
+from tests.support.runner_jobs import (
     PLAN,
     ExitingProcess,
     callable_spec,
@@ -16,12 +17,11 @@ from tests.runners.build import (
     read_fifo,
     shell_spec,
 )
-from tests.runners.test_command import lines_of
 
-from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.target import CommandSpec, TargetSpec
+from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.runners.base import Job, PrecheckResult
-from herdbeat.runners.kinds import RunnerRegistry
+from herdbeat.runners.registry import RunnerRegistry
 from herdbeat.runners.settings import RunnerSettings
 
 BROKEN = "the precheck is broken, so it ran without: "

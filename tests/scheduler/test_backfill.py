@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.scheduler.asking import backfill_range, check_against_oracle
+from tests.support.schedule_requests import backfill_range, check_against_oracle
 
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Policies
+from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.backfill import BackfillWindow, count_instants, iterate_instants
 from herdbeat.testing.herd import ScriptedRunner, open_herd

@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
+from tests.support.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 

@@ -1,7 +1,7 @@
 import asyncio
 from datetime import timedelta
 
-from herdbeat.scheduler.lease import Lease
+from herdbeat.scheduler.membership import Lease
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
 

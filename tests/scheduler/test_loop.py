@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.scheduler.asking import list_runs
+from tests.support.schedule_requests import list_runs
 
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 

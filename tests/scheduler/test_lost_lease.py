@@ -6,12 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from herdbeat.domain.claim import Claim
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.errors import ClaimLost
-from herdbeat.scheduler.finish import CompletionResult
+from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.loop import Loop, NodeSettings
-from herdbeat.scheduler.record import RunCompleter
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY, open_herd

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.scheduler.node_at_work import HeldRun, list_run_statuses, open_single_schedule_ledger
+from tests.support.single_schedule_node import HeldRun, list_run_statuses, open_single_schedule_ledger
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, RunFinished
-from herdbeat.scheduler.fire import enqueue_manual
-from herdbeat.scheduler.life import NodeInfo
 from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node, NodeParts
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.sqlite import SqliteStore
+from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.oracle import CronExpectation, check_cron, check_reasons, check_runs
+from tests.support.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision
@@ -19,15 +19,15 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreUnavailable
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.scheduler.fire import enqueue_manual
+from herdbeat.scheduler.claim import ClaimResult
+from herdbeat.scheduler.evaluation import Evaluation, to_row
 from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.quarantine import quarantine_evaluation, quarantine_first_due
-from herdbeat.scheduler.turn import ClaimResult
-from herdbeat.scheduler.verdict import Evaluation, to_row
 from herdbeat.store.base import ChangedSchedule, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
-from herdbeat.triggers.manual import Manual
+from herdbeat.triggers.event import Manual
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -184,7 +184,7 @@ def decide_until_noon(now: datetime, state: ScheduleState) -> Decision:
     return decide(now, state)
 
 
-@pytest.mark.parametrize("place", ["judge", "finish"])
+@pytest.mark.parametrize("place", ["evaluate", "complete"])
 @pytest.mark.parametrize("trigger", [{"every": "30m"}, {"cron": "*/30 * * * *"}], ids=["interval", "cron"])
 async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, trigger: dict[str, str]
@@ -199,7 +199,7 @@ async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
         assert herd.outcomes("shared/cron") == [("ran", "", 1)] * 5
         assert record(herd, "shared/broken").target_running == 0
         assert record(herd, "shared/broken").running == 0
-        if (place, *trigger) != ("judge", "every"):  # an interval is decided by its finish alone
+        if (place, *trigger) != ("evaluate", "every"):  # an interval is decided by its finish alone
             assert record(herd, "shared/broken").quarantine == "ZeroDivisionError: no shadow at noon"
             assert record(herd, "shared/broken").next_run_at is None
 
@@ -212,7 +212,7 @@ async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_other
             raise ZeroDivisionError("no shadow at noon")
         return to_row(verdict, started, tail_id)
 
-    monkeypatch.setattr("herdbeat.scheduler.turn.changed", changed_but_one)
+    monkeypatch.setattr("herdbeat.scheduler.claim.to_row", changed_but_one)
     async with open_herd(tmp_path, TEN) as herd:
         for number in range(20):
             herd.schedule(f"t{number}", cron="*/10 * * * *")
@@ -290,7 +290,7 @@ async def test_a_node_that_fails_although_nothing_is_due_does_not_spin(
     def broken(*_: object) -> ClaimResult:
         raise ZeroDivisionError("no shadow at noon")
 
-    monkeypatch.setattr("herdbeat.scheduler.loop.claim", broken)
+    monkeypatch.setattr("herdbeat.scheduler.loop.claim_due", broken)
     async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
         herd.schedule("report", cron="0 11 * * *")
         herd.snapshot("report")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from herdbeat.domain.budget import FLEET_OWNER, BudgetDay, BudgetOwner, BudgetScope, SpendTotals
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Budget, Overlap
-from herdbeat.domain.spend import FLEET_OWNER, BudgetDay, BudgetOwner, BudgetScope, SpendTotals
 from herdbeat.domain.target import CallableSpec, Target
-from herdbeat.scheduler.fire import enqueue_manual
-from herdbeat.scheduler.life import NodeInfo, register_node
-from herdbeat.scheduler.shared_budgets import FLEET_SUBJECT, BudgetEdit, diff_budgets
+from herdbeat.scheduler.apply.budgets import FLEET_SUBJECT, BudgetEdit, diff_budgets
+from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 

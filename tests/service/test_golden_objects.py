@@ -6,18 +6,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.domain.filled import NOW, RUN_SPEC, SCHEDULE_SPECS, TARGET_SPECS
-from tests.golden_json import check_golden, find_unfilled_fields
+from tests.support.golden_json import check_golden, find_unfilled_fields
+from tests.support.stored_values import NOW, RUN_SPEC, SCHEDULE_SPECS, TARGET_SPECS
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.decision import Source
-from herdbeat.domain.origin import CreatedVia
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.scheduler.arrange import ApplyResult
-from herdbeat.service.acts import (
+from herdbeat.domain.target import CreatedVia
+from herdbeat.scheduler.apply.apply import ApplyResult
+from herdbeat.service.commands.base import (
     ClearHints,
     DisableSchedules,
     EnableSchedules,
@@ -30,13 +30,19 @@ from herdbeat.service.acts import (
     command_from_json,
     command_to_json,
 )
-from herdbeat.service.applying import serialize_apply_result
-from herdbeat.service.changing import ScheduleChange, serialize_schedule_change
-from herdbeat.service.history import serialize_change
-from herdbeat.service.making import NewSchedule, NewTarget, UpsertSchedule, upsert_from_json, upsert_to_json
-from herdbeat.service.objects import serialize_beat, serialize_page, serialize_run, serialize_schedule
-from herdbeat.service.retention import PruneResult
-from herdbeat.service.state_file import ImportResult
+from herdbeat.service.commands.fleet import (
+    NewSchedule,
+    NewTarget,
+    UpsertSchedule,
+    serialize_apply_result,
+    upsert_from_json,
+    upsert_to_json,
+)
+from herdbeat.service.commands.schedules import ScheduleChange, serialize_schedule_change
+from herdbeat.service.maintenance.retention import PruneResult
+from herdbeat.service.maintenance.state_file import ImportResult
+from herdbeat.service.queries.details import serialize_change
+from herdbeat.service.serialize import serialize_beat, serialize_page, serialize_run, serialize_schedule
 
 GOLDEN = Path(__file__).parent / "golden"
 MINUTE = timedelta(minutes=1)

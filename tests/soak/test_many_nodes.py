@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.faults.fleet import LEASE
-from tests.faults.shared_fleet import PostgresFleet, make_herd_yaml
+from tests.support.fault_fleet import LEASE
+from tests.support.postgres_fleet import PostgresFleet, make_herd_yaml
 
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 
 SECONDS = 60
 SCHEDULES = 500

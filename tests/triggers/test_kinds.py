@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
-from herdbeat.moments import parse_zone
+from herdbeat.timestamps import parse_zone
 from herdbeat.triggers import KINDS, Chat, Cron, Delay, Interval, Manual, Webhook, load_trigger
 
 NOW = datetime(2026, 4, 1, 9, tzinfo=UTC)

@@ -4,21 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from herdbeat.config.find import find_config
-    from herdbeat.config.reading import LoadResult, load_fleet, try_load_fleet
-    from herdbeat.config.schema import KeyRow, build_json_schema
-    from herdbeat.config.values import ResolvedValue
+    from herdbeat.config.loader import LoadResult, load_fleet, try_load_fleet
+    from herdbeat.config.locate import find_config
+    from herdbeat.config.provenance import ResolvedValue
+    from herdbeat.config.schema.json_schema import KeyRow, build_json_schema
 
 __all__ = ["KeyRow", "LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
 
 _LAZY_EXPORTS = {
-    "KeyRow": "schema",
-    "LoadResult": "reading",
-    "ResolvedValue": "values",
-    "find_config": "find",
-    "build_json_schema": "schema",
-    "load_fleet": "reading",
-    "try_load_fleet": "reading",
+    "KeyRow": "schema.json_schema",
+    "LoadResult": "loader",
+    "ResolvedValue": "provenance",
+    "find_config": "locate",
+    "build_json_schema": "schema.json_schema",
+    "load_fleet": "loader",
+    "try_load_fleet": "loader",
 }
 
 

@@ -1,16 +1,172 @@
 """The files of one reading: each is opened once, and stays known for places and code frames."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from herdbeat.config.places import display_path, is_file
-from herdbeat.config.report import Diagnostics, ValidationError
-from herdbeat.config.text import read_text
-from herdbeat.config.variables import expand_variables
-from herdbeat.config.yaml_tree import parse_yaml
-from herdbeat.errors import SourceLocation
-from herdbeat.located import ConfigNode
+from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.file_kinds import display_path, is_file
+from herdbeat.config.locate import path_exists
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.yaml import parse_yaml
+from herdbeat.error_codes import Code
+from herdbeat.errors import Severity, SourceLocation
+
+# A file as text, within limits. Everything that can be wrong before YAML begins is said here.
+
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Bytes. A fleet of eight thousand schedules fits; a log that was named by mistake does not."""
+
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def read_text(path: Path, display_name: str) -> str:
+    """The file's text. Raises Misfit, which says why there is none."""
+    where = SourceLocation(file=display_name, line=1, column=1)
+    try:
+        if path.exists() and not path.is_file():
+            # A folder says so itself; a pipe would let us wait for ever.
+            raise ValidationError(
+                Code.UNREADABLE_FILE,
+                f'"{display_name}" is not a file.',
+                hint="Name the file itself.",
+                where=where,
+            )
+        # Reading one byte too many finds a large file out without taking it in.
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        message = (
+            f'"{display_name}" is a link to nowhere.' if path.is_symlink() else f'There is no file "{display_name}".'
+        )
+        raise ValidationError(Code.FILE_NOT_FOUND, message, hint="Correct the path.", where=where) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ValidationError(
+            Code.UNREADABLE_FILE,
+            f'"{display_name}" cannot be read: {reason}.',
+            hint="Mend the path, or its permissions.",
+            where=where,
+        ) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ValidationError(
+            Code.YAML_LIMIT,
+            f'"{display_name}" is larger than 1 MiB.',
+            hint="Split it: agents may stand in files of their own (path:).",
+            where=where,
+        )
+    return _decode(data, where)
+
+
+def _decode(data: bytes, where: SourceLocation) -> str:
+    try:
+        # A byte order mark at the start is an editor's habit and harmless.
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8", errors="replace")
+        raise ValidationError(
+            Code.UNREADABLE_FILE,
+            f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read.",
+            hint="Save it as UTF-8.",
+            where=_location_after(before, where),
+        ) from error
+    text = text.replace("\r\n", "\n")
+    if found := _CONTROL_CHARACTER.search(text):
+        raise ValidationError(
+            Code.YAML_SYNTAX,
+            f"The file holds a control character (U+{ord(found[0]):04X}).",
+            hint="Remove it; in a quoted text it can be written as an escape.",
+            where=_location_after(text[: found.start()], where),
+        )
+    return text
+
+
+def _location_after(before: str, where: SourceLocation) -> SourceLocation:
+    line = before.count("\n") + 1
+    return SourceLocation(file=where.file, line=line, column=len(before.rpartition("\n")[2]) + 1)
+
+
+# `${NAME}` and `${NAME:-default}` in values, filled in after parsing, from the environment and `.env`.
+#
+# After parsing, because a password with a colon or a quote must not be able to change the file's structure.
+
+
+_VARIABLE_PATTERN = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
+_ASSIGNMENT_PATTERN = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
+_COMMENT_PATTERN = re.compile(r"\s+#.*")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+
+
+def expand_variables(node: ConfigNode, environ: Mapping[str, str]) -> ConfigNode:
+    """The tree with every variable filled in. One that is not set is only noted on its node.
+
+    Whoever reads the value complains. So a variable that only an ignored block needs refuses nothing.
+    """
+    if isinstance(node.value, dict):
+        return replace(node, value={name: expand_variables(child, environ) for name, child in node.value.items()})
+    if isinstance(node.value, list):
+        return replace(node, value=[expand_variables(child, environ) for child in node.value])
+    if not isinstance(node.value, str) or "${" not in node.value:
+        return node
+    return _expand_text(node, node.value, environ)
+
+
+def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> ConfigNode:
+    undefined: list[str] = []
+
+    def substitute(match: re.Match[str]) -> str:
+        value: str | None = environ.get(match["name"], match["default"])
+        if value is None:
+            undefined.append(match["name"])
+            return match[0]
+        return value
+
+    substituted = _VARIABLE_PATTERN.sub(substitute, text)
+    if undefined:
+        return replace(node, undefined_variable=undefined[0])
+    names = " ".join(match["name"] for match in _VARIABLE_PATTERN.finditer(text))
+    return replace(node, value=substituted, variable_names=names) if names else node
+
+
+def merge_dotenv(
+    environ: Mapping[str, str], file: Path, display_name: str, diagnostics: Diagnostics
+) -> Mapping[str, str]:
+    """The environment, completed by the `.env` file. What is really set wins.
+
+    A file that is there and cannot be read is a warning: "the variable is not set" alone would send
+    people to a file in which it is.
+    """
+    if not path_exists(file):
+        return environ
+    try:
+        text = read_text(file, display_name)
+    except ValidationError as error:
+        diagnostics.add(error, ConfigNode(None, SourceLocation(file=display_name, line=1, column=1)), Severity.WARNING)
+        return environ
+    return parse_dotenv(text) | dict(environ)
+
+
+def parse_dotenv(text: str) -> dict[str, str]:
+    """Lines of `NAME=value`, with optional `export`, quotes and comments. Other lines are passed over."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if match := _ASSIGNMENT_PATTERN.fullmatch(line):
+            found[match["name"]] = _unquote(match["value"])
+    return found
+
+
+def _unquote(value: str) -> str:
+    quote = value[:1]
+    if quote and quote in "'\"" and (end := value.find(quote, 1)) > 0:
+        inner = value[1:end]
+        return inner if quote == "'" else re.sub(r"\\(.)", _unescape, inner)
+    return "" if value.startswith("#") else _COMMENT_PATTERN.sub("", value)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[1], match[0])
 
 
 @dataclass(slots=True)

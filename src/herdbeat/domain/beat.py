@@ -1,5 +1,7 @@
 """What becomes of a due instant: the words, and the record."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -43,3 +45,18 @@ class MissedReason(StrEnum):
     CLOCK_JUMPED = "clock_jumped"
     TOO_LATE = "too_late"
     RESTORED = "restored"
+
+
+# Time in which nobody could run anything: what makes a beat missed instead of late.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """From the last sign of life to the next one, and what it was."""
+
+    from_at: datetime
+    until: datetime
+    reason: MissedReason
+
+    def covers(self, instant: datetime) -> bool:
+        return self.from_at < instant <= self.until

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from herdbeat.moments import format_timestamp
+from herdbeat.timestamps import format_timestamp
 
 
 class Source(StrEnum):

@@ -23,3 +23,15 @@ def parse_short_id(text: str) -> int | None:
             return None
         number = number * 32 + _DIGIT_VALUES[char]
     return number if text else None
+
+
+# What people call a schedule. Apart from the schedule itself, since a shell that completes a name needs no more.
+
+
+DEFAULT_SCHEDULE_NAME = "default"
+"""The name of the schedule that is written right beside its target."""
+
+
+def display_name(target: str, name: str) -> str:
+    """`target/name`; the target alone is enough for a schedule written beside its name."""
+    return target if name == DEFAULT_SCHEDULE_NAME else f"{target}/{name}"

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
+from herdbeat.domain.timing import ScheduleSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

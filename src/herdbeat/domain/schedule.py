@@ -3,11 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from herdbeat.domain.labels import DEFAULT_SCHEDULE_NAME, display_name
-from herdbeat.domain.origin import Origin
+from herdbeat.domain.ids import DEFAULT_SCHEDULE_NAME, display_name
 from herdbeat.domain.policies import Policies
-from herdbeat.domain.target import ToolPolicy
+from herdbeat.domain.target import Origin, ToolPolicy
 from herdbeat.domain.trigger import Trigger
+
+# What a run needs to know beside its target: read when it starts, not when it is decided.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    prompt: str | None = None
+    work_source: Mapping[str, object] | None = None
+    resume_session: bool = False
+    output_to_file: bool = False
+
 
 __all__ = ["DEFAULT_SCHEDULE_NAME", "Schedule", "display_name"]
 

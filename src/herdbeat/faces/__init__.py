@@ -1,1 +1,1 @@
-"""The faces: each translates between people or programs and the service, and decides nothing."""
+"""The former name of the adapters: only `python -m herdbeat.faces.cli` is left, for installed services."""

@@ -2,7 +2,7 @@
 
 from herdbeat.domain.decision import Decision
 from herdbeat.governor.decide import decide
-from herdbeat.governor.preview import forecast_decisions
+from herdbeat.governor.forecast import forecast_decisions
 from herdbeat.governor.state import Pause, ScheduleState
 
 __all__ = ["Decision", "Pause", "ScheduleState", "decide", "forecast_decisions"]

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.governor import adjust, candidates
+from herdbeat.governor import adjustments as adjust
+from herdbeat.governor import candidates
 from herdbeat.governor.candidates import RankedHints
 from herdbeat.governor.state import ScheduleState
 

@@ -1,10 +1,9 @@
 """What to say: templates, the names they may use, and the prompt of one run."""
 
-from herdbeat.prompts.block import work_item_block
-from herdbeat.prompts.checks import validate_prompt
-from herdbeat.prompts.names import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, Variable
-from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
+from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt, work_item_block
 from herdbeat.prompts.template import Placeholder, Template
+from herdbeat.prompts.validate import validate_prompt
+from herdbeat.prompts.variables import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, Variable
 
 __all__ = [
     "AGENTD_VARIABLES",

@@ -1,5 +1,6 @@
 """The prompt of one run: the schedule's words, with what is known about this beat put in."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -7,10 +8,68 @@ from typing import assert_never
 
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.work_item import WorkItem
-from herdbeat.prompts.block import work_item_block
-from herdbeat.prompts.names import VARIABLES, ValueTrust, find_variable
-from herdbeat.prompts.outside import fold_to_line, is_inline, wrap_as_data
 from herdbeat.prompts.template import Placeholder, Template, TextBlock, ValueFormatter, scan_template, to_text
+from herdbeat.prompts.variables import VARIABLES, ValueTrust, find_variable
+
+# Text that strangers wrote goes into a prompt as data: on one plain line, or between marks it cannot forge.
+
+
+MAX_INLINE_LENGTH = 200
+"""A line up to this long may stand inside a sentence. A stranger's instructions need no line break to be
+an essay, so a longer one is marked like a text of many lines."""
+
+_CLOSING_TAG = re.compile(r"<(?=\s*/\s*data)", re.IGNORECASE)
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def fold_to_line(text: str) -> str:
+    """Folded to one line: every run of blanks, line breaks and control characters is one space."""
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def is_inline(text: str) -> bool:
+    return len(text) <= MAX_INLINE_LENGTH and not _LINE_BREAK.search(text.strip())
+
+
+def wrap_as_data(text: str, origin: str) -> str:
+    """Put a text between `<data from="…">` and `</data>`.
+
+    A closing mark inside the text would end the data early and let the rest speak as the operator;
+    it becomes `&lt;/data`, which reads the same and closes nothing.
+    """
+    lines = _CONTROL.sub(" ", _LINE_BREAK.sub("\n", text)).strip("\n")
+    return f'<data from="{origin}">\n{_CLOSING_TAG.sub("&lt;", lines)}\n</data>'
+
+
+# The work item as a prompt shows it when its author did not place it himself.
+
+
+def work_item_block(item: WorkItem) -> str:
+    """The documented block: title, ID and URL, then description and metadata. Empty parts are left out."""
+    sections = ["---", "## Work Item", _header_lines(item)]
+    if item.body.strip():
+        sections += ["### Description", wrap_as_data(item.body, "work.body")]
+    if metadata := _metadata_lines(item):
+        sections += ["### Metadata", metadata]
+    return "\n\n".join(sections)
+
+
+def _header_lines(item: WorkItem) -> str:
+    return _format_lines("**{}:** {}", {"Title": item.title, "ID": item.id, "URL": item.url})
+
+
+def _metadata_lines(item: WorkItem) -> str:
+    return _format_lines("- **{}:** {}", {"Labels": ", ".join(item.labels), "Priority": item.priority})
+
+
+def _format_lines(line_format: str, values_by_label: dict[str, str]) -> str:
+    return "\n".join(
+        line_format.format(name, fold_to_line(value_text))
+        for name, value_text in values_by_label.items()
+        if value_text.strip()
+    )
+
 
 FALLBACK_PROMPT = "Execute scheduled task"
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from herdbeat.domain.claim import Claim
-from herdbeat.domain.run import Outcome
+from herdbeat.domain.run import Claim, Outcome
 from herdbeat.domain.target import Target
 
 

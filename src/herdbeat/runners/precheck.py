@@ -13,14 +13,13 @@ from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
 from herdbeat.durations import format_duration
-from herdbeat.runners.attended import SupervisedProcess
 from herdbeat.runners.base import Job, PrecheckResult
-from herdbeat.runners.capture import OutputCapture
-from herdbeat.runners.child import spawn
-from herdbeat.runners.environment import build_child_environment
-from herdbeat.runners.guardian import Reaper
-from herdbeat.runners.log import RunLog
-from herdbeat.runners.obstacles import explain_spawn_error
+from herdbeat.runners.process.child import SupervisedProcess, spawn
+from herdbeat.runners.process.environment import build_child_environment
+from herdbeat.runners.process.output import OutputCapture
+from herdbeat.runners.process.reaper import Reaper
+from herdbeat.runners.process.spawn_errors import explain_spawn_error
+from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings
 
 MAX_PRECHECK_TIME = timedelta(seconds=30)

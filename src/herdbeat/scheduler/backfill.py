@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
-from herdbeat.domain.plan import ScheduleSpec
+from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.errors import Conflict
-from herdbeat.moments import format_timestamp
-from herdbeat.scheduler.room import CatchupPacer
+from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.store.base import NewBeat, ScheduleSnapshot, Transaction
+from herdbeat.timestamps import format_timestamp
 
 BACKFILL_PRIORITY_PENALTY = 1_000_000
 """Taken off the priority: the past can wait, what is due now cannot."""

@@ -13,12 +13,12 @@ from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.hint import Hint, Rank
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import Pause, decide
-from herdbeat.governor.wishes import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
-from herdbeat.scheduler.judge import governor_state, is_in_flight, skip_due, skip_outside_hours, skip_passed
+from herdbeat.governor.hints import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
+from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
+from herdbeat.scheduler.claim import ClaimContext, ClaimResult, write_evaluations
+from herdbeat.scheduler.evaluate import governor_state, is_in_flight, skip_due, skip_outside_hours, skip_passed
+from herdbeat.scheduler.evaluation import ClaimCycle, Evaluation
 from herdbeat.scheduler.quarantine import quarantine_evaluation
-from herdbeat.scheduler.room import CapacitySnapshot, CatchupPacer
-from herdbeat.scheduler.turn import ClaimContext, ClaimResult, write_evaluations
-from herdbeat.scheduler.verdict import ClaimCycle, Evaluation
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
 SkipInstants = Callable[[ClaimCycle, Evaluation, SkipReason], None]

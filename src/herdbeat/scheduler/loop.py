@@ -2,28 +2,121 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from herdbeat.crashpoints import Failpoint, failpoint
-from herdbeat.domain.claim import Claim
-from herdbeat.domain.gap import Gap
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.beat import Gap, SkipReason
+from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.errors import ClaimLost, StoreUnavailable
-from herdbeat.events import EventListener, null_listener
-from herdbeat.scheduler.crowd import SaturatedTargets
-from herdbeat.scheduler.finish import CompletionResult
-from herdbeat.scheduler.overlap import REPLACED_BY_NEXT
-from herdbeat.scheduler.pulse import detect_gap, has_clock_moved_back
+from herdbeat.events import (
+    BeatSettled,
+    EventListener,
+    GapDetected,
+    RunFinished,
+    RunStarted,
+    ScheduleQuarantined,
+    null_listener,
+    safe_listener,
+)
+from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.scheduler.backpressure import SaturatedTargets
+from herdbeat.scheduler.capacity import CatchupPacer
+from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
+from herdbeat.scheduler.clock_drift import detect_gap, has_clock_moved_back
+from herdbeat.scheduler.complete import CompletionResult, RunCompleter
+from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, quarantine_first_due
-from herdbeat.scheduler.record import RunCompleter
-from herdbeat.scheduler.room import CatchupPacer
-from herdbeat.scheduler.running import ActiveRun, PendingCancel
-from herdbeat.scheduler.telling import EventPublisher
-from herdbeat.scheduler.timer import Timer
-from herdbeat.scheduler.turn import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
-from herdbeat.store.base import FinishedRun, Store, Transaction
+from herdbeat.scheduler.timers import Timer
+from herdbeat.store.base import FinishedRun, NewBeat, Store, Transaction
+
+# The runs that a node holds right now, and which of them is in the way of a beat.
+
+
+class ActiveRun(NamedTuple):
+    """A run that this node holds."""
+
+    claim: Claim
+    task: asyncio.Task[None]
+    since: datetime
+
+
+@dataclass(slots=True)
+class PendingCancel:
+    """How a run ends that was told to. It is `out` when only what cannot be stopped is left of it."""
+
+    outcome: Outcome
+    is_detached: bool = False
+
+
+class BlockingRun(NamedTuple):
+    """A run that is in the way of a beat; nothing if none is, or it is another node's."""
+
+    run_id: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingRuns:
+    """The oldest run of each target and of each schedule."""
+
+    targets: dict[int, BlockingRun]
+    schedules: dict[int, BlockingRun]
+
+    @classmethod
+    def from_runs(cls, running: Iterable[ActiveRun]) -> "BlockingRuns":
+        blocking_runs = cls({}, {})
+        for claim, _, since in running:
+            blocking_run = BlockingRun(claim.run_id, since)
+            blocking_runs.targets.setdefault(claim.target_id, blocking_run)
+            blocking_runs.schedules.setdefault(claim.schedule_id, blocking_run)
+        return blocking_runs
+
+    def blocking(self, beat: NewBeat) -> BlockingRun:
+        """Who has the place that this beat did not get."""
+        if beat.reason == SkipReason.AT_CAPACITY:
+            return self.targets.get(beat.target_id, BlockingRun())
+        if beat.reason == SkipReason.ALREADY_RUNNING:
+            return self.schedules.get(beat.schedule_id, BlockingRun())
+        return BlockingRun()
+
+
+# What a node tells those who listen: every start, end and skip, once, and only when it is written down.
+
+
+class EventPublisher:
+    """Makes events of what the ledger was told. A listener that fails harms nobody."""
+
+    def __init__(self, listener: EventListener) -> None:
+        self._listener = safe_listener(listener)
+
+    def started(self, now: datetime, claims: Sequence[Claim]) -> None:
+        if self._listener is null_listener:
+            return  # thousands of values a second that nobody would look at
+        for each in claims:
+            self._listener(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
+
+    def settled(self, now: datetime, beats: Sequence[tuple[str, NewBeat]], running: Collection[ActiveRun]) -> None:
+        """`running` has the runs that may be in the way of what has to wait."""
+        if self._listener is null_listener or not beats:
+            return
+        blocking_runs = BlockingRuns.from_runs(running)
+        for label, beat in beats:
+            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
+            self._listener(BeatSettled(now, label, *what, *blocking_runs.blocking(beat)))
+
+    def finished(self, finished: CompletionResult) -> None:
+        for each in finished.completed:
+            self._listener(RunFinished(finished.at, *each))
+
+    def quarantined(self, now: datetime, schedules: Sequence[QuarantinedSchedule]) -> None:
+        for each in schedules:
+            self._listener(ScheduleQuarantined(now, *each))
+
+    def time_lost(self, now: datetime, gap: Gap) -> None:
+        self._listener(GapDetected(now, gap))
+
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.errors import HerdbeatError, truncate_for_message
-from herdbeat.moments import format_timestamp
+from herdbeat.scheduler.evaluate import is_due
+from herdbeat.scheduler.evaluation import Evaluation, to_row
 from herdbeat.scheduler.instants import InstantRange, due_since
-from herdbeat.scheduler.judge import is_due
-from herdbeat.scheduler.verdict import Evaluation, to_row
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, CounterDelta, NewBeat, ScheduleSnapshot, Transaction
+from herdbeat.timestamps import format_timestamp
 
 _MAX_REASON_CHARS = 300
 

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import InconsistencyCandidates, Transaction
-from herdbeat.store.clean import decode_lossy
-from herdbeat.store.micros import from_micros, to_micros
-from herdbeat.store.sqlite_faults import to_store_unavailable
-from herdbeat.store.sqlite_ledger import SqliteTransaction
-from herdbeat.store.sqlite_statements import SqliteConnection
+from herdbeat.store.microseconds import from_micros, to_micros
+from herdbeat.store.sanitize import decode_lossy
+from herdbeat.store.sqlite.connection import SqliteConnection
+from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.sqlite.store import SqliteTransaction
 from herdbeat.store.statements import Connection
 
 T = TypeVar("T")

@@ -4,16 +4,16 @@ All rules about time and capacity live above; a store keeps rows, changes them i
 them out as values. Times are aware UTC datetimes on this side of the wall.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from herdbeat.domain.beat import Gap
+from herdbeat.domain.budget import BudgetDay, BudgetOwner, Reservation, SpendAdjustment, SpendTotals
 from herdbeat.domain.change import Change
-from herdbeat.domain.gap import Gap
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import Budget
 from herdbeat.governor.state import Pause
-from herdbeat.store.asked import RunRequestTransaction
-from herdbeat.store.budgets import BudgetTransaction
 from herdbeat.store.rows import (
     BeatExtension,
     CatchupCursor,
@@ -38,7 +38,126 @@ from herdbeat.store.rows import (
     TargetCounterCheck,
     TargetRow,
 )
-from herdbeat.store.shared import SharedStore
+
+# What a store promises to those who ask something of single beats and runs. A part of `base`.
+
+
+class RunRequestTransaction(Protocol):
+    """What people ask of single beats and runs: skip, cancel, retry, backfill."""
+
+    def set_skips(self, schedule_id: int, skips: int, by: str, reason: str) -> None:
+        """How many of the next clock instants are let pass; 0 for none."""
+        ...
+
+    def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
+        """Instants (schedule, how many) that have come, and passed."""
+        ...
+
+    def beat_list_pending_by_schedule(self, schedule_ids: Iterable[int]) -> list[PendingBeat]:
+        """All pending beats of these schedules, whatever they wait for."""
+        ...
+
+    def last_attempt(self, run_id: int) -> LastAttempt | None:
+        """The newest run of the beat that a run belongs to; None if there is no such run."""
+        ...
+
+    def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
+        """A settled beat waits again, for an attempt by hand."""
+        ...
+
+    def mark_retries(self, runs: Sequence[tuple[int, str]]) -> None:
+        """Runs (id, by whom) that have a cause of their own, beside that of their beat."""
+        ...
+
+    def run_request_stop(
+        self,
+        why: str,
+        *,
+        schedules: Sequence[int] = (),
+        runs: Sequence[int] = (),
+        node_id: int = 0,
+        force: bool = False,
+    ) -> list[tuple[int, int]]:
+        """Leave word for the nodes that have these runs, or any of these schedules. Which (schedule, run) those are.
+
+        What `node_id` has itself is left out: it knows. Whoever has a file alone has nobody to leave word for.
+        """
+        ...
+
+    def last_backfill(self, schedule_id: int) -> int:
+        """The number of the newest backfill that the ledger keeps; 0 if there was none."""
+        ...
+
+
+# What a store promises about budgets: those that are shared, and what is used of all of them.
+
+
+class BudgetTransaction(Protocol):
+    """What those with a budget have used, by days: schedules, targets, the fleet."""
+
+    def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
+        """Those that are shared: of these targets, and of the fleet. A schedule's own is in its plan."""
+        ...
+
+    def set_budgets(self, budgets: Mapping[BudgetOwner, Budget | None]) -> None:
+        """Write shared budgets down; None takes one away."""
+        ...
+
+    def budget_get_usage(self, accounts: Collection[BudgetDay]) -> dict[BudgetDay, SpendTotals]:
+        """What is used of each. Nobody else counts anything there until the end of this transaction."""
+        ...
+
+    def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:
+        """What the newest so many runs of each said they used; those that said nothing are left out."""
+        ...
+
+    def reserve(self, reservations: Sequence[Reservation]) -> None:
+        """Count these runs and their estimates as used, until their finish knows better."""
+        ...
+
+    def reservations(self, run_ids: Iterable[int]) -> list[Reservation]: ...
+
+    def drop_reservations(self, run_ids: Sequence[int]) -> None: ...
+
+    def add_spend(self, corrections: Sequence[SpendAdjustment]) -> None: ...
+
+    def drop_spend(self, before: str) -> int:
+        """Forget the days before that one; how many there were."""
+        ...
+
+
+# What a store that several nodes share has beside its ledger: a clock for all, and word of what others change.
+
+
+class SharedStore(Protocol):
+    """Its calls block: each is for a thread of its own."""
+
+    def now(self) -> datetime:
+        """The store's own clock. Raises StoreUnavailable."""
+        ...
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Call back whenever somebody has changed something, until closed. A hint only: some may be lost."""
+        ...
+
+    def list_stop_requests(self, node_id: int) -> Sequence[StopRequest]:
+        """Which runs of a node somebody elsewhere wants to end. Raises StoreUnavailable."""
+        ...
+
+    def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
+        """These were taken up. What was asked of runs that are over is forgotten, too."""
+        ...
+
+    def publish_output(self, texts: Mapping[int, str]) -> None:
+        """The end of what runs have printed until now, for who looks from elsewhere. Raises StoreUnavailable."""
+        ...
+
+    def abandon_node(self) -> None:
+        """This process is no node any more: what it writes is nobody's, until it joins again."""
+        ...
+
+    def close(self) -> None: ...
+
 
 __all__ = [
     "BeatExtension",

@@ -1,28 +1,148 @@
 """Reading the ledger beside the writer: a connection that cannot change anything and never holds it up."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from herdbeat.domain.beat import MissedReason
-from herdbeat.domain.brief import RunSpec
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
 from herdbeat.domain.change import Change
-from herdbeat.domain.gap import Gap
 from herdbeat.domain.policies import Budget
-from herdbeat.domain.records import BeatRecord, HintRecord, NodeRecord, RunRecord, ScheduleRecord
-from herdbeat.domain.schedule import display_name
-from herdbeat.domain.spend import BudgetDay, BudgetOwner, SpendTotals
+from herdbeat.domain.records import (
+    BeatMark,
+    BeatRecord,
+    HintRecord,
+    NodeRecord,
+    RunDetails,
+    RunRecord,
+    ScheduleRecord,
+    TimelineSpan,
+)
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
-from herdbeat.store.asking import ReadConnection
-from herdbeat.store.change_rows import read_change, read_hint
-from herdbeat.store.finding import Filter, find_beat_ids, find_run_ids
-from herdbeat.store.micros import from_micros, to_micros
-from herdbeat.store.plans import read_budgets
-from herdbeat.store.record_rows import read_beat, read_node, read_run, read_run_spec, read_schedule, read_target_spec
-from herdbeat.store.sqlite_asking import SqliteReadConnection
+from herdbeat.store.microseconds import from_micros, to_micros
+from herdbeat.store.record_mapping import (
+    read_beat,
+    read_budgets,
+    read_change,
+    read_hint,
+    read_node,
+    read_run,
+    read_run_spec,
+    read_schedule,
+    read_target_spec,
+)
+from herdbeat.store.sqlite.connection import SqliteReadConnection
+from herdbeat.store.statements import ReadConnection
+
+# The shortest way to the beats and runs that are wanted: which index leads there, and when to read from the newest.
+#
+# One statement with every filter in it would be asked the slowest way: SQLite cannot know which filters are given.
+
+
+MAX_GATHERED_SCHEDULES = 200
+"""Schedules whose whole history is gathered and sorted. A target with more has some of the newest rows anyway."""
+
+MAX_GATHERED_BEATS = 10_000
+"""Beats since a moment that are gathered and sorted; if there are more, the newest are soon found without."""
+
+_RARE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
+_COMMON_STATUSES = frozenset({RunStatus.RUNNING, RunStatus.SUCCEEDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which rows are wanted. `before` is the id where the page before this one ended.
+
+    `with_declined` are also runs that were skipped before they began: nobody who asks what was run means those.
+    """
+
+    target: str | None = None
+    name: str | None = None
+    outcome: BeatOutcome | None = None
+    status: RunStatus | None = None
+    run: int | None = None
+    beat: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    before: int | None = None
+    limit: int = 50
+    include_declined: bool = True
+
+
+class IdQuery(Protocol):
+    """Puts a named question and hands out the ids that answer it."""
+
+    def __call__(self, statement: str, /, **values: object) -> list[int]: ...
+
+
+def find_beat_ids(query_ids: IdQuery, wanted: Filter) -> list[int]:
+    """Newest first."""
+    values: dict[str, object] = {
+        "outcome": wanted.outcome,
+        "since": to_micros(wanted.since),
+        "until": to_micros(wanted.until),
+        "before": wanted.before,
+        "limit": wanted.limit,
+    }
+    return _find_by_schedule(
+        query_ids, wanted, values, "beats_of_schedules", lambda: _choose_beat_query(query_ids, wanted)
+    )
+
+
+def find_run_ids(query_ids: IdQuery, wanted: Filter) -> list[int]:
+    """Newest first."""
+    values: dict[str, object] = {
+        "status": wanted.status,
+        "run": wanted.run,
+        "beat": wanted.beat,
+        "since": to_micros(wanted.since),
+        "before": wanted.before,
+        "limit": wanted.limit,
+        "declined": int(wanted.include_declined),
+    }
+    return _find_by_schedule(query_ids, wanted, values, "runs_of_schedules", lambda: _choose_run_query(wanted))
+
+
+def _find_by_schedule(
+    query_ids: IdQuery, wanted: Filter, values: dict[str, object], schedule_query: str, choose_query: Callable[[], str]
+) -> list[int]:
+    """Through the few schedules that are meant, or another way where they are many or not named."""
+    if wanted.target is None:
+        return query_ids(choose_query(), target=None, **values)
+    schedules = query_ids("schedules_named", target=wanted.target, name=wanted.name, limit=MAX_GATHERED_SCHEDULES + 1)
+    if not schedules:
+        return []
+    if len(schedules) <= MAX_GATHERED_SCHEDULES:
+        return query_ids(schedule_query, schedules=schedules, **values)
+    return query_ids(choose_query(), target=wanted.target, **values)
+
+
+def _choose_beat_query(query_ids: IdQuery, wanted: Filter) -> str:
+    if wanted.outcome is BeatOutcome.PENDING:
+        return "beats_that_wait"
+    if wanted.outcome in _RARE_OUTCOMES:
+        return "unusual_beats"
+    if (
+        wanted.since is not None
+        and len(query_ids("beats_since", since=to_micros(wanted.since), limit=MAX_GATHERED_BEATS)) < MAX_GATHERED_BEATS
+    ):
+        return "recent_beats"
+    return "newest_beats"
+
+
+def _choose_run_query(wanted: Filter) -> str:
+    if wanted.beat is not None:
+        return "runs_of_beat"
+    if wanted.status is RunStatus.RUNNING:
+        return "runs_that_go"
+    return "newest_runs" if wanted.status is None or wanted.status in _COMMON_STATUSES else "unusual_runs"
+
 
 __all__ = ["READER_SQL_FILES", "Filter", "Reader", "SqliteReader"]
 
@@ -201,3 +321,181 @@ class SqliteReader(Reader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(SqliteReadConnection(path, *READER_SQL_FILES))
+
+
+# What only people who look at a fleet ask of the ledger: quick, however many schedules and beats there are.
+
+
+QUERY_READER_SQL_FILES = (*READER_SQL_FILES, "looking")
+
+_CLOCK_KINDS = ("cron", "delay", "interval")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleQuery:
+    """Which schedules: those that any name, tag or group means (all, if there are none), in a state if one is given."""
+
+    now: datetime
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    state: str | None = None
+    after: int | None = None
+    limit: int = 50
+
+    @property
+    def has_selectors(self) -> bool:
+        return bool(self.names or self.tags or self.groups)
+
+
+class QueryReader(Reader):
+    """A reader with more questions."""
+
+    def find(self, query: ScheduleQuery) -> list[ScheduleRecord]:
+        """In the order they were written down. Of a state it gives too many rather than too few."""
+        ids = self._query_ids("looked_for_ids", after=query.after, limit=query.limit, **self._values(query))
+        return self.schedules_by_id(ids)
+
+    def count_matching(self, query: ScheduleQuery) -> int:
+        """How many there are, of any state that `find` would give."""
+        if not query.has_selectors and query.state is None:
+            return self.count_all_schedules()
+        return int(self._query_required("number_looked_for", **self._values(query))[0])
+
+    def tags_and_groups(self) -> set[str]:
+        """Every tag and every group."""
+        return {mark for (mark,) in self._query("known_marks")}
+
+    def recent_beat_marks(self, schedule_ids: Iterable[int], length: int) -> dict[int, list[BeatMark]]:
+        """What became of the last beats of each schedule, the oldest first."""
+        ids = {beat for number in schedule_ids for beat in self._newest_beats(number, length)}
+        strips: dict[int, list[BeatMark]] = {}
+        for beat, schedule, outcome, count, status in self._query("marks_of", ids=list(ids)):
+            mark = BeatMark(
+                beat=beat, outcome=BeatOutcome(outcome), status=RunStatus(status) if status else None, number=count
+            )
+            strips.setdefault(schedule, []).append(mark)
+        return {schedule: marks[-length:] for schedule, marks in strips.items()}
+
+    def oldest_waiting(self, schedule_ids: Iterable[int]) -> dict[int, datetime]:
+        """Since when these schedules have a beat that waits; those without one are left out."""
+        rows = self._query("oldest_waiting", ids=list(schedule_ids))
+        return {schedule: from_micros(due_at) for schedule, due_at in rows}
+
+    def has_hints(self) -> bool:
+        """Whether any schedule has a hint that was not ended."""
+        return bool(self._query_required("any_hint")[0])
+
+    def details(self, run_id: int) -> RunDetails:
+        response, usage, session, note, host, pid, version = self._query_required("run_details", id=run_id)
+        return RunDetails(
+            response=_load_json(response),
+            usage=_load_json(usage) or {},
+            session=session or "",
+            note=note or "",
+            host=host or "",
+            pid=pid,
+            version=version or "",
+        )
+
+    def find_target(self, name: str) -> tuple[int, str, int] | None:
+        """Its id, where it is written, and how many of its runs are going."""
+        row = self._query_one("target_id", name=name)
+        return None if row is None else (row[0], row[1], row[2])
+
+    def recent_lateness(self, limit: int) -> list[timedelta]:
+        """How long after their time the last beats of the clock were found."""
+        rows = self._query("recent_lateness", limit=limit)
+        return [timedelta(microseconds=max(0, micros)) for (micros,) in rows]
+
+    def oldest_overdue(self, now: datetime) -> datetime | None:
+        """The longest overdue moment at which somebody should have looked at a schedule."""
+        (micros,) = self._query_required("oldest_overdue", now=to_micros(now))
+        return None if micros is None else from_micros(micros)
+
+    def active_schedules(self, moment: datetime, limit: int) -> list[int]:
+        """Schedules to which something may have happened since then."""
+        return self._query_ids("active_ids", since=to_micros(moment), limit=limit)
+
+    def spans(self, schedule_ids: Iterable[int], since: datetime, until: datetime, limit: int) -> list[TimelineSpan]:
+        """What took place in a time, the newest first. A beat of several runs comes once for each."""
+        ids = list(schedule_ids)
+        rows = self._query("spans", ids=ids, since=to_micros(since), until=to_micros(until), limit=limit)
+        return [_read_span(row) for row in rows]
+
+    def newest_run(self) -> int:
+        return int(self._query_required("newest_run")[0])
+
+    def runs_after(self, run_id: int, limit: int) -> list[int]:
+        return self._query_ids("runs_after", after=run_id, limit=limit)
+
+    def filter_running(self, run_ids: Iterable[int]) -> set[int]:
+        return set(self._query_ids("still_running", ids=list(run_ids)))
+
+    def version(self) -> int:
+        """Another number as soon as anybody has written anything: cheap to ask, ten times a second."""
+        return int(self._query_required("data_version")[0])
+
+    def first_run_since(self, moment: datetime) -> int:
+        """The id of the first run claimed at or after a moment; past the last one if there is none.
+
+        Ids rise with time, and no index has the time of a claim: so it is looked up as in a dictionary.
+        """
+        low, high, wanted = 1, self.newest_run() + 1, to_micros(moment)
+        while low < high:
+            middle = (low + high) // 2
+            number, claimed_at = self._query_required("first_run_since", id=middle)
+            if claimed_at < wanted:
+                low = number + 1
+            else:
+                high = middle
+        return low
+
+    def _newest_beats(self, schedule: int, length: int) -> Iterable[int]:
+        """Those of the clock by their ids, and those of events, which have runs, by their runs."""
+        for kind in _CLOCK_KINDS:
+            yield from self._query_ids(
+                "clock_beats", schedule=schedule, first=f"{kind}:", last=f"{kind};", limit=length
+            )
+        yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
+
+    def _values(self, query: ScheduleQuery) -> dict[str, object]:
+        names = (
+            [self._connection.like_pattern(_expand_target_name(each)) for each in query.names]
+            if query.has_selectors
+            else None
+        )
+        plans: list[int] = []
+        if query.tags or query.groups:
+            plans = self._query_ids("plans_marked", tags=list(query.tags), groups=list(query.groups))
+        return {"names": names, "plans": plans, "state": query.state, "now": to_micros(query.now)}
+
+
+class SqliteQueryReader(QueryReader):
+    """The same for a ledger in a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(SqliteReadConnection(path, *QUERY_READER_SQL_FILES))
+
+
+def _expand_target_name(name: str) -> str:
+    """A target alone means all its schedules."""
+    return name if "/" in name else f"{name}/*"
+
+
+def _read_span(row: Any) -> TimelineSpan:
+    schedule, outcome, due_at, last_due_at, count, status, started_at, finished_at = row
+    return TimelineSpan(
+        schedule=schedule,
+        outcome=BeatOutcome(outcome),
+        due_at=from_micros(due_at),
+        last_due_at=from_micros(last_due_at),
+        number=count,
+        status=RunStatus(status) if status else None,
+        started_at=from_micros(started_at),
+        finished_at=from_micros(finished_at),
+    )
+
+
+def _load_json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

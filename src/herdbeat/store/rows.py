@@ -6,8 +6,8 @@ from typing import NamedTuple
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
-from herdbeat.domain.plan import ScheduleSpec
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
-from herdbeat.crashpoints import Failpoint, failpoint
 from herdbeat.errors import StoreUnavailable
+from herdbeat.failpoints import Failpoint, failpoint
 
 T = TypeVar("T")
 C = TypeVar("C")

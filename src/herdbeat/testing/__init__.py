@@ -1,8 +1,7 @@
 """Parts for tests, shipped so that users can test their fleets too."""
 
-from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.clock import FakeClock, OffsetTimer
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
-from herdbeat.testing.offset import OffsetTimer
 
 Herd = SimulatedHerd
 """The documented name; `herdbeat.Herd` is another class."""

@@ -2,8 +2,10 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from herdbeat.scheduler.pulse import ClockReading
+from herdbeat.scheduler.clock_drift import ClockReading
+from herdbeat.scheduler.timers import SystemTimer
 
 
 class FakeClock:
@@ -53,3 +55,26 @@ class FakeClock:
             self._waiting.remove(waiting)
             for each in waiters:
                 each.cancel()
+
+
+# The clock of this machine, moved by a test: real processes, real waiting, another time on the wall.
+
+
+class OffsetTimer(SystemTimer):
+    """Adds the seconds written in a file, which may be changed while a process runs. Nobody else's clock is touched."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def now(self) -> datetime:
+        return super().now() + self._offset()
+
+    def pulse(self) -> ClockReading:
+        real = super().pulse()
+        return ClockReading(self.now(), real.monotonic, real.boottime)
+
+    def _offset(self) -> timedelta:
+        try:
+            return timedelta(seconds=float(self._path.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError):
+            return timedelta(0)

@@ -6,8 +6,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from herdbeat.cli.main import main
 from herdbeat.clock import Clock
-from herdbeat.faces.cli.main import main
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,34 +10,33 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import SkipReason
-from herdbeat.domain.claim import Claim
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Budget, Catchup, Policies
 from herdbeat.domain.records import BeatRecord
-from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, Target
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.durations import parse_duration
 from herdbeat.events import EventListener, null_listener
-from herdbeat.faces.python.roster import ScheduleRegistry
 from herdbeat.governor import Pause
-from herdbeat.moments import parse_timestamp
-from herdbeat.runners.callable import CallableRunner
+from herdbeat.python_api.registry import ScheduleRegistry
 from herdbeat.runners.functions import LocalFunctions
+from herdbeat.runners.python import CallableRunner
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler import control
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.scheduler.life import NodeInfo, register_node
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.execute import RunExecutor
 from herdbeat.scheduler.loop import Loop, NodeSettings
-from herdbeat.scheduler.perform import RunExecutor
+from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
-from herdbeat.store.shelf import SpecCache
-from herdbeat.store.sqlite import SqliteStore
+from herdbeat.store.spec_cache import SpecCache
+from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.testing.clock import FakeClock
+from herdbeat.timestamps import parse_timestamp
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import Interval

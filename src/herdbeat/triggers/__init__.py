@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
-from herdbeat.triggers.chat import Chat
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
+from herdbeat.triggers.event import Chat, Manual, Webhook
 from herdbeat.triggers.interval import Interval
-from herdbeat.triggers.manual import Manual
-from herdbeat.triggers.webhook import Webhook
 
 
 class TriggerType(Protocol):

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.moments import format_timestamp, parse_timestamp
-from herdbeat.triggers.told import beat_variables
+from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.triggers.variables import beat_variables
 
 
 @dataclass(frozen=True, slots=True)

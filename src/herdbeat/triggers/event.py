@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.moments import format_timestamp
-from herdbeat.triggers.told import beat_variables
+from herdbeat.timestamps import format_timestamp
+from herdbeat.triggers.variables import beat_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +43,33 @@ class EventTrigger:
 
     def options(self) -> dict[str, str]:
         return {}
+
+
+# `chat`: when somebody writes in a bound channel.
+
+
+@dataclass(frozen=True, slots=True)
+class Chat(EventTrigger):
+    kind: ClassVar[TriggerKind] = TriggerKind.CHAT
+    title: ClassVar[str] = "Chat trigger"
+    sentence: ClassVar[str] = "on every message in its channel"
+
+
+# `manual`: when somebody asks for it.
+
+
+@dataclass(frozen=True, slots=True)
+class Manual(EventTrigger):
+    kind: ClassVar[TriggerKind] = TriggerKind.MANUAL
+    title: ClassVar[str] = "Manual trigger"
+    sentence: ClassVar[str] = "only by hand"
+
+
+# `webhook`: when somebody calls its address.
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook(EventTrigger):
+    kind: ClassVar[TriggerKind] = TriggerKind.WEBHOOK
+    title: ClassVar[str] = "Webhook trigger"
+    sentence: ClassVar[str] = "on every accepted webhook call"

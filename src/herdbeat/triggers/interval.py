@@ -7,8 +7,8 @@ from typing import Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration, parse_duration
-from herdbeat.moments import format_timestamp
-from herdbeat.triggers.told import beat_variables
+from herdbeat.timestamps import format_timestamp
+from herdbeat.triggers.variables import beat_variables
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runners.build import NOON
+from tests.support.runner_jobs import NOON
 
-from herdbeat.runners.http.calls import EndpointCaller
+from herdbeat.runners.http.client import EndpointCaller
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 

@@ -4,11 +4,11 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from tests.runners.build import NOON, make_job
-from tests.runners.endpoints import respond, serve_endpoint
+from tests.support.http_endpoints import respond, serve_endpoint
+from tests.support.runner_jobs import NOON, make_job
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.runners.kinds import open_runners
+from herdbeat.runners.registry import open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
@@ -24,7 +24,9 @@ async def test_an_endpoint_is_called_as_any_target_is_run(settings: RunnerSettin
 
 
 def test_a_fleet_without_endpoints_does_not_pay_for_an_http_library() -> None:
-    program = "import sys, herdbeat.serve; print([name for name in sys.modules if name in ('aiohttp', 'yarl')])"
+    program = (
+        "import sys, herdbeat.bootstrap.fleet; print([name for name in sys.modules if name in ('aiohttp', 'yarl')])"
+    )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 

@@ -4,18 +4,17 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from tests.store.postgres.nodes import build_fleet, open_nodes
+from tests.support.postgres_nodes import build_fleet, open_nodes
 
 from herdbeat.clock import SystemClock
 from herdbeat.errors import StoreUnavailable
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.store.opening import open_reader
-from herdbeat.store.places import PostgresLocation
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.store.location import PostgresLocation, open_reader
 from herdbeat.store.postgres import migrate as migrating
 from herdbeat.store.postgres.migrate import MIGRATIONS_FOLDER, migrate, min_compatible_schema
 from herdbeat.store.postgres.store import PostgresStore
-from herdbeat.store.queries import load_migrations
 from herdbeat.store.reader import Filter
+from herdbeat.store.sql_files import load_migrations
 
 KNOWN = load_migrations(MIGRATIONS_FOLDER)
 NEWEST = KNOWN[-1][0]

@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from tests.store.contract import build_beat
-from tests.store.postgres.nodes import build_fleet
+from tests.support.postgres_nodes import build_fleet
+from tests.support.store_contract import build_beat
 
-from herdbeat.scheduler.arrange import apply_fleet
+from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.base import ScheduleSnapshot, TargetRow, Transaction
-from herdbeat.store.places import PostgresLocation
-from herdbeat.store.postgres.connecting import connect
-from herdbeat.store.postgres.foresight import Prefetcher
+from herdbeat.store.location import PostgresLocation
+from herdbeat.store.postgres.connection import connect
 from herdbeat.store.postgres.statements import PostgresConnection
 from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
+from herdbeat.store.postgres.transaction import Prefetcher
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 

@@ -6,23 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.contract import FIVE_MINUTES, HOURLY, build_fleet
+from tests.support.store_contract import FIVE_MINUTES, HOURLY, build_fleet
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.governor.state import Pause
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.scheduler.finish import complete_runs
-from herdbeat.scheduler.life import NodeInfo, register_node
-from herdbeat.scheduler.room import CatchupPacer
-from herdbeat.scheduler.turn import ClaimContext, claim_due
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.capacity import CatchupPacer
+from herdbeat.scheduler.claim import ClaimContext, claim_due
+from herdbeat.scheduler.complete import complete_runs
+from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import FinishedRun
-from herdbeat.store.looking import QueryReader, ScheduleQuery
-from herdbeat.store.opening import StoreHandle, create_store, ledger_exists, open_audit, open_query_reader
-from herdbeat.store.places import PostgresLocation, StoreLocation
-from herdbeat.store.reader import Filter
+from herdbeat.store.location import (
+    PostgresLocation,
+    StoreHandle,
+    StoreLocation,
+    create_store,
+    ledger_exists,
+    open_audit,
+    open_query_reader,
+)
+from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
 
 NOW = datetime(2026, 3, 2, 3, 0, 0, 123_456, tzinfo=UTC)
 LATER = NOW + timedelta(hours=2)

@@ -8,13 +8,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.faults.cut_proxy import open_cut_proxy
-from tests.store.postgres.nodes import ManualNode, open_nodes
+from tests.support.postgres_cut_proxy import open_cut_proxy
+from tests.support.postgres_nodes import ManualNode, open_nodes
 
 from herdbeat.clock import SystemClock
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import TargetRow, Transaction
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 

@@ -6,16 +6,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from tests.store.postgres.nodes import ManualNode, build_fleet, open_nodes, set_clock
+from tests.support.postgres_nodes import ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.scheduler.arrange import apply_fleet
-from herdbeat.scheduler.finish import complete_runs
-from herdbeat.scheduler.turn import ClaimResult
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.scheduler.claim import ClaimResult
+from herdbeat.scheduler.complete import complete_runs
 from herdbeat.store.base import FinishedRun
-from herdbeat.store.opening import open_reader
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation, open_reader
 from herdbeat.store.reader import Filter
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)

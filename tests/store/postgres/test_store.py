@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.store.contract import StoreContract
+from tests.support.store_contract import StoreContract
 
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.store import PostgresStore
 
 

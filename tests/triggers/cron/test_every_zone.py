@@ -7,10 +7,10 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from tests.triggers.cron.clockwork import SampledWallClock, transitions_by_sampling
+from tests.support.wall_clock import SampledWallClock, transitions_by_sampling
 
 from herdbeat.triggers import Cron
-from herdbeat.triggers.cron.changes import iter_transitions
+from herdbeat.triggers.cron.dst import iter_transitions
 
 FIRST_YEAR, LAST_YEAR = 2020, 2035
 SECOND = timedelta(seconds=1)

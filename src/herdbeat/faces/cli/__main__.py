@@ -1,8 +1,8 @@
-"""`python -m herdbeat.faces.cli`, for where the script is not on the path."""
+"""`python -m herdbeat.faces.cli`: services installed by a version before 0.2 start this. Kept for one release."""
 
 import sys
 
-from herdbeat.faces.cli.main import main
+from herdbeat.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from herdbeat.runners.base import Job
 from herdbeat.runners.settings import RunnerSettings
 
 if TYPE_CHECKING:
-    from herdbeat.runners.http.calls import EndpointCaller
+    from herdbeat.runners.http.client import EndpointCaller
 
 
 class HttpRunner:
@@ -35,8 +35,8 @@ class HttpRunner:
         async with self._open_lock:
             if self._caller is None:
                 # In a thread: it takes a quarter of a second, and other schedules are due meanwhile.
-                await asyncio.to_thread(import_module, "herdbeat.runners.http.calls")
-                from herdbeat.runners.http.calls import EndpointCaller  # noqa: PLC0415
+                await asyncio.to_thread(import_module, "herdbeat.runners.http.client")
+                from herdbeat.runners.http.client import EndpointCaller  # noqa: PLC0415
 
                 self._caller = EndpointCaller(self._settings, self._clock)
         return self._caller

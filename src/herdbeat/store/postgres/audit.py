@@ -10,11 +10,11 @@ import psycopg
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.audit import SqlAudit
 from herdbeat.store.base import Transaction
-from herdbeat.store.places import PostgresLocation
-from herdbeat.store.postgres.connecting import connect
-from herdbeat.store.postgres.faults import display_url, to_store_unavailable
-from herdbeat.store.postgres.ledger import PostgresTransaction
+from herdbeat.store.location import PostgresLocation
+from herdbeat.store.postgres.connection import connect
+from herdbeat.store.postgres.errors import display_url, to_store_unavailable
 from herdbeat.store.postgres.statements import PostgresConnection
+from herdbeat.store.postgres.transaction import PostgresTransaction
 
 T = TypeVar("T")
 

@@ -12,12 +12,11 @@ from psycopg import errors
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
-from herdbeat.store.postgres.connecting import MIN_RECONNECT_WAIT_S, PostgresConnector
-from herdbeat.store.postgres.faults import is_rejected_by_server, is_retryable, to_store_unavailable
-from herdbeat.store.postgres.ledger import DuplicateBeat, PostgresTransaction, lease_lost_error
+from herdbeat.store.postgres.connection import MIN_RECONNECT_WAIT_S, PostgresConnector
+from herdbeat.store.postgres.errors import is_rejected_by_server, is_retryable, to_store_unavailable
 from herdbeat.store.postgres.migrate import migrate
-from herdbeat.store.postgres.statements import WRITER_SQL_FILES, PostgresConnection
-from herdbeat.store.postgres.translate import load_translated_statements
+from herdbeat.store.postgres.statements import WRITER_SQL_FILES, PostgresConnection, load_translated_statements
+from herdbeat.store.postgres.transaction import DuplicateBeat, PostgresTransaction, lease_lost_error
 
 log = logging.getLogger(__name__)
 

@@ -4,16 +4,97 @@ On a connection in pipeline mode a write is sent and nobody waits for it: the se
 An answer is waited for, and with it everything that was sent before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import psycopg
 
-from herdbeat.store.postgres import arrays
-from herdbeat.store.postgres.faults import is_statement_error, to_store_unavailable
-from herdbeat.store.postgres.translate import TranslatedStatement, load_translated_statements
+from herdbeat.store.postgres.errors import is_statement_error, to_store_unavailable
+from herdbeat.store.sql_files import load_statements
 from herdbeat.store.statements import Row, RowCount, zero_rows
+
+# Batches as PostgreSQL array literals, column by column: the driver would look at every single value.
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def encode_array(values: Sequence[object], kind: str) -> str:
+    """One array, for a cast to its type."""
+    return encode_texts(values) if kind == "text" else encode_numbers(values)
+
+
+def encode_numbers(values: Sequence[object]) -> str:
+    return f"{{{','.join(map(str, values))}}}".replace("None", "NULL")
+
+
+def encode_texts(values: Sequence[object]) -> str:
+    return sanitize_text(f"{{{','.join(map(_quote_element, values))}}}")
+
+
+def sanitize_text(text: str) -> str:
+    """Without what no ledger can hold: a NUL, and halves of surrogate pairs, which have no bytes in UTF-8."""
+    if "\x00" not in text and (text.isascii() or _is_encodable(text)):
+        return text
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def _quote_element(value: object) -> str:
+    if value is None:
+        return "NULL"
+    text = str(value)
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# From a sheet of SQL to what the driver takes: `:name` for a value, `:rows AS given (column type, …)` for a batch.
+
+
+_ROWS_PATTERN = re.compile(r":rows AS (?P<name>\w+) \((?P<columns>[^)]*)\)")
+_COMMENT_PATTERN = re.compile(r"--.*$", re.MULTILINE)
+_PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|(?<!:):(?P<name>[a-z]\w*)")
+"""What stands in quotes is left alone, and so is the colon of a cast."""
+
+
+class TranslatedStatement(NamedTuple):
+    """Text for the driver, and the types of the columns of its batch, if it takes one."""
+
+    text: bytes
+    columns: tuple[str, ...]
+
+
+@cache
+def load_translated_statements(*files: str) -> Mapping[str, TranslatedStatement]:
+    return {name: translate_statement(text) for name, text in load_statements(*files).items()}
+
+
+def translate_statement(text: str) -> TranslatedStatement:
+    columns: list[str] = []
+
+    def unnest(found: re.Match[str]) -> str:
+        pairs = [each.split(maxsplit=1) for each in found["columns"].split(",")]
+        if not columns:
+            columns.extend(kind for _, kind in pairs)
+        arrays = ", ".join(f":c{place}::{kind}[]" for place, (_, kind) in enumerate(pairs))
+        return f"unnest({arrays}) AS {found['name']} ({', '.join(name for name, _ in pairs)})"
+
+    whole = _ROWS_PATTERN.sub(unnest, _COMMENT_PATTERN.sub("", text)).replace("%", "%%")
+    named = _PLACEHOLDER_PATTERN.sub(lambda found: f"%({found['name']})s" if found["name"] else found[0], whole)
+    return TranslatedStatement(named.encode(), tuple(columns))
+
 
 NOTIFYING_STATEMENTS = frozenset(
     [
@@ -177,10 +258,10 @@ def bind_values(statement: TranslatedStatement, rows: Sequence[Any], values: Bou
         return bound_values
     if len(statement.columns) == 1:
         singles = [row[0] if isinstance(row, tuple) else row for row in rows]
-        bound_values["c0"] = arrays.encode_array(singles, statement.columns[0])
+        bound_values["c0"] = encode_array(singles, statement.columns[0])
         return bound_values
     for place, (kind, each) in enumerate(zip(statement.columns, zip(*rows, strict=True), strict=True)):
-        bound_values[f"c{place}"] = arrays.encode_array(each, kind)
+        bound_values[f"c{place}"] = encode_array(each, kind)
     return bound_values
 
 
@@ -189,6 +270,6 @@ def _encode_scalar(value: object) -> object:
         case None:
             return None
         case list() | tuple() | set() | frozenset():
-            return arrays.encode_texts(list(value))
+            return encode_texts(list(value))
         case _:
-            return arrays.sanitize_text(str(value))
+            return sanitize_text(str(value))

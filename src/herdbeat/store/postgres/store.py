@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from herdbeat.store.base import Transaction
-from herdbeat.store.places import PostgresLocation
+from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.session import PostgresSession
 from herdbeat.store.writer import Writer
 

@@ -8,14 +8,13 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.moments import format_timestamp, parse_zone
-from herdbeat.triggers.cron.counting import count_instants, latest_instant
+from herdbeat.timestamps import format_timestamp, parse_zone
 from herdbeat.triggers.cron.describe import describe_pattern
-from herdbeat.triggers.cron.instants import next_instant
-from herdbeat.triggers.cron.notes import DstNote, find_dst_notes
+from herdbeat.triggers.cron.diagnostics import DstNote, find_dst_notes
+from herdbeat.triggers.cron.instants import count_instants, latest_instant, next_instant
+from herdbeat.triggers.cron.parser import parse_expression
 from herdbeat.triggers.cron.pattern import CronPattern
-from herdbeat.triggers.cron.read import parse_expression
-from herdbeat.triggers.told import beat_variables
+from herdbeat.triggers.variables import beat_variables
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,64 @@
+"""The engine under measurement: the parts of `herdbeat up`, on a store that the measurement has filled."""
+
+import asyncio
+import os
+import platform
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from herdbeat import __version__
+from herdbeat.bootstrap.fleet import tune_gc
+from herdbeat.events import EventListener
+from herdbeat.runners.registry import open_runners
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.scheduler.execute import RunExecutor
+from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.membership import NodeInfo
+from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.timers import SystemTimer
+from herdbeat.store.reader import SqliteReader
+from herdbeat.store.spec_cache import SpecCache
+from herdbeat.store.sqlite.store import SqliteStore
+
+ROOM = 1_000
+"""Runs at once on the node. The default of 100 is for agents; a measurement of many short runs asks for more."""
+
+PATIENCE = timedelta(seconds=30)
+
+
+@contextmanager
+def open_store(folder: Path) -> Iterator[SqliteStore]:
+    """A store in that folder, as durable as any: synchronous=FULL."""
+    store = SqliteStore(folder / "herdbeat.db")
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@asynccontextmanager
+async def at_work(store: SqliteStore, listener: EventListener, max_concurrent: int = ROOM) -> AsyncIterator[Node]:
+    """A node that serves the store until the block is left."""
+    clock = SystemTimer()
+    settings = RunnerSettings(state_dir=store.path.parent, environ=os.environ, max_concurrent=max_concurrent)
+    reader = SqliteReader(store.path)
+    try:
+        tune_gc()  # as in the process of `herdbeat up`
+        async with open_runners(settings, clock) as runners, asyncio.TaskGroup() as tasks:
+            perform = RunExecutor(SpecCache(reader), runners, clock)
+            identity = NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__)
+            node = Node(
+                NodeParts(store, clock, perform, listener=listener, prefetch=perform.prefetch),
+                NodeSettings(node_id=0, max_concurrent=max_concurrent),
+                identity,
+            )
+            tasks.create_task(node.serve(), name="node")
+            try:
+                yield node
+            finally:
+                node.stop(PATIENCE)
+    finally:
+        reader.close()

@@ -1,0 +1,1 @@
+"""The command line: an adapter. `table.py` lists every command."""

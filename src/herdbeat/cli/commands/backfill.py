@@ -1,0 +1,120 @@
+"""`herdbeat backfill`: run the instants of a past window now."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import EXIT_DECLINED, confirm, dispatch_request, format_config_flag
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.symbols import format_count, format_time
+from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.time_parse import parse_past_time
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.durations import humanize
+from herdbeat.errors import UsageError
+from herdbeat.scheduler.backfill import MAX_BACKFILL_BEATS, BackfillWindow
+from herdbeat.service.commands.runs import (
+    DEFAULT_MAX_BACKFILL_BEATS,
+    BackfillSchedule,
+    backfill_offline,
+    clip_to_past,
+    plan_backfill,
+)
+from herdbeat.service.queries.selectors import find_schedule
+from herdbeat.timestamps import format_timestamp, parse_timestamp
+
+CONFIRM_ABOVE_BEATS = 20
+MAX_LISTED_INSTANTS = 10
+
+
+def run_backfill(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        record = find_schedule(handle.require_reader(), args.positionals[0])
+        window = clip_to_past(_parse_window(args, handle), handle.now)
+        instants = plan_backfill(record.plan, record.label, window, _parse_max_beats(args))
+        if args.has(flags.DRY_RUN):
+            return _show_plan(args, context, handle, record, instants)
+        sentence = f"Runs {format_count(len(instants), 'past instant')} of {record.label} now."
+        if len(instants) > CONFIRM_ABOVE_BEATS and not confirm(args, context, sentence):
+            context.terminal.info("Nothing was changed.")
+            return EXIT_DECLINED
+        command = BackfillSchedule(
+            schedule_id=record.id,
+            label=record.label,
+            window=window,
+            rate=handle.fleet.catchup_rate,
+            who=current_actor(context),
+            reason=parse_reason(args),
+        )
+        answer, has_live_node = _execute(handle, command)
+        _show_result(args, context, handle, answer, has_live_node=has_live_node)
+        return 0
+
+
+def _parse_window(args: ParsedArgs, handle: FleetHandle) -> BackfillWindow:
+    start, end = args.value(flags.FROM), args.value(flags.UNTIL)
+    if start is None:
+        raise UsageError("--from is missing: where does the window begin?", hint="Write for example --from 2026-03-01.")
+    until = handle.now if end is None else parse_past_time(end, handle.now, handle.zone)
+    return BackfillWindow(start=parse_past_time(start, handle.now, handle.zone), end=until)
+
+
+def _parse_max_beats(args: ParsedArgs) -> int:
+    text = args.value(flags.MAX)
+    if text is None:
+        return DEFAULT_MAX_BACKFILL_BEATS
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_BACKFILL_BEATS):
+        raise UsageError(
+            f'--max cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_BACKFILL_BEATS}."
+        )
+    return int(text)
+
+
+def _execute(handle: FleetHandle, command: BackfillSchedule) -> tuple[dict[str, Any], bool]:
+    request = {
+        "do": "backfill",
+        "schedule": command.schedule_id,
+        "label": command.label,
+        "from": format_timestamp(command.window.start),
+        "until": format_timestamp(command.window.end),
+        "who": command.who,
+        "reason": command.reason,
+    }
+    return dispatch_request(handle, request, lambda: backfill_offline(handle.path, handle.now, command))
+
+
+def _show_result(
+    args: ParsedArgs, context: Context, handle: FleetHandle, answer: dict[str, Any], *, has_live_node: bool
+) -> None:
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps({**answer, "served": has_live_node}, indent=2, ensure_ascii=False))
+        return
+    name = printable(answer["schedule"])
+    first, last = (format_time(parse_timestamp(answer[key]), handle.now, handle.zone) for key in ("first", "last"))
+    context.terminal.print(
+        f"◷ {name}  backfill #{answer['backfill']}: {format_count(answer['count'], 'beat')}, {first} to {last}"
+        f"   undo what still waits: herdbeat cancel {name}{format_config_flag(args)}"
+    )
+    spread = parse_timestamp(answer["last_start_at"]) - handle.now
+    pace = f"spread over {humanize(spread)} (catchup_rate)" if spread.total_seconds() >= 1 else "at once"
+    starts = f"They start {pace}, as there is room" if has_live_node else "They start with the next: herdbeat up"
+    context.terminal.info(f"{starts}. Watch them: herdbeat beats {name} --outcome pending")
+
+
+def _show_plan(
+    args: ParsedArgs, context: Context, handle: FleetHandle, record: ScheduleRecord, instants: tuple[datetime, ...]
+) -> int:
+    if args.has(flags.JSON):
+        items = [format_timestamp(each) for each in instants]
+        context.terminal.print(json.dumps({"schedule": record.label, "count": len(items), "instants": items}, indent=2))
+        return 0
+    for each in instants[:MAX_LISTED_INSTANTS]:
+        context.terminal.print(f"  {format_time(each, handle.now, handle.zone)}")
+    if len(instants) > MAX_LISTED_INSTANTS:
+        context.terminal.print(f"  … {format_time(instants[-1], handle.now, handle.zone)}")
+    context.terminal.info(f"Would run {format_count(len(instants), 'instant')} of {record.label}. Nothing was changed.")
+    return 0

@@ -1,0 +1,162 @@
+"""`herdbeat cancel`: stop runs that are going, and call off beats that wait."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import EXIT_DECLINED, confirm_if_all, dispatch_request, select_records
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import RunRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import format_elapsed, humanize
+from herdbeat.errors import Conflict
+from herdbeat.service.commands.runs import cancel_offline, cancel_run_offline
+from herdbeat.service.queries.selectors import find_run, resolve_selector
+
+CANCEL_WAIT_S = 7.0
+"""Seconds to watch runs end: a program is killed five after it was asked to end."""
+
+POLL_INTERVAL_S = 0.05
+BATCH_SIZE = 500
+
+CancelItem = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CancelOptions:
+    """Who wants it, why, and how hard."""
+
+    who: str
+    reason: str
+    force: bool
+
+
+def run_cancel(args: ParsedArgs, context: Context) -> int:
+    options = _CancelOptions(who=current_actor(context), reason=parse_reason(args), force=args.has(flags.FORCE))
+    with open_fleet_handle(args, context) as handle:
+        runs, schedules = _select_subjects(args, handle)
+        if args.has(flags.DRY_RUN):
+            return _show_plan(args, context, handle, runs, schedules)
+        if not confirm_if_all(
+            args, context, f"Stops every run of {format_count(len(schedules), 'schedule')}, and what waits."
+        ):
+            context.terminal.info("Nothing was changed.")
+            return EXIT_DECLINED
+        items = _execute(handle, options, runs, schedules)
+        return _show_result(args, context, items, _wait_for_end(handle, items))
+
+
+def _select_subjects(args: ParsedArgs, handle: FleetHandle) -> tuple[list[RunRecord], list[ScheduleRecord]]:
+    """Runs by id, schedules by everything else. Raises Conflict for a run that is over."""
+    found = [resolve_selector(handle.require_reader(), word) for word in args.positionals]
+    runs = [each.run for each in found if each.run is not None]
+    for run in runs:
+        _require_running(handle, run)
+    if runs and len(runs) == len(args.positionals):
+        return runs, []
+    words = tuple(word for word, each in zip(args.positionals, found, strict=True) if each.run is None)
+    rest = ParsedArgs(positionals=words, values=args.values, switches=args.switches, repeated=args.repeated)
+    return runs, select_records(rest, handle)
+
+
+def _require_running(handle: FleetHandle, run: RunRecord) -> None:
+    if run.status is not RunStatus.RUNNING:
+        when = f", {humanize(handle.now - run.finished_at)} ago" if run.finished_at else ""
+        name = format_short_id(run.id)
+        raise Conflict(f"Run {name} is over: {run.status}{when}.", hint=f"Look at it: herdbeat explain {name}")
+
+
+def _execute(
+    handle: FleetHandle, options: _CancelOptions, runs: list[RunRecord], schedules: list[ScheduleRecord]
+) -> list[CancelItem]:
+    words: CancelItem = {"do": "cancel", "who": options.who, "reason": options.reason, "force": options.force}
+    items: list[CancelItem] = []
+    for run in runs:
+        request = {**words, "run": run.id, "label": run.schedule}
+        answer, _ = dispatch_request(handle, request, partial(_cancel_single_run, handle, options, run))
+        items += answer["items"]
+    for start in range(0, len(schedules), BATCH_SIZE):
+        ids = [each.id for each in schedules[start : start + BATCH_SIZE]]
+        answer, _ = dispatch_request(
+            handle, {**words, "schedules": ids}, partial(_cancel_schedules, handle, options, ids)
+        )
+        items += answer["items"]
+    return items
+
+
+def _cancel_schedules(handle: FleetHandle, options: _CancelOptions, ids: list[int]) -> CancelItem:
+    words = {"who": options.who, "reason": options.reason}
+    return {"items": cancel_offline(handle.path, handle.now, ids, **words, force=options.force)}
+
+
+def _cancel_single_run(handle: FleetHandle, options: _CancelOptions, run: RunRecord) -> CancelItem:
+    words = {"who": options.who, "reason": options.reason}
+    item = cancel_run_offline(handle.path, handle.now, run.id, run.schedule, **words, force=options.force)
+    return {"items": [item]}
+
+
+def _wait_for_end(handle: FleetHandle, items: list[CancelItem]) -> dict[str, RunRecord]:
+    """The runs as they are after a while: those that have ended by then say how."""
+    names = [name for item in items for name in item["runs"]]
+    deadline = time.monotonic() + CANCEL_WAIT_S
+    while True:
+        found = {name: run for name in names if (run := find_run(handle.require_reader(), name)) is not None}
+        if all(run.status is not RunStatus.RUNNING for run in found.values()) or time.monotonic() > deadline:
+            return found
+        time.sleep(POLL_INTERVAL_S)
+
+
+def _show_result(args: ParsedArgs, context: Context, items: list[CancelItem], ended: dict[str, RunRecord]) -> int:
+    if args.has(flags.JSON):
+        shown_items = [
+            {**item, "statuses": [ended[name].status for name in item["runs"] if name in ended]} for item in items
+        ]
+        context.terminal.print(json.dumps({"items": shown_items}, indent=2, ensure_ascii=False))
+        return 0
+    lines = [line for item in items for line in _result_lines(item, ended)]
+    for line in lines:
+        context.terminal.print(line)
+    if not lines:
+        context.terminal.info("Nothing was running or waiting; nothing changed.")
+    return 0
+
+
+def _result_lines(item: CancelItem, ended: dict[str, RunRecord]) -> Iterator[str]:
+    name = printable(item["schedule"])
+    for run in item["runs"]:
+        yield f"{_describe_end(run, name, ended.get(run))}   again: herdbeat retry {run}"
+    if item["called_off"]:
+        yield f"– {name}  {format_count(item['called_off'], 'beat')} that waited: skipped by_request"
+
+
+def _describe_end(name: str, label: str, run: RunRecord | None) -> str:
+    if run is None or run.status is RunStatus.RUNNING:
+        return f"● {label}  {name} is told to stop, and has not ended yet. Kill it with: herdbeat cancel {name} --force"
+    spent = format_elapsed(run.elapsed(run.finished_at)) if run.finished_at else ""
+    return f"– {label}  {name} {run.status} after {spent}"
+
+
+def _show_plan(
+    args: ParsedArgs, context: Context, handle: FleetHandle, runs: list[RunRecord], schedules: list[ScheduleRecord]
+) -> int:
+    rows = [[run.schedule, format_short_id(run.id), "1", "0"] for run in runs]
+    rows += [[each.label, "", str(each.running), str(each.waiting)] for each in schedules]
+    if args.has(flags.JSON):
+        keys = ("schedule", "run", "running", "waiting")
+        items = [dict(zip(keys, row, strict=True)) for row in rows]
+        context.terminal.print(json.dumps({"what": "cancel", "items": items}, indent=2, ensure_ascii=False))
+        return 0
+    for line in context.terminal.format_table([["SCHEDULE", "RUN", "RUNNING", "WAITING"], *rows], shrink=(0,)):
+        context.terminal.print(line)
+    context.terminal.info(f"As of {handle.now:%H:%M:%S} UTC. Nothing was changed.")
+    return 0

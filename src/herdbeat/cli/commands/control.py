@@ -1,0 +1,256 @@
+"""`herdbeat pause`, `resume`, `disable`, `enable` and `reset`: one shape, five acts."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import (
+    EXIT_DECLINED,
+    ChangeResult,
+    ResultItem,
+    confirm_if_all,
+    execute_change,
+    select_records,
+    show_pending_notice,
+    show_result_json,
+    undo_command,
+)
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.output.symbols import format_count, format_time
+from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.time_parse import parse_future_time
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.durations import parse_duration
+from herdbeat.errors import UsageError
+from herdbeat.service.commands.base import (
+    DisableSchedules,
+    EnableSchedules,
+    PauseSchedules,
+    ResetSchedules,
+    ResumeSchedules,
+    ScheduleCommand,
+    SkipBeats,
+)
+from herdbeat.service.queries.schedule_state import resolve_display_state
+from herdbeat.timestamps import parse_timestamp
+
+# What a change is said to have done: what changed, when it takes effect, how to undo it.
+
+
+PAST_TENSE = {
+    ChangeKind.PAUSE: "Paused",
+    ChangeKind.RESUME: "Resumed",
+    ChangeKind.DISABLE: "Disabled",
+    ChangeKind.ENABLE: "Enabled",
+    ChangeKind.RESET: "Reset",
+    ChangeKind.SKIP: "Skips",
+    ChangeKind.CLEAR_HINTS: "Cleared the hints of",
+}
+
+
+def result_lines(
+    handle: FleetHandle, what: ChangeKind, result: ChangeResult, undo: str, *, cancelled: bool = False
+) -> Iterator[str]:
+    """A headline for what was changed, then a line for each schedule that has something to say."""
+    changed = result.changed
+    if changed:
+        subject = printable(changed[0]["schedule"]) if len(changed) == 1 else format_count(len(changed), "schedule")
+        text = f"{PAST_TENSE[what]} {subject}{_describe_effect(handle, what, changed, cancelled=cancelled)}"
+        yield f"{text}   undo: {undo}" if undo else text
+    for item in result.items:
+        yield from _item_lines(handle, item, is_single=len(changed) == 1)
+
+
+def format_until(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
+    """16:04 CET, "tomorrow 09:00 CET": without seconds where there are none."""
+    text = format_time(moment, now, zone)
+    local = moment.astimezone(zone)
+    return f"{text.removesuffix(':00') if not local.second and text.count(':') > 1 else text} {local:%Z}"
+
+
+def _describe_effect(handle: FleetHandle, what: ChangeKind, changed: list[ResultItem], *, cancelled: bool) -> str:
+    match what:
+        case ChangeKind.PAUSE:
+            until = changed[0]["after"]["until"]
+            end = f" until {_format_time(handle, until)}" if until else " until somebody resumes"
+            return f"{end}.{_describe_active_runs(changed, cancelled=cancelled)}"
+        case ChangeKind.DISABLE:
+            return f": off until enabled, also after a restart.{_describe_active_runs(changed, cancelled=cancelled)}"
+        case ChangeKind.SKIP:
+            return _describe_skips(handle, changed)
+        case ChangeKind.RESET if len(changed) == 1:
+            return f": {_describe_reset(changed[0]['before'])}.{_describe_next_run(handle, changed)}"
+        case _:
+            return f".{_describe_next_run(handle, changed)}"
+
+
+def _describe_active_runs(changed: list[ResultItem], *, cancelled: bool) -> str:
+    running = sum(each["running"] for each in changed)
+    if not running:
+        return ""
+    verb = ("stops" if cancelled else "finishes") if running == 1 else ("stop" if cancelled else "finish")
+    return f" {format_count(running, 'run')} in progress {verb}."
+
+
+def _describe_skips(handle: FleetHandle, changed: list[ResultItem]) -> str:
+    """One schedule says which beats, several how many."""
+    skips = changed[0]["after"]["skips"]
+    if not skips:
+        return f" no longer.{_describe_next_run(handle, changed)}"
+    beats = "the next beat" if skips == 1 else f"the next {skips} beats"
+    instants = changed[0]["after"].get("instants", [])
+    if len(changed) > 1 or not instants:
+        return f": {beats}."
+    first, last = _format_time(handle, instants[0]), _format_time(handle, instants[-1])
+    if len(instants) < skips:
+        return f": {beats}, from {first} on."
+    return f": {beats}, {first if skips == 1 else f'{first} to {last}'}."
+
+
+def _describe_reset(before: ResultItem) -> str:
+    parts = [format_count(before["failures"], "failure") + " forgotten"] if before["failures"] else []
+    return ", ".join([*parts, *(["it has left the quarantine"] if before["quarantine"] else [])])
+
+
+def _describe_next_run(handle: FleetHandle, changed: list[ResultItem]) -> str:
+    at = changed[0]["next_run_at"]
+    if len(changed) > 1:
+        return ""
+    return f" Next run {_format_time(handle, at)}." if at else " No next run is planned."
+
+
+def _item_lines(handle: FleetHandle, item: ResultItem, *, is_single: bool) -> Iterator[str]:
+    name = printable(item["schedule"])
+    if item["refused"]:
+        yield f"– {name}  refused: {printable(item['refused'])}"
+        yield f"  {printable(item['hint'])}"
+    elif not item["changed"]:
+        notes = printable("; ".join(item["notes"]))
+        yield f"· {name}  {notes}{_describe_pause(handle, item['after'])}; nothing changed"
+    else:
+        for note in item["notes"]:
+            yield f"  {printable(note)}" if is_single else f"  {name}  {printable(note)}"
+
+
+def _describe_pause(handle: FleetHandle, after: ResultItem) -> str:
+    if not after.get("paused"):
+        return ""
+    end = f" until {_format_time(handle, after['until'])}" if after["until"] else " without an end"
+    reason = f' "{printable(after["reason"])}"' if after["reason"] else ""
+    return f"{end} by {printable(after['by'])}{reason}"
+
+
+def _format_time(handle: FleetHandle, text: str) -> str:
+    return format_until(parse_timestamp(text), handle.now, handle.zone)
+
+
+EXIT_REFUSED = 1
+
+
+def run_pause(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        command = PauseSchedules(
+            who=current_actor(context), reason=parse_reason(args), until=_parse_pause_end(args, handle)
+        )
+        return run_change(args, context, handle, command)
+
+
+def run_resume(args: ParsedArgs, context: Context) -> int:
+    return _run_simple_change(args, context, ResumeSchedules)
+
+
+def run_disable(args: ParsedArgs, context: Context) -> int:
+    return _run_simple_change(args, context, DisableSchedules)
+
+
+def run_enable(args: ParsedArgs, context: Context) -> int:
+    return _run_simple_change(args, context, EnableSchedules)
+
+
+def run_reset(args: ParsedArgs, context: Context) -> int:
+    return _run_simple_change(args, context, ResetSchedules)
+
+
+def _run_simple_change(
+    args: ParsedArgs,
+    context: Context,
+    kind: type[ResumeSchedules | DisableSchedules | EnableSchedules | ResetSchedules],
+) -> int:
+    with open_fleet_handle(args, context) as handle:
+        return run_change(args, context, handle, kind(who=current_actor(context), reason=parse_reason(args)))
+
+
+def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand) -> int:
+    """Choose, ask, do, tell. Exit 1 if anything was refused, or the answer was no."""
+    records = select_records(args, handle)
+    if args.has(flags.DRY_RUN):
+        return show_dry_run(args, context, handle, command, records)
+    if not confirm_if_all(args, context, _confirmation_text(args, command, records)):
+        context.terminal.info("Nothing was changed.")
+        return EXIT_DECLINED
+    cancels = args.has(flags.CANCEL_RUNNING)
+    result = execute_change(context, handle, command, records, cancel_running=cancels)
+    undo = undo_command(args, command.what, result)
+    if args.has(flags.JSON):
+        show_result_json(context, result, undo)
+    else:
+        for line in result_lines(handle, command.what, result, undo, cancelled=cancels and result.has_live_node):
+            context.terminal.print(line)
+        show_pending_notice(context, handle, result)
+    return EXIT_REFUSED if result.refused else 0
+
+
+def _parse_pause_end(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
+    lasts, until = args.value(flags.FOR), args.value(flags.UNTIL)
+    if lasts is not None and until is not None:
+        raise UsageError("--for and --until say the same thing.", hint="Write one of them.")
+    if lasts is not None:
+        return handle.now + parse_duration(lasts)
+    return None if until is None else parse_future_time(until, handle.now, handle.zone)
+
+
+def _confirmation_text(args: ParsedArgs, command: ScheduleCommand, records: list[ScheduleRecord]) -> str:
+    running = sum(each.running for each in records)
+    runs = ""
+    if running and isinstance(command, PauseSchedules | DisableSchedules):
+        runs = f" {format_count(running, 'run')} in progress "
+        runs += "will be stopped." if args.has(flags.CANCEL_RUNNING) else "may finish (--cancel-running stops them)."
+    return f"{command.what.capitalize()}s {format_count(len(records), 'schedule')}.{runs}"
+
+
+def show_dry_run(
+    args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand, records: list[ScheduleRecord]
+) -> int:
+    rows = [[printable(each.label), resolve_display_state(each, handle.now).value] for each in records]
+    if args.has(flags.JSON):
+        items = [{"schedule": label, "state": state} for label, state in rows]
+        context.terminal.print(json.dumps({"what": command.what, "items": items}, indent=2, ensure_ascii=False))
+        return 0
+    for line in context.terminal.format_table([["SCHEDULE", "STATE"], *rows], shrink=(0,)):
+        context.terminal.print(line)
+    context.terminal.info(f"Would {command.what} {format_count(len(records), 'schedule')}. Nothing was changed.")
+    return 0
+
+
+# `herdbeat skip`: let the next beat pass.
+
+
+def run_skip(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        command = SkipBeats(who=current_actor(context), reason=parse_reason(args), count=_parse_skip_count(args))
+        return run_change(args, context, handle, command)
+
+
+def _parse_skip_count(args: ParsedArgs) -> int:
+    count = args.value(flags.COUNT)
+    if not args.has(flags.CLEAR):
+        return parse_row_count(count, default_count=1)
+    if count is not None:
+        raise UsageError("--clear and --count exclude each other.", hint="--clear takes the whole wish back.")
+    return 0

@@ -1,0 +1,339 @@
+"""`herdbeat create`, `update` and `delete`: schedules without a file."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from herdbeat.bootstrap.config import detect_system_zone
+from herdbeat.cli import spec as flags
+from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.commands.control import format_until
+from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import describe_effect, dispatch_request, format_config_flag
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.time_parse import parse_future_time
+from herdbeat.cli.parser import ParsedArgs, closest_match
+from herdbeat.cli.spec import Option
+from herdbeat.config.file_kinds import is_agentd_folder
+from herdbeat.config.inline import InlineSpec, load_inline
+from herdbeat.config.locate import find_config, find_config_in_folder
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.domain.target import TargetKind, is_unmanaged
+from herdbeat.domain.trigger import Trigger
+from herdbeat.errors import ConfigError, Conflict, NotFound, UsageError, did_you_mean_suffix, truncate_for_message
+from herdbeat.service.commands.fleet import (
+    NewSchedule,
+    UpsertRejected,
+    UpsertSchedule,
+    build_new_schedule,
+    build_new_target,
+    require_unmanaged,
+    upsert_offline,
+    upsert_to_json,
+)
+from herdbeat.service.queries.selectors import find_schedule, split_selector
+from herdbeat.store.base import TargetRow
+from herdbeat.store.location import open_audit
+from herdbeat.store.reader import Filter
+from herdbeat.timestamps import format_timestamp, parse_timestamp, parse_zone
+
+if TYPE_CHECKING:
+    from herdbeat.domain.schedule import Schedule
+    from herdbeat.domain.target import Target
+
+
+# What `create` and `update` were asked for, in the keys of a file, so that a file's checks and words apply to it.
+
+
+TRIGGER_FLAGS = (flags.EVERY, flags.CRON, flags.AT)
+_KIND_BY_FLAG = {
+    flags.RUNTIME: TargetKind.AGENT,
+    flags.COMMAND: TargetKind.COMMAND,
+    flags.URL: TargetKind.ENDPOINT,
+    flags.CALL: TargetKind.CALLABLE,
+}
+
+
+def build_inline_spec(
+    args: ParsedArgs, handle: FleetHandle, target: str, name: str, schedule: dict[str, object] | None = None
+) -> InlineSpec:
+    """A target that is there is taken as it is; a new one is what its options say, or an agent."""
+    targets = list_targets(handle)
+    known = targets.get(target)
+    keys = _target_keys(args)
+    if known is not None and keys:
+        raise Conflict(
+            f'There is already a target "{target}".',
+            hint=f"Leave {_format_target_flags(args)} out, or choose another name.",
+        )
+    document = schedule if schedule is not None else schedule_document(args, handle)
+    if known is None and document is not None and not keys:
+        suggestion = did_you_mean_suffix(closest_match(target, targets))
+        raise NotFound(
+            f'There is no target "{truncate_for_message(target)}"{suggestion}',
+            hint="Correct the name, or say what it is: --command, --url, --call or --runtime.",
+        )
+    kind = TargetKind(known.kind) if known is not None else _target_kind(args)
+    if known is None and kind is TargetKind.AGENT and document is None and args.value(flags.PROMPT):
+        keys["default_prompt"] = args.value(flags.PROMPT)
+    if known is not None and document is None:
+        raise UsageError("The schedule has no trigger.", hint="Write --every 1h, --cron EXPR or --at TIME.")
+    return InlineSpec(kind=kind, target=target, keys=None if known is not None else keys, name=name, schedule=document)
+
+
+def load_target_and_schedule(
+    inline_spec: InlineSpec, args: ParsedArgs, context: Context
+) -> "tuple[Target, Schedule | None]":
+    """Raises UsageError for what is wrong with it, in the words of a file."""
+    wanted = args.value(flags.CONFIG)
+    found = find_config(context.folder, context.environ, None if wanted is None else Path(wanted))
+    if found is None:
+        raise ConfigError([])
+    config_path = found if not found.is_dir() or is_agentd_folder(found) else find_config_in_folder(found) or found
+    zone = detect_system_zone(context.environ)
+    return load_inline(inline_spec, config_path, environ=context.environ, system_zone=zone, base=context.folder)
+
+
+def schedule_document(args: ParsedArgs, handle: FleetHandle) -> dict[str, object] | None:
+    """The trigger, the prompt and the zone as a file would say them; None without a trigger."""
+    chosen = [each for each in TRIGGER_FLAGS if args.value(each) is not None]
+    if len(chosen) > 1:
+        first, second = chosen[0].names[-1], chosen[1].names[-1]
+        raise UsageError(f"{first} and {second} exclude each other.", hint="Keep the one you mean.")
+    if not chosen:
+        return None
+    found: dict[str, object] = {chosen[0].key: args.value(chosen[0])}
+    if chosen[0] is flags.AT:
+        found["at"] = format_timestamp(parse_future_time(str(found["at"]), handle.now, handle.zone))
+    if args.value(flags.PROMPT) is not None:
+        found["prompt"] = args.value(flags.PROMPT)
+    if args.value(flags.ZONE) is not None:
+        found["timezone"] = args.value(flags.ZONE)
+    return found
+
+
+def trigger_document(trigger: Trigger) -> dict[str, object]:
+    """A trigger that is stored, as a file would say it."""
+    options = trigger.options()
+    for name, key in (("every", "every"), ("expression", "cron"), ("run_at", "at")):
+        if name in options:
+            return {key: options[name]}
+    return {"type": trigger.kind.value}
+
+
+def list_targets(handle: FleetHandle) -> dict[str, TargetRow]:
+    """Every target in the ledger, by name."""
+    if handle.reader is None:
+        return {}
+    found = open_audit(handle.path).read_transaction(lambda tx: tx.targets())
+    return {name: row for name, (_, row) in found.items()}
+
+
+def _target_kind(args: ParsedArgs) -> TargetKind:
+    return next((kind for option, kind in _KIND_BY_FLAG.items() if args.value(option) is not None), TargetKind.AGENT)
+
+
+def _target_keys(args: ParsedArgs) -> dict[str, object]:
+    chosen = _target_flags(args)
+    if len(chosen) > 1 and set(chosen) != {flags.RUNTIME, flags.COMMAND}:
+        raise UsageError(f"{_format_target_flags(args)} exclude each other.", hint="Keep the one you mean.")
+    keys: dict[str, object] = {each.key: args.value(each) for each in chosen}
+    if "command" in keys:
+        keys["command"] = _split_command(str(keys["command"]))
+    return keys
+
+
+def _target_flags(args: ParsedArgs) -> list[Option]:
+    return [option for option in _KIND_BY_FLAG if args.value(option) is not None]
+
+
+def _format_target_flags(args: ParsedArgs) -> str:
+    return " and ".join(option.names[-1] for option in _target_flags(args))
+
+
+def _split_command(text: str) -> list[str]:
+    """As a shell would part them; but nothing is expanded, and no shell runs it."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--command {truncate_for_message(text)}: {error}.", hint="Close the quotes.") from error
+
+
+# What was made, changed or removed, in words; and the command that takes it back.
+
+
+def result_lines(handle: FleetHandle, command: UpsertSchedule, result: dict[str, Any], undo: str) -> Iterator[str]:
+    label = printable(command.label)
+    match command.what:
+        case ChangeKind.ADD:
+            kind = f", a new {command.new_target.kind}" if command.new_target is not None else ""
+            yield f"Created {label}{kind}.{_describe_effect(handle, result, 'First')}"
+        case ChangeKind.EDIT:
+            yield f"Updated {label}.{_describe_effect(handle, result, 'Next')}"
+        case _:
+            removed = [each for each in result["removed"] if "/" in each]
+            many = f" with {format_count(len(removed), 'schedule')}" if command.name is None and removed else ""
+            yield f"Deleted {label}{many}. Its history stays: herdbeat beats {label}"
+    if undo:
+        yield f"undo: {printable(undo)}"
+
+
+def create_command(label: str, stored: NewSchedule) -> str:
+    """The command that makes a schedule of a target that is there."""
+    prompt = f" --prompt {shlex.quote(stored.brief.prompt)}" if stored.brief.prompt else ""
+    return f"herdbeat create {label}{_format_trigger_flag(stored.plan.trigger)}{prompt}"
+
+
+def update_command(label: str, before: NewSchedule, after: NewSchedule) -> str:
+    """The command that puts back what was changed."""
+    parts = []
+    if before.plan.trigger != after.plan.trigger:
+        parts.append(_format_trigger_flag(before.plan.trigger))
+    if before.plan.policies.zone != after.plan.policies.zone:
+        parts.append(f" --tz {before.plan.policies.zone.key}")
+    if before.brief.prompt != after.brief.prompt:
+        parts.append(f" --prompt {shlex.quote(before.brief.prompt or '')}")
+    if before.enabled != after.enabled:
+        parts.append(f" --enabled {str(before.enabled).lower()}")
+    return f"herdbeat update {label}{''.join(parts)}"
+
+
+def _format_trigger_flag(trigger: Trigger) -> str:
+    ((key, value),) = trigger_document(trigger).items()
+    return "" if key == "type" else f" --{key} {shlex.quote(str(value))}"
+
+
+def _describe_effect(handle: FleetHandle, result: dict[str, Any], which: str) -> str:
+    if result.get("when") is None:
+        return " It has no schedule yet: it waits to be given one."
+    if result["enabled"] is False:
+        return f" {_capitalize(result['when'])}; it is off until it is enabled."
+    at = result["next_run_at"]
+    following = f" {which} run {format_until(parse_timestamp(at), handle.now, handle.zone)}." if at else ""
+    return f" {_capitalize(result['when'])}.{following}"
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def run_create(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        target_name, name = split_selector(args.positionals[0])
+        inline_spec = build_inline_spec(args, handle, target_name, name or DEFAULT_SCHEDULE_NAME)
+        target, schedule = load_target_and_schedule(inline_spec, args, context)
+        command = UpsertSchedule(
+            what=ChangeKind.ADD,
+            who=current_actor(context),
+            target=target_name,
+            name=inline_spec.name if schedule is not None else None,
+            new_target=build_new_target(target) if inline_spec.keys is not None else None,
+            new_schedule=build_new_schedule(schedule) if schedule is not None else None,
+            reason=parse_reason(args),
+        )
+        if args.has(flags.DRY_RUN):
+            context.terminal.info(f"Would create {command.label}. Nothing was changed.")
+            return 0
+        return _execute(args, context, handle, command, f"herdbeat delete {command.label}")
+
+
+def run_update(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        record = find_schedule(handle.require_reader(), args.positionals[0])
+        require_unmanaged(record.label, record.origin)
+        before = _load_stored(handle, record)
+        after = _merge_update(args, context, handle, record, before)
+        if after == before:
+            context.terminal.info(f"{record.label} is so already. Nothing was changed.")
+            return 0
+        command = UpsertSchedule(
+            what=ChangeKind.EDIT,
+            who=current_actor(context),
+            target=record.target,
+            name=record.name,
+            new_schedule=after,
+            reason=parse_reason(args),
+        )
+        return _execute(args, context, handle, command, update_command(record.label, before, after))
+
+
+def run_delete(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        target, name = split_selector(args.positionals[0])
+        row = list_targets(handle).get(target)
+        if name is None and row is not None and not is_unmanaged(row.origin):
+            name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be meant
+        command = UpsertSchedule(
+            what=ChangeKind.REMOVE, who=current_actor(context), target=target, name=name, reason=parse_reason(args)
+        )
+        return _execute(args, context, handle, command, _recreate_command(handle, command))
+
+
+def _recreate_command(handle: FleetHandle, command: UpsertSchedule) -> str:
+    """The command that makes a schedule again. A target as a whole is more than one command can say."""
+    wanted = Filter(target=command.target, name=command.name, limit=1)
+    found = handle.require_reader().schedules(wanted) if command.name is not None else []
+    return create_command(found[0].label, _load_stored(handle, found[0])) if found else ""
+
+
+def _load_stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
+    brief = handle.require_reader().run_specs([record.id])[record.id]
+    return NewSchedule(plan=record.plan, brief=brief, enabled=record.enabled)
+
+
+def _merge_update(
+    args: ParsedArgs, context: Context, handle: FleetHandle, record: ScheduleRecord, stored: NewSchedule
+) -> NewSchedule:
+    """The stored schedule with what was asked for. Its other policies stay as they are."""
+    options = (*TRIGGER_FLAGS, flags.PROMPT, flags.ENABLED, flags.ZONE)
+    if not any(args.value(each) is not None for each in options):
+        names = ", ".join(each.names[-1] for each in options)
+        raise UsageError("Nothing is to be changed.", hint=f"Write one of {names}.")
+    document = schedule_document(args, handle) or trigger_document(stored.plan.trigger)
+    if args.value(flags.PROMPT) is not None:
+        document["prompt"] = args.value(flags.PROMPT)
+    zone = args.value(flags.ZONE)
+    policies = stored.plan.policies if zone is None else replace(stored.plan.policies, zone=parse_zone(zone))
+    document.setdefault("timezone", policies.zone.key)
+    read = load_target_and_schedule(
+        build_inline_spec(args, handle, record.target, record.name, document), args, context
+    )[1]
+    assert read is not None, "it has a trigger"
+    enabled = args.value(flags.ENABLED)
+    return NewSchedule(
+        plan=replace(stored.plan, trigger=read.trigger, policies=policies),
+        brief=stored.brief if args.value(flags.PROMPT) is None else replace(stored.brief, prompt=read.prompt),
+        enabled=stored.enabled if enabled is None else enabled == "true",
+    )
+
+
+def _execute(args: ParsedArgs, context: Context, handle: FleetHandle, command: UpsertSchedule, undo: str) -> int:
+    undo = f"{undo}{format_config_flag(args)}" if undo else ""
+    request = {"do": "make", "making": upsert_to_json(command)}
+    refusals: list[UpsertRejected] = []
+
+    def offline() -> dict[str, Any]:
+        try:
+            return dict(upsert_offline(handle.path, handle.now, command))
+        except UpsertRejected as error:
+            refusals.append(error)  # not raised here: it would be taken for a lock, and tried for seconds
+            return {}
+
+    result, has_live_node = dispatch_request(handle, request, offline)
+    if refusals:
+        raise refusals[0]
+    if args.has(flags.JSON):
+        context.terminal.print(json.dumps({**result, "served": has_live_node, "undo": undo}, ensure_ascii=False))
+        return 0
+    for line in result_lines(handle, command, result, undo):
+        context.terminal.print(line)
+    if not has_live_node:
+        context.terminal.info(describe_effect(handle))
+    return 0

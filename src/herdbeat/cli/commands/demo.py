@@ -1,0 +1,95 @@
+"""`herdbeat up --demo`: a fleet of its own, what it needs beside it, and what to try while it runs."""
+
+import os
+import shlex
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.context import Context
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.demo.endpoints import open_socket, serve_endpoints
+from herdbeat.demo.fleet import demo_folder, write_fleet
+from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
+from herdbeat.store.state_lock import find_lock_holder
+
+_TOUR_COMMANDS = (
+    ("herdbeat status", "what runs, what is late, what comes next"),
+    ("herdbeat explain checkout", "why then? It breaks now and then"),
+    ("herdbeat explain report", "why did it not run?"),
+    ("herdbeat beats --since 1m", "every due instant, and what became of it"),
+    ("herdbeat run heartbeat --wait", "by hand; its schedule keeps its times"),
+    ("herdbeat pause queue-depth --for 1m", "and see who did it: herdbeat changes"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoFleet:
+    """The demo's own fleet file, the socket at which its endpoints will answer, and what starts it again."""
+
+    file: Path
+    socket: socket.socket
+    restart_command: str = "herdbeat up --demo"
+
+    def serve_endpoints(self) -> AbstractAsyncContextManager[None]:
+        """What has to run beside the fleet."""
+        return serve_endpoints(self.socket)
+
+    def tour_lines(self, context: Context) -> Iterator[str]:
+        """What to try now, in another terminal. The folder is named once: commands find the fleet from there."""
+        yield "Try in another terminal:"
+        yield f"  cd {_shorten_path(self.file.parent, context)}"
+        yield from context.terminal.format_table(_TOUR_COMMANDS, indent="  ")
+        yield f"Kill it: kill -9 {os.getpid()}. Then start it again, and the gap is accounted for:"
+        yield f"  {self.restart_command}"
+        yield ""
+
+
+def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
+    """None if nobody asked for it. Raises Conflict if it runs already: its fleet file must not change under it."""
+    if not args.has(flags.DEMO):
+        _reject_state_dir(args)
+        return None
+    if args.value(flags.CONFIG) is not None:
+        raise UsageError("--demo brings its own fleet.", hint="Leave --config out, or --demo.")
+    wanted = args.value(flags.STATE_DIR)
+    folder = context.folder / wanted if wanted else demo_folder(context.environ)
+    try:
+        opened = _prepare_demo(folder)
+        return (
+            replace(opened, restart_command=f"{opened.restart_command} --state-dir {shlex.quote(wanted)}")
+            if wanted
+            else opened
+        )
+    except (OSError, StoreUnavailable) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        why = cause.strerror if isinstance(cause, OSError) else str(error)
+        hint = "Choose a folder that you may write in: --state-dir DIR"
+        raise HerdbeatError(f"The demo cannot live in {folder}: {why}.", hint=hint) from error
+
+
+def _prepare_demo(folder: Path) -> DemoFleet:
+    pid = find_lock_holder(folder / ".herdbeat")
+    if pid is not None:
+        raise Conflict(
+            f"The demo is already running in {folder} (pid {pid}).",
+            hint=f"Look at it (cd {folder}), stop it (herdbeat down), or start another with --state-dir DIR.",
+        )
+    opened = open_socket()
+    return DemoFleet(file=write_fleet(folder, opened.getsockname()[1]), socket=opened)
+
+
+def _shorten_path(folder: Path, context: Context) -> str:
+    """As short as somebody who stands here may write it."""
+    home = context.environ.get("HOME", "")
+    if folder != context.folder and folder.is_relative_to(context.folder):
+        return str(folder.relative_to(context.folder))
+    return f"~/{folder.relative_to(home)}" if home and folder.is_relative_to(home) else str(folder)
+
+
+def _reject_state_dir(args: ParsedArgs) -> None:
+    if args.value(flags.STATE_DIR) is not None:
+        raise UsageError("--state-dir is for --demo.", hint="The ledger of a fleet is where its file says: store:")

@@ -1,0 +1,88 @@
+"""`herdbeat down`: ask the fleet that runs here to stop, and wait until it has."""
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.context import Context
+from herdbeat.cli.fleet_handle import load_fleet_files
+from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.control_socket.client import NotRunning, send_request
+from herdbeat.durations import parse_duration
+from herdbeat.store.location import resolve_state_dir, store_location
+from herdbeat.store.state_lock import find_lock_holder
+
+EXIT_TIMED_OUT = 124
+STOP_MARGIN_S = 10.0
+"""Seconds beyond the timeout of the runs: children are told to end first, and results are written down."""
+
+POLL_INTERVAL_S = 0.05
+
+
+def run_down(args: ParsedArgs, context: Context) -> int:
+    _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
+    state_dir = resolve_state_dir(store_location(fleet))
+    wanted = args.value(flags.TIMEOUT)
+    timeout = parse_duration(wanted) if wanted else fleet.stop_timeout
+    pid = find_lock_holder(state_dir)
+    if pid is None:
+        return _report_result(args, context, None, "Nothing is running here.")
+    is_forced = args.has(flags.FORCE)
+    running = _request_stop(state_dir, pid, timeout.total_seconds(), is_forced=is_forced)
+    if running and not is_forced:
+        context.terminal.info(f"Stopping (pid {pid}): {format_count(running, 'run')} may finish first.")
+    if _wait_until_stopped(state_dir, STOP_MARGIN_S if is_forced else timeout.total_seconds() + STOP_MARGIN_S):
+        cut_off = f" {format_count(running, 'run')} cut off." if is_forced and running else ""
+        return _report_result(args, context, pid, f"Stopped (pid {pid}).{cut_off}")
+    if is_forced:
+        return _kill_process(args, context, state_dir, pid)
+    return _report_result(
+        args, context, pid, f"Still running (pid {pid}). Cut it off with: herdbeat down --force", EXIT_TIMED_OUT
+    )
+
+
+def _request_stop(state_dir: Path, pid: int, timeout: float, *, is_forced: bool) -> int:
+    """How many runs are going, as far as it can be known. Who does not answer gets the signal instead."""
+    try:
+        answer = send_request(state_dir, {"do": "stop", "timeout": timeout, "force": is_forced})
+    except NotRunning:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        return 0
+    return int(answer["running"])
+
+
+def _wait_until_stopped(state_dir: Path, seconds: float) -> bool:
+    """Until nobody holds the lock any more: the kernel lets go of it when the process is gone."""
+    deadline = time.monotonic() + seconds
+    while find_lock_holder(state_dir) is not None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_INTERVAL_S)
+    return True
+
+
+def _kill_process(args: ParsedArgs, context: Context, state_dir: Path, pid: int) -> int:
+    """The last resort, for a process that is stopped or hangs. The next start sweeps what it leaves."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    if _wait_until_stopped(state_dir, STOP_MARGIN_S):
+        return _report_result(args, context, pid, f"Killed (pid {pid}): it did not answer. Its runs are interrupted.")
+    return _report_result(args, context, pid, f"Process {pid} cannot be stopped by this user.", 1)
+
+
+def _report_result(args: ParsedArgs, context: Context, pid: int | None, message: str, status: int = 0) -> int:
+    if args.has(flags.JSON):
+        answer: dict[str, Any] = {"pid": pid, "stopped": status == 0, "text": message}
+        context.terminal.print(json.dumps(answer))
+    elif status:
+        context.terminal.error(message)
+    else:
+        context.terminal.info(message)
+    return status

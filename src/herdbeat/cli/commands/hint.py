@@ -1,0 +1,147 @@
+"""`herdbeat hint`: another pace or another moment for a while; `--clear` ends them, `--list` shows them."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.commands.control import EXIT_REFUSED, format_until, result_lines, run_change, show_dry_run
+from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import (
+    EXIT_DECLINED,
+    ResultItem,
+    confirm_if_all,
+    execute_change,
+    format_selection,
+    select_records,
+    show_pending_notice,
+    show_result_json,
+)
+from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
+from herdbeat.cli.output.symbols import format_count, format_time
+from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.time_format import format_time_left
+from herdbeat.cli.output.time_parse import parse_future_time
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.change import ChangeKind
+from herdbeat.durations import format_duration, parse_duration
+from herdbeat.errors import UsageError
+from herdbeat.service.commands.base import ClearHints, HintSchedules
+from herdbeat.service.queries.hints import HintState, HintView, classify_hints, serialize_hint
+from herdbeat.timestamps import parse_timestamp
+
+ENDED_HINT_MAX_AGE = timedelta(days=1)
+"""How long ago a hint may have ended to be listed."""
+
+_HEADINGS = ["SCHEDULE", "HINT", "BY", "STATE", "ENDS", "REASON"]
+_STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·", "yellow")}
+
+
+def run_hint(args: ParsedArgs, context: Context) -> int:
+    _require_one_action(args)
+    with open_fleet_handle(args, context) as handle:
+        if args.has(flags.LIST):
+            return _list_hints(args, context, handle)
+        if args.has(flags.CLEAR):
+            return run_change(args, context, handle, ClearHints(who=current_actor(context), reason=parse_reason(args)))
+        return _set_hint(args, context, handle)
+
+
+def _require_one_action(args: ParsedArgs) -> None:
+    wishes = [option.names[-1] for option in (flags.EVERY, flags.AT) if args.value(option) is not None]
+    actions = wishes + [option.names[-1] for option in (flags.CLEAR, flags.LIST) if args.has(option)]
+    hint = "Write one of --every 20s, --at 18:00, --clear, --list."
+    if not actions:
+        raise UsageError("The hint says nothing.", hint=hint)
+    if len(actions) > 1:
+        raise UsageError(f"{' and '.join(actions)} do not go together.", hint=hint)
+
+
+def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+    records, command = select_records(args, handle), _build_hint_command(args, context, handle)
+    if args.has(flags.DRY_RUN):
+        return show_dry_run(args, context, handle, command, records)
+    if not confirm_if_all(args, context, f"Hints {format_count(len(records), 'schedule')}."):
+        return EXIT_DECLINED
+    result = execute_change(context, handle, command, records)
+    undo = f"herdbeat hint {format_selection(args, result)} --clear" if result.changed else ""
+    if args.has(flags.JSON):
+        show_result_json(context, result, undo)
+        return EXIT_REFUSED if result.refused else 0
+    for item in result.changed:
+        for line in _hint_lines(handle, item):
+            context.terminal.print(line)
+    for line in result_lines(
+        handle, ChangeKind.HINT, type(result)(items=result.refused, has_live_node=result.has_live_node), ""
+    ):
+        context.terminal.error(line)
+    if undo:
+        context.terminal.info(f"undo: {undo}")
+    show_pending_notice(context, handle, result)
+    return EXIT_REFUSED if result.refused else 0
+
+
+def _build_hint_command(args: ParsedArgs, context: Context, handle: FleetHandle) -> HintSchedules:
+    every, at, lasts = args.value(flags.EVERY), args.value(flags.AT), args.value(flags.FOR)
+    return HintSchedules(
+        who=current_actor(context),
+        reason=parse_reason(args),
+        every=None if every is None else parse_duration(every).total_seconds(),
+        at=None if at is None else parse_future_time(at, handle.now, handle.zone),
+        lasts=None if lasts is None else parse_duration(lasts).total_seconds(),
+    )
+
+
+def _hint_lines(handle: FleetHandle, item: ResultItem) -> Iterator[str]:
+    hint, following = item["after"], item["next_run_at"]
+    until = format_until(parse_timestamp(hint["until"]), handle.now, handle.zone)
+    hint_text = f"every {hint['every']} until {until}" if hint["every"] else f"at {_format_time(handle, hint['at'])}"
+    next_text = f"next {_format_time(handle, following)}" if following else "no next run is planned"
+    if following is None and item["running"]:
+        next_text = "it is running: decided when that run ends"
+    yield f"{printable(item['schedule'])}  {hint_text}, by {printable(hint['by'])}   {next_text}"
+    for note in item["notes"]:
+        yield f"  {printable(note)}"
+
+
+def _format_time(handle: FleetHandle, text: str) -> str:
+    return format_time(parse_timestamp(text), handle.now, handle.zone)
+
+
+def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+    if handle.reader is None:
+        found = []
+    else:
+        is_named = bool(args.positionals or args.all_values(flags.TAG) or args.all_values(flags.GROUP))
+        ids = [each.id for each in select_records(args, handle)] if is_named else None
+        found = classify_hints(handle.reader.hints(ids, ended_since=handle.now - ENDED_HINT_MAX_AGE), handle.now)
+    if args.has(flags.JSON):
+        context.terminal.print(
+            json.dumps({"items": [serialize_hint(each) for each in found]}, indent=2, ensure_ascii=False)
+        )
+        return 0
+    if not found:
+        context.terminal.info(NEVER_RAN_NOTICE if handle.reader is None else "No hints there.")
+        return 0
+    for line in context.terminal.format_table(
+        [_HEADINGS, *(_hint_row(context, handle, each) for each in found)], shrink=(5, 0)
+    ):
+        context.terminal.print(line)
+    return 0
+
+
+def _hint_row(context: Context, handle: FleetHandle, hint_status: HintView) -> list[str]:
+    hint = hint_status.record
+    glyph, colour = _STATE_SYMBOLS.get(hint_status.state, ("–", "dim"))
+    hint_text = f"at {format_time(hint.at, handle.now, handle.zone)}" if hint.at else ""
+    ended = hint.ended_at or hint.expires_at
+    state = f"cleared by {hint.ended_by}" if hint_status.state is HintState.CLEARED else hint_status.state.value
+    return [
+        printable(hint.schedule),
+        hint_text or f"every {format_duration(hint.every or timedelta(0))}",
+        printable(hint.origin),
+        context.terminal.style(f"{glyph} {printable(state)}", colour),
+        format_time_left(ended, handle.now),
+        printable(hint.reason),
+    ]

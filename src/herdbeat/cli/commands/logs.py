@@ -1,0 +1,142 @@
+"""`herdbeat logs`: what runs have printed, and with -f what they print now. It looks at files and ledger alone, so it
+does not matter which process runs the fleet, or whether one does."""
+
+import json
+import platform
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from zlib import crc32
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.context import Context
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
+from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
+from herdbeat.cli.output.time_parse import parse_past_time
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.ids import format_short_id
+from herdbeat.durations import format_elapsed
+from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection, serialize_log_entry
+from herdbeat.service.queries.schedules import no_such_name
+from herdbeat.service.queries.selectors import find_run, split_selector
+from herdbeat.store.reader import ScheduleQuery
+from herdbeat.store.state_lock import find_lock_holder
+
+MAX_NAMED_RUNS = 3
+"""Runs of other nodes that are named, when many are going."""
+
+DEFAULT_LINES = 100
+DEFAULT_FOLLOW_LINES = 10
+"""Lines of the past before a follower goes on, as `tail -f` does."""
+
+ACTIVE_POLL_INTERVAL_S = 0.1
+IDLE_POLL_INTERVAL_S = 0.5
+"""Seconds between two looks: while something is being said, and while nothing is."""
+
+_TARGET_COLOURS = ("cyan", "green", "blue", "yellow")
+
+
+def run_logs(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        selection = _resolve_selectors(args, handle)
+        feed = LogFeed(handle.require_reader(), handle.state_dir, selection)
+        past = feed.past(handle.now, since=_parse_since(args, handle), lines=_parse_line_limit(args, selection))
+        _show_entries(args, context.terminal, handle, past)
+        if handle.is_shared:
+            _show_remote_runs(context, handle, feed)
+        if args.has(flags.FOLLOW):
+            _follow_entries(args, context, handle, feed)
+        elif not past:
+            context.terminal.info("No output there.")
+    return 0
+
+
+def _show_remote_runs(context: Context, handle: FleetHandle, feed: LogFeed) -> None:
+    """A log is written where its run is: until that has ended, its words come here a little later."""
+    here = (platform.node(), find_lock_holder(handle.state_dir))
+    for run in feed.silent_runs[:MAX_NAMED_RUNS]:
+        details = handle.require_reader().details(run.id)
+        if (details.host, details.pid) != here:
+            label = f"{printable(run.schedule)} {format_short_id(run.id)}"
+            what = f"{label} runs on {printable(details.host)} (pid {details.pid})"
+            context.terminal.info(f"{what}; what it says comes here every few seconds.")
+
+
+def _resolve_selectors(args: ParsedArgs, handle: FleetHandle) -> LogSelection:
+    """A name comes before an id: a target may well be called `beef`."""
+    reader = handle.require_reader()
+    names, runs = [], []
+    for word in args.positionals:
+        target, name = split_selector(word)
+        if reader.find(ScheduleQuery(now=handle.now, names=(f"{target}/{name or '*'}",), limit=1)):
+            names.append(word)
+        elif (run := find_run(reader, word)) is not None:
+            runs.append(run.id)
+        else:
+            raise no_such_name(reader, word)
+    return LogSelection(names=tuple(names), runs=tuple(runs))
+
+
+def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
+    since = args.value(flags.SINCE)
+    return None if since is None else parse_past_time(since, handle.now, handle.zone)
+
+
+def _parse_line_limit(args: ParsedArgs, selection: LogSelection) -> int | None:
+    """Of one run, or since a moment, all; else the last so many."""
+    count = args.value(flags.COUNT)
+    if count is None and (args.value(flags.SINCE) is not None or (selection.runs and not selection.names)):
+        return None
+    return parse_row_count(count, DEFAULT_FOLLOW_LINES if args.has(flags.FOLLOW) else DEFAULT_LINES)
+
+
+def _follow_entries(args: ParsedArgs, context: Context, handle: FleetHandle, feed: LogFeed) -> None:
+    """Until Ctrl+C, or until the runs that were named have ended."""
+    if handle.holder_pid is None:
+        context.terminal.info("scheduler: not running. Waiting for: herdbeat up")
+    while not feed.is_over:
+        entries = feed.poll(handle.clock.now())
+        _show_entries(args, context.terminal, handle, entries)
+        context.terminal.out.flush()
+        time.sleep(ACTIVE_POLL_INTERVAL_S if entries or feed.has_open_runs else IDLE_POLL_INTERVAL_S)
+
+
+def _show_entries(args: ParsedArgs, terminal: Terminal, handle: FleetHandle, entries: Iterable[LogEntry]) -> None:
+    for entry in entries:
+        if args.has(flags.JSONL):
+            terminal.print(json.dumps(serialize_log_entry(entry), ensure_ascii=False))
+        else:
+            terminal.print(_format_entry(terminal, handle, entry))
+
+
+def _format_entry(terminal: Terminal, handle: FleetHandle, entry: LogEntry) -> str:
+    """14:02:13 triage 7f3k   what it said"""
+    target, _ = split_selector(entry.run.schedule)
+    colour = _TARGET_COLOURS[crc32(target.encode()) % len(_TARGET_COLOURS)]
+    local = entry.at.astimezone(handle.zone)
+    is_today = local.date() == handle.now.astimezone(handle.zone).date()
+    at = terminal.style(f"{local:%H:%M:%S}" if is_today else f"{local:%d %b %H:%M:%S}", "dim")
+    label = terminal.style(f"{printable(entry.run.schedule)} {format_short_id(entry.run.id)}", colour)
+    return f"{at} {label} {_format_text(terminal, entry)}".rstrip()
+
+
+def _format_text(terminal: Terminal, entry: LogEntry) -> str:
+    text = format_output_line(entry.text)
+    match entry.kind:
+        case LogEntryKind.OUT:
+            return f"  {text}"
+        case LogEntryKind.ERR:
+            return f"{terminal.style('!', 'yellow')} {text}"
+        case LogEntryKind.NOTE:
+            return terminal.style(f"· {text}", "dim")
+        case LogEntryKind.STARTED:
+            return f"{terminal.style('▶', 'cyan')} {text}"
+        case LogEntryKind.ENDED:
+            return _format_end(terminal, entry, " ".join(text.split()))
+
+
+def _format_end(terminal: Terminal, entry: LogEntry, error: str) -> str:
+    glyph, word, colour = RUN_STATUS_SYMBOLS[entry.run.status]
+    spent = f" {format_elapsed(entry.run.elapsed(entry.at))}"
+    return f"{terminal.style(f'{glyph} {word}', colour)}{spent}" + (f"   {error}" if error else "")

@@ -1,0 +1,208 @@
+"""`herdbeat status`: how is the fleet? Empty groups are not printed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from herdbeat.cli import spec as flags
+from herdbeat.cli.context import Context
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.details import print_headline
+from herdbeat.cli.output.symbols import format_count, format_time
+from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.time_format import format_time_left
+from herdbeat.cli.output.watch import watch_screen
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.records import ScheduleRecord
+from herdbeat.durations import format_duration, format_elapsed, humanize
+from herdbeat.service.queries.nodes import format_hosts
+from herdbeat.service.queries.status import (
+    FleetStatus,
+    LateBeat,
+    RunInProgress,
+    describe_backoff,
+    read_status,
+    serialize_status,
+)
+
+EXIT_CHECK_FAILED = 6
+SLOW_THRESHOLD = timedelta(seconds=1)
+MAX_GROUP_ROWS = 10
+"""Rows of a group. Who has more to look at finds them with `beats`, `runs` and `--json`."""
+
+
+def run_status(args: ParsedArgs, context: Context) -> int:
+    with open_fleet_handle(args, context) as handle:
+        if args.has(flags.WATCH):
+            return watch_screen(args, context, handle, draw_status)
+        status = load_status(args, handle)
+        if args.has(flags.JSON):
+            answer = serialize_status(status, handle.name)
+            context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
+        else:
+            show_status(context.terminal, handle, status)
+    return EXIT_CHECK_FAILED if args.has(flags.CHECK) and status.needs_attention else 0
+
+
+def draw_status(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> None:
+    """The whole screen, as it is at the moment of the ledger."""
+    show_status(terminal, handle, load_status(args, handle))
+
+
+def load_status(args: ParsedArgs, handle: FleetHandle) -> FleetStatus:
+    if handle.reader is None:
+        from herdbeat.cli.fleet_handle import select_schedules  # noqa: PLC0415 -- the ledger knows, once there is one
+
+        schedules = select_schedules(handle.fleet, args.positional(0))
+        return FleetStatus(now=handle.now, pid=handle.holder_pid, node=None, schedules=len(schedules))
+    status = read_status(handle.reader, handle.now, handle.holder_pid, args.positional(0), zone=handle.zone)
+    return replace(status, live_nodes=handle.live_nodes)
+
+
+def show_status(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> None:
+    parts = [
+        *_scheduler_parts(terminal, handle, status),
+        format_count(status.schedules, "schedule"),
+        *_format_spend(terminal, status),
+    ]
+    print_headline(terminal, handle.name, *parts)
+    if status.schedules and not status.needs_attention and status.pid:
+        all_of_them = f"all {status.schedules} schedules" if status.schedules > 1 else "its schedule is"
+        terminal.print(terminal.style(f"{all_of_them} on time", "green"))
+    _show_group(terminal, "RUNNING", "cyan", [_running_row(each, handle) for each in status.running])
+    _show_group(terminal, "LATE", "yellow", [_late_row(each, handle) for each in status.late])
+    _show_group(terminal, "FAILED", "red", [_failing_row(each, handle) for each in status.failing], "not recovered")
+    remark = "by hand" if status.is_held_by_user else ""
+    _show_group(terminal, "HELD", "blue", [_held_row(each, handle) for each in status.held], remark)
+    _show_group(terminal, "NEXT", "bold", [_next_row(each, status) for each in status.upcoming], is_counted=False)
+    if status.needs_attention:
+        worst = status.late[0].schedule if status.late else status.failing[0].label
+        terminal.print()
+        terminal.print(terminal.style(f"why?  herdbeat explain {printable(worst)}", "dim"))
+
+
+def _scheduler_parts(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> list[str]:
+    since = status.since
+    if status.live_nodes and since is not None:
+        return [_format_nodes(terminal, status, since), _format_lag(terminal, status.lag)]
+    if status.pid is not None:
+        up = f"up {humanize(status.now - since)} (pid {status.pid})" if since else f"up (pid {status.pid})"
+        return [up, _format_lag(terminal, status.lag)]
+    text = f"since {format_time(since, status.now, handle.zone)}" if since else "it never was"
+    return [terminal.style(f"scheduler: not running ({text})", "yellow")]
+
+
+def _format_nodes(terminal: Terminal, status: FleetStatus, since: datetime) -> str:
+    """up 3h (2 nodes: db1, web1)"""
+    working = [each for each in status.live_nodes if each.works]
+    if not working:
+        text = f"{format_count(len(status.live_nodes), 'node')} up, and none of them works (--no-workers)"
+        return terminal.style(text, "yellow")
+    return f"up {humanize(status.now - since)} ({format_count(len(working), 'node')}: {format_hosts(working)})"
+
+
+def _format_spend(terminal: Terminal, status: FleetStatus) -> list[str]:
+    """today $3.41 of $20"""
+    if status.spend_today is None:
+        return []
+    used, most = (f"${number:,.2f}".removesuffix(".00") for number in status.spend_today)
+    text = f"today {used} of {most}"
+    return [terminal.style(text, "yellow") if status.spend_today[0] >= status.spend_today[1] else text]
+
+
+def _format_lag(terminal: Terminal, behind: timedelta | None) -> str:
+    if behind is None:
+        return "scheduler ok"
+    if behind < SLOW_THRESHOLD:
+        text = format_elapsed(behind) if behind >= timedelta(milliseconds=1) else "under 1ms"
+        return f"scheduler ok, {text} behind"
+    return terminal.style(f"scheduler {format_elapsed(behind)} behind", "yellow")
+
+
+def _show_group(
+    terminal: Terminal,
+    title: str,
+    colour: str,
+    rows: Sequence[Sequence[str]],
+    remark: str = "",
+    *,
+    is_counted: bool = True,
+) -> None:
+    if not rows:
+        return
+    heading = f"{title} {len(rows)} {remark}".strip() if is_counted else title
+    terminal.print()
+    terminal.print(terminal.style(heading, colour))
+    kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column)]
+    shown = [[row[index] for index in kept] for row in rows[:MAX_GROUP_ROWS]]
+    for line in terminal.format_table(shown, indent="  ", shrink=(2, 3, 0, 1)):
+        terminal.print(line)
+    if len(rows) > MAX_GROUP_ROWS:
+        terminal.print(f"  and {len(rows) - MAX_GROUP_ROWS} more")
+
+
+def _running_row(each: RunInProgress, handle: FleetHandle) -> list[str]:
+    run = each.run
+    going = format_elapsed(run.elapsed(handle.now))
+    why = "" if run.source.value.startswith("baseline") else f"{run.source} {run.origin}".strip()
+    return [printable(run.schedule), format_short_id(run.id), going, _format_usual_duration(each), printable(why)]
+
+
+def _format_usual_duration(each: RunInProgress) -> str:
+    if each.typical_duration is None:
+        return ""
+    shortest, longest = (format_elapsed(part) for part in each.typical_duration)
+    return f"usually {shortest}" if shortest == longest else f"usually {shortest} to {longest}"
+
+
+def _late_row(each: LateBeat, handle: FleetHandle) -> list[str]:
+    due = f"due {_format_time(each.due_at, handle)}, {format_time_left(each.due_at, handle.now)}"
+    parts = [each.detail] if each.detail else []
+    if each.blocking_run is not None:
+        parts.insert(
+            0, f"{format_short_id(each.blocking_run.id)} since {_format_time(each.blocking_run.began_at, handle)}"
+        )
+    return [printable(each.schedule), due, f"{each.reason}: {', '.join(parts)}" if parts else each.reason]
+
+
+def _format_time(moment: datetime, handle: FleetHandle) -> str:
+    """09:05; seconds only where there are any, for this is the narrowest of screens."""
+    return format_time(moment, handle.now, handle.zone).removesuffix(":00")
+
+
+def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
+    error = " ".join(printable(record.quarantine or record.last_error or "").split())
+    count = f"{record.failures} in a row" if record.failures else "broken"
+    following = f"next {_format_time(record.next_run_at, handle)}" if record.next_run_at else ""
+    return [printable(record.label), count, error, describe_backoff(record), following]
+
+
+def _held_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
+    if record.disabled_by is not None:
+        return [printable(record.label), "○ disabled", f"by {printable(record.disabled_by)}", ""]
+    until = record.paused_until
+    end = "" if until is None else f" until {format_time(until, handle.now, handle.zone)}"
+    return [
+        printable(record.label),
+        f"‖ paused{end}",
+        f"by {printable(record.paused_by)}",
+        printable(record.paused_reason),
+    ]
+
+
+def _next_row(record: ScheduleRecord, status: FleetStatus) -> list[str]:
+    assert record.next_run_at is not None
+    return [format_time_left(record.next_run_at, status.now), printable(record.label), *_format_pace(record, status)]
+
+
+def _format_pace(record: ScheduleRecord, status: FleetStatus) -> tuple[str, str]:
+    """Its own pace; or that of a hint, with its author and how long it holds."""
+    hint = status.interval_hints.get(record.label)
+    if hint is not None and hint.every is not None:
+        ends = humanize(hint.expires_at - status.now)
+        return f"every {format_duration(hint.every)}", printable(f"hint by {hint.origin}, {ends} left")
+    trigger, source = record.plan.trigger, record.next_source
+    why = "" if source is None or source.value.startswith("baseline") else f"{source} {record.next_origin}"
+    return f"{trigger.describe()} {trigger.options().get('timezone', '')}".strip(), printable(why.strip())

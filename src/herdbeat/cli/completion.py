@@ -1,0 +1,165 @@
+"""`herdbeat completion`: scripts for three shells, written from the table of commands."""
+
+from collections.abc import Iterable, Iterator
+
+from herdbeat.cli.context import Context
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.spec import VERSION, CliCommand
+from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
+
+_BASH_TEMPLATE = """\
+# herdbeat completion for bash
+_herdbeat() {{
+    local current="${{COMP_WORDS[COMP_CWORD]}}" offers="" typed="" named="" each
+    for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case "$each" in -*) ;; *) typed="$typed $each" ;; esac
+    done
+    case "${{typed# }}" in
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$offers" -- "$current"))
+    case "$named$current" in
+        yes-*) ;;
+        yes*) while IFS=$'\t' read -r each _; do COMPREPLY+=("$each"); done \
+            < <(command herdbeat completion names "$current" 2>/dev/null) ;;
+    esac
+}}
+complete -o default -F _herdbeat herdbeat
+"""
+
+# Its own, and not bash's script through the bridge of zsh: only so each offer has its description beside it.
+_ZSH_TEMPLATE = """\
+#compdef herdbeat
+# herdbeat completion for zsh
+_herdbeat() {{
+    local -a offers names
+    local typed="" named="" each stands
+    for each in "${{(@)words[2,CURRENT-1]}}"; do
+        case "$each" in -*) ;; *) typed="$typed $each" ;; esac
+    done
+    case "${{typed# }}" in
+{cases}
+    esac
+    case "$named$words[CURRENT]" in
+        yes-*) ;;
+        yes*) while IFS=$'\t' read -r each stands; do names+=("$each:$stands"); done \
+            < <(command herdbeat completion names "$words[CURRENT]" 2>/dev/null) ;;
+    esac
+    _describe -t names 'target or schedule' names
+    [[ -n "$names" && "$words[CURRENT]" != -* ]] || _describe -t offers 'herdbeat' offers
+    [[ -n "$typed" ]] && _files
+}}
+if [[ "$funcstack[1]" == _herdbeat ]]; then _herdbeat "$@"; else compdef _herdbeat herdbeat; fi
+"""
+
+
+def run_completion(args: ParsedArgs, context: Context) -> int:
+    if args.positionals[0] == "names":
+        from herdbeat.cli.completion_names import run_completion_names as run_names  # noqa: PLC0415 -- the scripts need no ledger
+
+        return run_names(args, context)
+    script = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}[args.positionals[0]]()
+    context.terminal.out.write(script)
+    return 0
+
+
+def bash_script() -> str:
+    rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
+    rows += [(f'"{group}"', " ".join(_second_words(group))) for group in COMMAND_GROUPS]
+    # Not `"run"*` alone, which is also the beginning of `runs`.
+    cases = [f'        {case}) offers="{words}" ;;' for case, words in rows]
+    cases += [f'        "{path}"|"{path} "*) {_bash_assignments(command)} ;;' for path, command in _command_paths()]
+    return _BASH_TEMPLATE.format(cases="\n".join(cases))
+
+
+def _bash_assignments(command: CliCommand) -> str:
+    return f'offers="{" ".join(_offered_words(command))}"{_name_lookup_assignment(command)}'
+
+
+def _name_lookup_assignment(command: CliCommand) -> str:
+    return "; named=yes" if any(argument.takes_name for argument in command.arguments) else ""
+
+
+def zsh_script() -> str:
+    firsts = [(word, _summarize_word(word)) for word in _first_words()]
+    rows = [('""', _zsh_words([*firsts, *((name, VERSION.meaning) for name in VERSION.names)]), "")]
+    for group in COMMAND_GROUPS:
+        seconds = [(path.split()[1], each.summary) for path, each in _command_paths() if path.startswith(f"{group} ")]
+        rows.append((f'"{group}"', _zsh_words(seconds), ""))
+    rows += [
+        (f'"{path}"|"{path} "*', _zsh_words(_word_descriptions(each)), _name_lookup_assignment(each))
+        for path, each in _command_paths()
+    ]
+    return _ZSH_TEMPLATE.format(
+        cases="\n".join(f"        {case}) offers=({words}){named} ;;" for case, words, named in rows)
+    )
+
+
+def _word_descriptions(command: CliCommand) -> Iterator[tuple[str, str]]:
+    for argument in command.arguments:
+        yield from ((choice, argument.name) for choice in argument.choices)
+    for option in command.all_options:
+        yield from ((name, option.meaning) for name in option.names)
+
+
+def _zsh_words(offers: Iterable[tuple[str, str]]) -> str:
+    """'--json:print JSON' '-n:how many'; a quote inside is written as shells want it."""
+    return " ".join("'" + f"{word}:{meaning}".replace("'", "'\\''") + "'" for word, meaning in offers)
+
+
+def fish_script() -> str:
+    return "\n".join(["# herdbeat completion for fish", "complete -c herdbeat -f", *_fish_lines()]) + "\n"
+
+
+def _fish_lines() -> Iterator[str]:
+    for word in _first_words():
+        yield f"complete -c herdbeat -n __fish_use_subcommand -a {word} -d {_quote_fish(_summarize_word(word))}"
+    for path, command in _command_paths():
+        seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
+        for group in COMMAND_GROUPS:
+            if path.startswith(f"{group} "):
+                second = path.split()[1]
+                yield (
+                    f"complete -c herdbeat -n '__fish_seen_subcommand_from {group}'"
+                    f" -a {second} -d {_quote_fish(command.summary)}"
+                )
+        for argument in command.arguments:
+            if argument.choices:
+                yield f"complete -c herdbeat -n '{seen}' -a '{' '.join(argument.choices)}'"
+            elif argument.takes_name:
+                yield f"complete -c herdbeat -n '{seen}' -a '(command herdbeat completion names (commandline -ct))'"
+            elif argument.takes_file:
+                yield f"complete -c herdbeat -n '{seen}' -F"
+        for option in command.all_options:
+            names = " ".join(f"-{'l' if name.startswith('--') else 's'} {name.lstrip('-')}" for name in option.names)
+            takes = " -r" if option.value else ""
+            yield f"complete -c herdbeat -n '{seen}' {names}{takes} -d {_quote_fish(option.meaning)}"
+
+
+def _command_paths() -> Iterator[tuple[str, CliCommand]]:
+    for command in COMMANDS:
+        for path in (command.path, *command.aliases):
+            yield " ".join(path), command
+
+
+def _first_words() -> list[str]:
+    return list(dict.fromkeys(path.split()[0] for path, _ in _command_paths()))
+
+
+def _second_words(group: str) -> list[str]:
+    return [path.split()[1] for path, _ in _command_paths() if path.startswith(f"{group} ")]
+
+
+def _offered_words(command: CliCommand) -> Iterator[str]:
+    for argument in command.arguments:
+        yield from argument.choices
+    for option in command.all_options:
+        yield from option.names
+
+
+def _summarize_word(word: str) -> str:
+    return next((command.summary for path, command in _command_paths() if path == word), COMMAND_GROUPS.get(word, ""))
+
+
+def _quote_fish(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,242 @@
+"""Opening the ledger to look at it, for every command that asks. Nothing is changed, and nothing has to run."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from herdbeat.bootstrap.config import load_config
+from herdbeat.cli import spec as flags
+from herdbeat.cli.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
+from herdbeat.cli.context import Context
+from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.time_format import parse_zone_flags
+from herdbeat.cli.parser import ParsedArgs
+from herdbeat.clock import Clock
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.records import NodeRecord
+from herdbeat.domain.schedule import Schedule
+from herdbeat.errors import ConfigError, NotFound, UsageError
+from herdbeat.service.queries.selectors import no_such_schedule
+from herdbeat.store.location import (
+    StoreLocation,
+    open_audit,
+    open_query_reader,
+    resolve_state_dir,
+    select_clock,
+    store_location,
+)
+from herdbeat.store.reader import QueryReader
+from herdbeat.store.state_lock import find_lock_holder
+
+if TYPE_CHECKING:
+    from herdbeat.config import LoadResult
+    from herdbeat.domain.fleet import Fleet  # noqa: TC004 -- loaded by the one function that builds one
+
+
+# Finding a fleet and picking from it, for every command that looks at one.
+
+
+def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
+    """What the files say, and the fleet in it. Raises ConfigError if there is none to look at.
+
+    A broken schedule does not hide the others: they are shown, with a remark that something is wrong.
+    """
+    reading = load_config(path, context.environ, context.folder)
+    if reading.fleet is None:
+        raise ConfigError(reading.errors)
+    if reading.errors:
+        count = "1 problem" if len(reading.errors) == 1 else f"{len(reading.errors)} problems"
+        context.terminal.info(f"{count}; what is broken is left out. See: herdbeat validate")
+    return reading, reading.fleet
+
+
+def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
+    """The schedules that a selector means: all, a target's, or one `target/schedule`. Raises NotFound."""
+    if selector is None:
+        return list(fleet.schedules)
+    chosen = [each for each in fleet.schedules if matches_selector(each.id, selector)]
+    if not chosen and fleet.target(selector) is None:
+        raise unknown_selector_error(fleet, selector, (each.label for each in fleet.schedules))
+    return chosen
+
+
+def matches_selector(schedule: str, selector: str) -> bool:
+    """Whether `target/schedule` is what a selector means."""
+    if "*" in selector:
+        return fnmatchcase(schedule, selector)
+    return selector in (schedule, schedule.rpartition("/")[0])
+
+
+def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:
+    """It guesses among the targets of the fleet and these labels."""
+    return no_such_schedule(selector, {each.name for each in fleet.targets} | set(labels))
+
+
+MAX_ROWS = 10_000
+NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHandle:
+    """The fleet's name, its ledger and the moment of asking. Without a reader, nothing has ever run.
+
+    A fleet of a Python program has a ledger and no files.
+    """
+
+    name: str
+    path: StoreLocation
+    now: datetime
+    zone: ZoneInfo
+    clock: Clock
+    load_fleet: "Callable[[], Fleet]"
+    reader: QueryReader | None = None
+    has_files: bool = True
+    has_ledger: bool = False
+
+    @property
+    def fleet(self) -> "Fleet":
+        """What the files say. They are read when this is first asked for, which takes its time."""
+        return self.load_fleet()
+
+    @property
+    def state_dir(self) -> Path:
+        return resolve_state_dir(self.path)
+
+    @property
+    def holder_pid(self) -> int | None:
+        """The process that runs the fleet; None if nobody does. Where nodes share a ledger, any that works will do."""
+        if isinstance(self.path, Path):
+            return find_lock_holder(self.state_dir)
+        return next((node.pid for node in self.live_nodes if node.works), None)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether nodes on other machines may run it."""
+        return not isinstance(self.path, Path)
+
+    @property
+    def live_nodes(self) -> tuple[NodeRecord, ...]:
+        """The nodes that share this ledger and live. A ledger in a file has none: it has a holder."""
+        if not self.is_shared or not self.has_ledger:
+            return ()
+        if self.reader is not None:
+            return tuple(self.reader.nodes(MAX_ROWS, self.clock.now()))
+        with closing(open_query_reader(self.path)) as reader:
+            return tuple(reader.nodes(MAX_ROWS, self.clock.now()))
+
+    def require_reader(self) -> QueryReader:
+        if self.reader is None:
+            raise self._not_started_error()
+        return self.reader
+
+    def _not_started_error(self) -> NotFound:
+        if not self.is_shared:
+            return NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
+        return NotFound("Nothing was applied to this store yet.", hint="Do so once: herdbeat apply")
+
+    def not_applied_error(self, word: str) -> NotFound | None:
+        """What to say of a name that is in the files and not in the ledger; None if it is not there either."""
+        if not self.has_files or self.fleet.schedule(word) is None:
+            return None
+        hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"
+        return NotFound(f'"{word}" is in the files, but not in the ledger yet.', hint=hint)
+
+
+@contextmanager
+def open_fleet_handle(args: ParsedArgs, context: Context) -> Iterator[FleetHandle]:
+    found = use_ledger_clock(_locate_fleet(args.value(flags.CONFIG), context), context)
+    reader = open_query_reader(found.path) if found.has_ledger else None
+    try:
+        # What the time is is asked last: to reach a database takes a while, in which others start and end.
+        yield replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
+    finally:
+        if reader is not None:
+            reader.close()
+
+
+def use_ledger_clock(found: FleetHandle, context: Context) -> FleetHandle:
+    """The same, with the time that counts there."""
+    clock = select_clock(found.path, context.clock)
+    if clock is None:
+        return found
+    return replace(found, has_ledger=True, clock=clock, now=clock.now())
+
+
+def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
+    cached = find_cached_config(config, context)
+    if cached is not None:
+        return _build_from_cache(cached, config, context)
+    last = find_cached_config(config, context, is_current=False)
+    if last is not None and find_lock_holder(resolve_state_dir(last.ledger)) is not None:
+        # Who runs the fleet reads its changed files, and goes on with its name, zone and ledger until it is started
+        # anew. With ten thousand targets, the first command after each edit took 6 s to read them, too.
+        return _build_from_cache(last, config, context)
+    bare = find_bare_ledger(config, context)
+    if bare is not None:
+        return _build_from_fleet(_load_bare_fleet(bare, context), bare, context, has_files=False)
+    try:
+        return _build_from_fleet(*_read_files(config, context), context)
+    except ConfigError as error:
+        # Who breaks a file at night wants to know what is running, and was told of a missing bracket instead.
+        if last is None:
+            raise
+        count = format_count(len(error.problems), "problem")
+        context.terminal.info(f"The files cannot be read ({count}); this is the ledger. See: herdbeat validate")
+        return _build_from_cache(last, config, context)
+
+
+def _build_from_cache(cached: CachedConfig, config: str | None, context: Context) -> FleetHandle:
+    """The files are read only if somebody asks for them."""
+    return FleetHandle(
+        name=cached.name,
+        path=cached.ledger,
+        now=context.clock.now(),
+        clock=context.clock,
+        zone=cached.zone,
+        load_fleet=cache(lambda: _read_files(config, context)[0]),
+    )
+
+
+def _build_from_fleet(fleet: "Fleet", path: StoreLocation, context: Context, *, has_files: bool = True) -> FleetHandle:
+    return FleetHandle(
+        name=fleet.name,
+        path=path,
+        now=context.clock.now(),
+        clock=context.clock,
+        zone=fleet.zone,
+        load_fleet=lambda: fleet,
+        has_files=has_files,
+    )
+
+
+def _load_bare_fleet(path: Path, context: Context) -> "Fleet":
+    """What is known of a fleet without files: its name. Its program has the rest."""
+    from herdbeat.bootstrap.config import detect_system_zone  # noqa: PLC0415 -- most of the time the signpost is enough
+    from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415
+
+    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name())
+    zone = detect_system_zone(context.environ)
+    return Fleet(name=name or "", zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
+
+
+def _read_files(config: str | None, context: Context) -> "tuple[Fleet, StoreLocation]":
+
+    reading, fleet = load_fleet_files(config, context)
+    path = store_location(fleet)
+    if isinstance(path, Path):  # the way to a database may have a password in it, and is not written down
+        write_config_cache(config, context, reading, path)
+    return fleet, path
+
+
+def parse_row_count(text: str | None, default_count: int = 50) -> int:
+    if text is None:
+        return default_count
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_ROWS):
+        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_ROWS}.")
+    return int(text)

@@ -1,0 +1,117 @@
+"""Errors as people see them, in one shape: where, what happened, the line with a caret, what to do."""
+
+import json
+from collections.abc import Mapping
+
+from herdbeat.cli.output.terminal import Terminal, display_width, printable
+from herdbeat.errors import ConfigError, CronParseError, HerdbeatError, Problem, Severity, SourceLocation
+
+_DEFAULT_FRAME_COLUMNS = 200
+"""How wide a code frame may be where no screen limits it."""
+
+_MIN_FRAME_COLUMNS = 24
+
+_SEVERITY_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+def show_problem(terminal: Terminal, problem: Problem, sources: Mapping[str, str]) -> None:
+    """One problem of a configuration, on stdout: for `validate` it is the data."""
+    colour = _SEVERITY_COLOURS[problem.severity]
+    where = problem.where
+    if where is not None:
+        path = f"  {terminal.style(printable(where.path), 'dim')}" if where.path else ""
+        terminal.print(f"{terminal.style(printable(str(where)), 'bold')}{path}")
+    for line in terminal.wrap(f"{problem.severity}: {printable(problem.message)}", "  "):
+        terminal.print(line.replace(f"  {problem.severity}:", f"  {terminal.style(problem.severity, colour)}:", 1))
+    if where is not None:
+        for line in code_frame(where, sources.get(where.file, ""), terminal.columns or _DEFAULT_FRAME_COLUMNS):
+            terminal.print(_colour_frame(terminal, line, colour))
+    for line in terminal.wrap(printable(problem.hint), "  ") if problem.hint else []:
+        terminal.print(line)
+
+
+def show_error(terminal: Terminal, error: HerdbeatError, *, as_json: bool = False) -> None:
+    """What stopped a command, on stderr."""
+    problems = error.problems if isinstance(error, ConfigError) else ()
+    if as_json:
+        listed = problems or (Problem(code=error.code, message=error.message, where=error.where, hint=error.hint),)
+        terminal.error(json.dumps({"problems": [problem_object(each) for each in listed]}, ensure_ascii=False))
+        return
+    for each in problems or (error,):
+        where = f"{printable(str(each.where))}  " if each.where else ""
+        terminal.error(f"{where}{terminal.style_error('error', 'red', 'bold')}: {printable(each.message)}")
+        for line in _cron_frame(error) if isinstance(error, CronParseError) else []:
+            terminal.error(f"    {line}")
+        for line in terminal.wrap(printable(each.hint), "  ") if each.hint else []:
+            terminal.error(line)
+
+
+def problem_object(problem: Problem) -> dict[str, object]:
+    """A problem as `--json` gives it."""
+    where = problem.where
+    return {
+        "severity": problem.severity.value,
+        "code": problem.code.value,
+        "detail": problem.message,
+        "hint": problem.hint,
+        "file": where.file if where else None,
+        "line": where.line if where else None,
+        "column": where.column if where else None,
+        "path": where.path if where else None,
+        "pointer": where.pointer if where else None,
+    }
+
+
+def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME_COLUMNS) -> list[str]:
+    """The line that is meant and the one above it, with a caret below the value.
+
+    Of lines that are too long the part around the value is shown: a prompt of two thousand letters would
+    bury its caret.
+    """
+    lines = source.splitlines()
+    if not 0 < where.line <= len(lines):
+        return []
+    gutter = len(str(where.line)) + 2
+    first = where.line - 1 if where.line > 1 and lines[where.line - 2].strip() else where.line
+    available_width = max(_MIN_FRAME_COLUMNS, columns - gutter - 3)
+    at = where.column - 1
+    start = 0 if at + min(where.width, available_width // 2) <= available_width else at - available_width // 4
+    shown = [_clip_line(lines[number - 1], start, available_width) for number in range(first, where.line + 1)]
+    frame = [f"{first + index:>{gutter}} | {line}".rstrip() for index, line in enumerate(shown)]
+    before, value = shown[-1][: at - start], shown[-1][at - start : at - start + where.width]
+    indent = display_width(before) + (at - start - len(before))  # a place may lie behind the end of its line
+    return [*frame, f"{'':>{gutter}} | {' ' * indent}{'^' * max(1, display_width(value))}"]
+
+
+def _clip_line(line: str, start: int, available_width: int) -> str:
+    """So much of a line as there is room for; … stands where something was cut off."""
+    part = _flatten_tabs(line[start : start + available_width])
+    if start and part:
+        part = "…" + part[1:]
+    return part[:-1] + "…" if len(line) > start + available_width else part
+
+
+def _flatten_tabs(line: str) -> str:
+    """A line as it is shown: a tab is one blank, so that the caret stands right below."""
+    return printable(line.replace("\t", " "))
+
+
+def _colour_frame(terminal: Terminal, line: str, colour: str) -> str:
+    gutter, bar, code = line.partition(" | ")
+    is_caret = not gutter.strip()
+    return terminal.style(gutter + bar, "dim") + (terminal.style(code, colour) if is_caret else code)
+
+
+def _cron_frame(error: CronParseError) -> list[str]:
+    """The expression with a caret below the token that is wrong."""
+    expression = " ".join(printable(error.expression).split())
+    at = _find_token(expression, error.token) if error.token else -1
+    if at < 0 or len(expression) > 100 or not error.token:
+        return []
+    return [expression, " " * at + "^" * len(error.token)]
+
+
+def _find_token(expression: str, token: str) -> int:
+    """Where the token stands as a whole item; items are parted by blanks and commas."""
+    padded = f" {expression.upper()} ".replace(",", " ")
+    return padded.find(f" {token.upper()} ")

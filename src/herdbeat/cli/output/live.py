@@ -1,0 +1,441 @@
+"""The live lines of `herdbeat up`: one event, one line. Pure, but for the colours of the terminal."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from typing import Any, assert_never
+from zoneinfo import ZoneInfo
+
+from herdbeat.cli.output.symbols import OUTCOME_SYMBOLS, RUN_STATUS_SYMBOLS, format_count, format_time, short_label
+from herdbeat.cli.output.terminal import Terminal, display_width, printable
+from herdbeat.clock import Clock
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import format_short_id
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import format_elapsed, humanize
+from herdbeat.errors import truncate_for_message
+from herdbeat.events import (
+    BeatSettled,
+    ConfigApplied,
+    ConfigRejected,
+    Event,
+    GapDetected,
+    InconsistencyRepaired,
+    NodeReady,
+    RunFinished,
+    RunStarted,
+    ScheduleQuarantined,
+    SchedulesChanged,
+)
+from herdbeat.service.queries.gates import MISSED_TEXTS
+from herdbeat.timestamps import format_timestamp
+
+# What a live line says of the files: what they have changed, or why they have changed nothing.
+
+
+_MAX_NAMED_SCHEDULES = 3
+"""Schedules that are named one by one; more are counted."""
+
+
+def describe_config_event(event: ConfigApplied | ConfigRejected) -> tuple[str, str, str]:
+    """Glyph, colour and words."""
+    if isinstance(event, ConfigRejected):
+        more = f" (and {event.problems - 1} more)" if event.problems > 1 else ""
+        what = f"{printable(event.where)}  {truncate_for_message(event.reason, 100)}{more}"
+        return "✗", "red", f"files refused: {what}   nothing changed; see: herdbeat validate"
+    parts = [
+        _format_labels("+", "added", event.added),
+        _format_labels("~", "changed", event.changed),
+        _format_labels("-", "removed", event.removed),
+        f"from the next start: {', '.join(event.unheeded)}" if event.unheeded else "",
+    ]
+    return "~", "cyan", f"files applied: {'   '.join(part for part in parts if part)}"
+
+
+def _format_labels(sign: str, word: str, labels: tuple[str, ...]) -> str:
+    if len(labels) > _MAX_NAMED_SCHEDULES:
+        return f"{format_count(len(labels), 'schedule')} {word}"
+    return " ".join(f"{sign}{printable(short_label(label))}" for label in labels)
+
+
+_SEPARATOR = "   "
+_INDENT = " " * len("09:41:04  ▶ ")
+
+_LATE_THRESHOLD_S = 30.0
+"""Seconds. A start is only called late when a person would call it so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveLineFormatter:
+    """Writes events as lines: time, glyph, schedule, and what happened. `room` is the width of the names."""
+
+    terminal: Terminal
+    zone: ZoneInfo
+    label_width: int = 0
+
+    def line(self, event: Event) -> str | None:
+        """None for what has no line of its own."""
+        match event:
+            case RunStarted():
+                return self._format_line(event.at, event.schedule, "▶", "cyan", _describe_start(event))
+            case RunFinished():
+                glyph, word, colour = RUN_STATUS_SYMBOLS[event.status]
+                return self._format_line(
+                    event.at, event.schedule, glyph, colour, _describe_finish(event, word, self.zone)
+                )
+            case BeatSettled():
+                glyph, colour = OUTCOME_SYMBOLS[event.outcome]
+                return self._format_line(
+                    event.at, event.schedule, glyph, colour, _describe_settled_beat(event, self.zone)
+                )
+            case ScheduleQuarantined() | InconsistencyRepaired() | SchedulesChanged():
+                return self._format_line(event.at, *_describe_schedule_event(event))
+            case ConfigApplied() | ConfigRejected():
+                glyph, colour, what = describe_config_event(event)
+                return self._fold_line(f"{self._format_time(event.at)}  {self.terminal.style(glyph, colour)} ", what)
+            case NodeReady(interrupted=0) | GapDetected():
+                return None
+            case NodeReady():
+                what = f"{format_count(event.interrupted, 'run')} of the last start ended with it: interrupted"
+                return f"{self._format_time(event.at)}  {self.terminal.style('–', 'yellow')} {what}"
+            case never:
+                assert_never(never)
+
+    def summary_line(self, at: datetime, outcome_key: tuple[BeatOutcome, str], number: int) -> str:
+        """Beats of one fate that have no line of their own."""
+        outcome, reason = outcome_key
+        glyph, colour = OUTCOME_SYMBOLS[outcome]
+        waits = "waits" if number == 1 else "wait"
+        word = waits if outcome is BeatOutcome.PENDING else outcome.value
+        head = f"{self._format_time(at)}  {self.terminal.style(glyph, colour)} "
+        return self._fold_line(head, f"{number:,} more {word}: {reason}{_SEPARATOR}see: herdbeat beats")
+
+    def _format_line(self, at: datetime, schedule: str, glyph: str, colour: str, what: str) -> str:
+        label = printable(short_label(schedule))
+        padded = label + " " * (self.label_width - display_width(label))
+        return self._fold_line(f"{self._format_time(at)}  {self.terminal.style(glyph, colour)} {padded}  ", what)
+
+    def _fold_line(self, head: str, what: str) -> str:
+        """On a screen that is too narrow, what does not fit stands below: whole parts if it can be, else words."""
+        columns = self.terminal.columns
+        if columns is None or display_width(head + what) <= columns:
+            return head + what
+        lines = [head]
+        for part in what.split(_SEPARATOR):
+            between = "" if lines[-1] == head else _SEPARATOR
+            if display_width(lines[-1] + between + part) <= columns:
+                lines[-1] += between + part
+            elif between and display_width(_INDENT + part) <= columns:
+                lines.append(_INDENT + part)
+            else:
+                lines[-1] += between
+                _append_words(lines, part, columns)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _format_time(self, at: datetime) -> str:
+        return self.terminal.style(f"{at.astimezone(self.zone):%H:%M:%S}", "dim")
+
+
+def _append_words(lines: list[str], text: str, columns: int) -> None:
+    """As much as fits goes on the last line, and the rest below."""
+    for word in text.split(" "):
+        between = "" if lines[-1].endswith(" ") else " "
+        if display_width(lines[-1] + between + word) <= columns:
+            lines[-1] += between + word
+        else:
+            lines.append(_INDENT + word)
+
+
+def _describe_start(event: RunStarted) -> str:
+    notes = [event.source.value]
+    late = (event.at - event.due_at).total_seconds()
+    if event.source.is_clock and late > _LATE_THRESHOLD_S and event.source is not Source.FIRST_RUN:
+        notes.append(f"{format_elapsed(event.at - event.due_at)} late")
+    if event.attempt > 1:
+        notes.append(f"attempt {event.attempt}")
+    return f"{format_short_id(event.run_id)} started   {', '.join(notes)}"
+
+
+def _describe_finish(event: RunFinished, word: str, zone: ZoneInfo) -> str:
+    spent = f" {format_elapsed(event.at - event.started_at)}" if event.started_at else ""
+    result = "" if word == "ok" else f"   {word}"
+    tells_why = event.status.is_failure or event.status is RunStatus.SKIPPED
+    error = f": {truncate_for_message(event.error, 100)}" if event.error and tells_why else ""
+    following = f"   next {format_time(event.next_run_at, event.at, zone)}" if event.next_run_at else ""
+    return f"{format_short_id(event.run_id)}{spent}{result}{error}{following}"
+
+
+def _describe_settled_beat(event: BeatSettled, zone: ZoneInfo) -> str:
+    many = f" x{event.count}" if event.count > 1 else ""
+    if event.outcome is BeatOutcome.PENDING:
+        return f"waits{many}: {event.reason}{_describe_blocking_run(event)}"
+    due = format_time(event.due_at, event.at, zone)
+    if event.count > 1:
+        due += f" to {format_time(event.last_due_at, event.at, zone)}"
+    return f"{event.outcome}{many}: {event.reason}{_describe_blocking_run(event)}   due {due}"
+
+
+def _describe_blocking_run(event: BeatSettled) -> str:
+    """Who has the place: (7f2z, running 12m)"""
+    if event.held_by is None or event.held_since is None:
+        return ""
+    return f" ({format_short_id(event.held_by)}, running {humanize(event.at - event.held_since)})"
+
+
+def _describe_schedule_event(
+    event: ScheduleQuarantined | InconsistencyRepaired | SchedulesChanged,
+) -> tuple[str, str, str, str]:
+    """What is not about one beat: its subject, glyph, colour and words."""
+    match event:
+        case ScheduleQuarantined():
+            what = f"quarantined: {truncate_for_message(event.reason, 100)}   it rests until it is edited"
+            return event.schedule, "✗", "red", what
+        case InconsistencyRepaired():
+            return event.subject, "!", "yellow", f"mended: {event.what}"
+        case SchedulesChanged():
+            names = event.schedules
+            subject = names[0] if len(names) == 1 else format_count(len(names), "schedule")
+            reason = f'   "{truncate_for_message(event.reason, 100)}"' if event.reason else ""
+            return subject, "↻", "blue", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
+
+
+# A herd that all waits for one target is one story: a few of it are told one by one, the others are counted.
+
+
+MAX_NAMED_BEATS = 10
+"""Beats of one fate that are told one by one before the rest is counted."""
+
+COUNT_INTERVAL_S = 1.0
+"""Seconds between two counts. A herd that was quiet for so long is a new story."""
+
+OutcomeKey = tuple[BeatOutcome, str]
+"""Outcome and reason."""
+
+CallLater = Callable[[float, Callable[[], None]], object]
+
+
+@dataclass(slots=True)
+class BeatAggregator:
+    """Decides which beats have a line of their own. `tell` is given the fate of the others, and how many there are."""
+
+    call_later: CallLater
+    on_count: Callable[[OutcomeKey, int], None]
+    _shown_counts: Counter[OutcomeKey] = field(default_factory=Counter)
+    _folded_counts: Counter[OutcomeKey] = field(default_factory=Counter)
+    _is_waiting: bool = False
+
+    def fold_if_repeated(self, event: BeatSettled) -> bool:
+        """Whether it is counted instead of being told. What was missed is told, always: somebody should look."""
+        if event.outcome is BeatOutcome.MISSED:
+            return False
+        outcome_key = (event.outcome, event.reason)
+        is_many = self._shown_counts[outcome_key] >= MAX_NAMED_BEATS
+        (self._folded_counts if is_many else self._shown_counts)[outcome_key] += 1
+        self._start_interval()
+        return is_many
+
+    def print(self) -> None:
+        """Tell what was counted so far."""
+        counted, self._folded_counts = self._folded_counts, Counter()
+        for outcome_key, number in counted.items():
+            self.on_count(outcome_key, number)
+
+    def _start_interval(self) -> None:
+        if not self._is_waiting:
+            self._is_waiting = True
+            self.call_later(COUNT_INTERVAL_S, self._on_interval)
+
+    def _on_interval(self) -> None:
+        """What came since goes on being counted; who was not heard of any more begins anew."""
+        self._is_waiting = False
+        self._shown_counts = Counter(dict.fromkeys(self._folded_counts, MAX_NAMED_BEATS))
+        if self._folded_counts:
+            self._start_interval()
+        self.print()
+
+
+# The block of `herdbeat up` about time in which nobody was there: how long, what is caught up, what was missed.
+
+
+MIN_REPORTED_GAP = timedelta(seconds=30)
+"""A restart within the usual grace loses nothing, so nothing is said about it."""
+
+MAX_GAP_ROWS = 10
+"""Schedules that are named one by one; the ledger has the others."""
+
+
+def is_gap_beat(event: BeatSettled) -> bool:
+    """Whether instants were lost, or are caught up, because of the gap."""
+    if event.outcome is BeatOutcome.PENDING:
+        return event.reason == Source.CATCH_UP
+    return event.outcome in (BeatOutcome.MISSED, BeatOutcome.MERGED)
+
+
+def gap_lines(terminal: Terminal, gap: Gap, events: list[BeatSettled], now: datetime, zone: ZoneInfo) -> list[str]:
+    """Empty if there is nothing to tell."""
+    if gap.until - gap.from_at < MIN_REPORTED_GAP and not events:
+        return []
+    down = humanize(gap.until - gap.from_at)
+    head = f"Down for {down} ({MISSED_TEXTS[gap.reason]}).  {_count_outcomes(events)}."
+    hint = f"→ herdbeat beats --since {_format_since(now - gap.from_at)}"
+    rows = [_gap_row(each, now, zone) for each in events[:MAX_GAP_ROWS]]
+    more = [f"  and {len(events) - MAX_GAP_ROWS} more"] if len(events) > MAX_GAP_ROWS else []
+    return [
+        *_gap_headline(terminal, head, hint if events else ""),
+        *terminal.format_table(rows, indent="  ", shrink=(3,)),
+        *more,
+    ]
+
+
+def _gap_headline(terminal: Terminal, head: str, hint: str) -> list[str]:
+    """What to call stands behind it, or below where the screen is narrow."""
+    styled = terminal.style(hint, "dim")
+    if terminal.columns is None or display_width(f"{head}   {hint}") <= terminal.columns:
+        return [f"{head}   {styled}".rstrip()]
+    return [head, styled]
+
+
+def _format_since(age: timedelta) -> str:
+    """A round duration that reaches back past the beginning of the gap."""
+    minutes = int(age.total_seconds() // 60) + 1
+    return f"{minutes}m" if minutes < 60 else f"{minutes // 60 + 1}h"
+
+
+def _count_outcomes(events: Iterable[BeatSettled]) -> str:
+    """1 caught up, 2 missed"""
+    sums = {"caught up": 0, "missed": 0, "merged": 0}
+    for event in events:
+        word = "caught up" if event.outcome is BeatOutcome.PENDING else event.outcome.value
+        sums[word] += event.count
+    parts = [f"{number} {word}" for word, number in sums.items() if number]
+    return ", ".join(parts) or "Nothing was due"
+
+
+def _gap_row(event: BeatSettled, now: datetime, zone: ZoneInfo) -> list[str]:
+    due = f"due {format_time(event.due_at, now, zone)}"
+    if event.count > 1:
+        due += f" to {format_time(event.last_due_at, now, zone)}"
+    word, why = _describe_gap_outcome(event, now)
+    return [printable(short_label(event.schedule)), due, word, why]
+
+
+def _describe_gap_outcome(event: BeatSettled, now: datetime) -> tuple[str, str]:
+    many = f" x{event.count}" if event.count > 1 else ""
+    if event.outcome is BeatOutcome.PENDING:
+        return "running now", f"catchup, {humanize(now - event.due_at)} late"
+    if event.outcome is BeatOutcome.MERGED:
+        return f"merged{many}", "one run for all"
+    if event.reason == MissedReason.TOO_LATE:
+        return f"missed{many}", "older than max_late"
+    return f"missed{many}", "not caught up"
+
+
+# What `herdbeat up` does with its events: print them in order, with the story of a gap told before all else.
+
+
+GAP_HOLD_S = 0.25
+"""Seconds in which the beats of a gap are settled: one turn of the loop."""
+
+
+class LiveFeed:
+    """A listener. After time was lost it holds everything back for a moment, to tell the whole story first."""
+
+    def __init__(
+        self, lines: LiveLineFormatter, clock: Clock, call_later: CallLater, *, is_quiet: bool = False
+    ) -> None:
+        self._lines = lines
+        self._is_quiet = is_quiet
+        self._clock = clock
+        self._later = call_later
+        self._gap: Gap | None = None
+        self._held_events: list[Event] = []
+        self._fold = BeatAggregator(call_later, self._print_count)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, GapDetected):
+            self.flush()
+            self._gap = event.gap
+            self._later(GAP_HOLD_S, self.flush)
+        elif self._gap is not None:
+            self._held_events.append(event)
+        else:
+            self._print_event(event)
+
+    def use_clock(self, clock: Clock) -> None:
+        """The time of the fleet at work, which need not be this machine's."""
+        self._clock = clock
+
+    def flush(self) -> None:
+        """The block about the gap, then everything that was held back."""
+        gap, held_events = self._gap, self._held_events
+        self._gap, self._held_events = None, []
+        if gap is None:
+            self._fold.print()
+            return
+        about = [event for event in held_events if isinstance(event, BeatSettled) and is_gap_beat(event)]
+        terminal = self._lines.terminal
+        block = gap_lines(terminal, gap, about, self._clock.now(), self._lines.zone)
+        for line in [*block, ""] if block else []:
+            terminal.print(line)
+        for event in held_events:
+            if event not in about:
+                self._print_event(event)
+        self._fold.print()
+        terminal.out.flush()
+
+    def _print_event(self, event: Event) -> None:
+        if self._is_quiet and not _needs_attention(event):
+            return
+        if isinstance(event, BeatSettled) and self._fold.fold_if_repeated(event):
+            return
+        self._print_line(self._lines.line(event))
+
+    def _print_count(self, outcome_key: OutcomeKey, number: int) -> None:
+        self._print_line(self._lines.summary_line(self._clock.now(), outcome_key, number))
+
+    def _print_line(self, line: str | None) -> None:
+        if line is not None:
+            self._lines.terminal.print(line)
+            self._lines.terminal.out.flush()
+
+
+def _needs_attention(event: Event) -> bool:
+    """What `--quiet` still says: failures, beats that nobody ran, and what had to be put right."""
+    if isinstance(event, RunFinished):
+        return event.status.is_failure
+    if isinstance(event, BeatSettled):
+        return event.outcome is BeatOutcome.MISSED
+    return isinstance(event, ScheduleQuarantined | InconsistencyRepaired | ConfigRejected)
+
+
+class JsonFeed:
+    """A listener that writes every event as one line of JSON."""
+
+    def __init__(self, lines: LiveLineFormatter) -> None:
+        self._terminal = lines.terminal
+
+    def __call__(self, event: Event) -> None:
+        self._terminal.print(json.dumps(event_object(event), ensure_ascii=False))
+        self._terminal.out.flush()
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def event_object(event: Event) -> dict[str, object]:
+    """`{"event": "run_started", "at": …}`: the fields of the event, in the words of the other commands' JSON."""
+    return {"event": event.name, **{each.name: _field_value(each.name, event) for each in fields(event)}}
+
+
+def _field_value(name: str, event: Event) -> object:
+    value: Any = getattr(event, name)
+    if isinstance(value, Gap):
+        return {"from": format_timestamp(value.from_at), "until": format_timestamp(value.until), "reason": value.reason}
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    if name in ("run_id", "held_by"):
+        return None if value is None else format_short_id(value)
+    return short_label(value) if name == "schedule" else value

@@ -1,0 +1,234 @@
+"""From words to a command: which one is meant, and what was given to it.
+
+Written by hand because a program that answers `next` in an instant cannot import a parser first: the usual
+packages cost more than the whole rest of the call (docs/decisions has the numbers).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, VERSION, CliCommand, Option
+from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS, find_command
+from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
+
+_OPTIONS_BY_NAME: dict[str, Option] = {
+    name: option
+    for option in (*(option for command in COMMANDS for option in command.all_options), VERSION)
+    for name in option.names
+}
+
+
+_PATH_VALUE_NAMES = frozenset({"PATH", "FILE", "DIR"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedArgs:
+    """What a command was given: its words, the options that took a value, and the switches."""
+
+    positionals: tuple[str, ...] = ()
+    values: dict[str, str] = field(default_factory=dict)
+    switches: frozenset[str] = frozenset()
+    repeated: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def positional(self, index: int) -> str | None:
+        return self.positionals[index] if index < len(self.positionals) else None
+
+    def value(self, option: Option) -> str | None:
+        return self.values.get(option.key)
+
+    def all_values(self, option: Option) -> tuple[str, ...]:
+        """All values of an option that may be repeated, in the order they were written."""
+        return self.repeated.get(option.key, ())
+
+    def has(self, option: Option) -> bool:
+        return option.key in self.switches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """A command line, understood. Without a command it asks for help (of a group, if `group` is set)."""
+
+    command: CliCommand | None
+    args: ParsedArgs
+    group: str = ""
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """Words and options apart. An option may stand anywhere, so only the end tells whose it is."""
+
+    positionals: list[str] = field(default_factory=list)
+    used: list[Option] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    repeated: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+
+def parse_args(argv: Sequence[str]) -> Invocation:
+    """Read a command line. Raises UsageError, which guesses what was meant."""
+    parts = _tokenize(argv)
+    if parts.positionals[:1] == ["help"]:
+        parts.positionals.pop(0)
+        parts.used.append(HELP)
+    command, words = _match_command(parts.positionals)
+    if command is None:
+        _check_options(parts, None)
+        return Invocation(command=None, args=_build_args((), parts), group=words[0] if words else "")
+    _check_options(parts, command)
+    if not any(option is HELP for option in parts.used):
+        _check_arguments(command, words)
+        _check_utf8(command, words, parts)
+        _check_choices(command, parts)
+    return Invocation(command=command, args=_build_args(tuple(words), parts))
+
+
+def _build_args(words: tuple[str, ...], parts: _Tokens) -> ParsedArgs:
+    switches = frozenset(option.key for option in parts.used if not option.value)
+    return ParsedArgs(positionals=words, values=parts.values, switches=switches, repeated=parts.repeated)
+
+
+def _tokenize(argv: Sequence[str]) -> _Tokens:
+    parts = _Tokens()
+    remaining = list(argv)
+    while remaining:
+        word = remaining.pop(0)
+        if word == "--":
+            parts.positionals += remaining
+            break
+        if word == "-" or not word.startswith("-"):
+            parts.positionals.append(word)
+        elif word.startswith("--"):
+            _read_option(parts, *_split_long_option(word), remaining)
+        else:
+            _read_short_options(parts, word, remaining)
+    return parts
+
+
+def _split_long_option(word: str) -> tuple[str, str | None]:
+    name, equals, value = word.partition("=")
+    return name, value if equals else None
+
+
+def _read_short_options(parts: _Tokens, word: str, remaining: list[str]) -> None:
+    """`-n3`, `-n 3` and `-qv`: a letter with a value takes what follows, switches stand side by side."""
+    name, after = word[:2], word[2:]
+    option = _OPTIONS_BY_NAME.get(name)
+    if option is None:
+        parts.unknown.append(word)
+    elif option.value:
+        _read_option(parts, name, after.removeprefix("=") if after else None, remaining)
+    else:
+        parts.used.append(option)
+        if after:
+            _read_short_options(parts, f"-{after}", remaining)
+
+
+def _read_option(parts: _Tokens, name: str, value: str | None, remaining: list[str]) -> None:
+    option = _OPTIONS_BY_NAME.get(name)
+    if option is None:
+        parts.unknown.append(name)
+        return
+    if not option.value and value is not None:
+        raise UsageError(f"{name} takes no value.", hint=f"Write {name} alone.")
+    parts.used.append(option)
+    if option.value:
+        if value is None and not remaining:
+            raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}: {option.meaning}.")
+        written = remaining.pop(0) if value is None else value
+        if not option.repeats and option.key in parts.values:
+            # The last one used to win, and `--command echo --command hi` ran "hi".
+            raise UsageError(f"{name} is given twice.", hint=f"Write {name} once.")
+        parts.values[option.key] = written
+        if option.repeats:
+            parts.repeated[option.key] = (*parts.repeated.get(option.key, ()), written)
+
+
+def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
+    """The command that the first words name, and the words left for it."""
+    if not words:
+        return None, []
+    for length in (2, 1):
+        if command := find_command(tuple(words[:length])):
+            return command, words[length:]
+    if words[0] in COMMAND_GROUPS and len(words) == 1:
+        return None, words
+    raise _unknown_command_error(words)
+
+
+def _unknown_command_error(words: list[str]) -> UsageError:
+    if words[0] in PLANNED_COMMANDS:
+        raise UsageError(f'"herdbeat {words[0]}" is not there yet.', hint=PLANNED_COMMANDS[words[0]])
+    typed = " ".join(words[:2]) if words[0] in COMMAND_GROUPS else words[0]
+    paths = [path for command in COMMANDS for path in (command.path, *command.aliases)]
+    names = [" ".join(path) for path in paths] + list(COMMAND_GROUPS)
+    # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.
+    seconds = {path[-1]: " ".join(path) for path in paths if len(path) > 1}
+    suggestion = closest_match(typed, names) or seconds.get(closest_match(typed, seconds) or "")
+    return UsageError(
+        f'There is no command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}',
+        hint='Run "herdbeat --help" to see all commands.',
+    )
+
+
+def _check_options(parts: _Tokens, command: CliCommand | None) -> None:
+    allowed = command.all_options if command else TOP_LEVEL_FLAGS
+    unknown = [*parts.unknown, *(option.names[-1] for option in parts.used if option not in allowed)]
+    if not unknown:
+        return
+    command_name = f"herdbeat {command.name}" if command else "herdbeat"
+    suggestion = closest_match(unknown[0], [name for option in allowed for name in option.names])
+    hint = f'Run "{command_name} --help" to see its options.'
+    raise UsageError(
+        f'"{command_name}" has no option {truncate_for_message(unknown[0])}{did_you_mean_suffix(suggestion)}', hint=hint
+    )
+
+
+def _check_arguments(command: CliCommand, words: list[str]) -> None:
+    hint = f'Run "herdbeat {command.name} --help" for examples.'
+    takes_many = bool(command.arguments) and command.arguments[-1].many
+    if len(words) > len(command.arguments) and not takes_many:
+        extra = words[len(command.arguments)]
+        if command.name == "next":
+            hint = f'Put an expression in quotes: herdbeat next "{truncate_for_message(" ".join(words))}"'
+        raise UsageError(f'"{truncate_for_message(extra)}" is one word too many.', hint=hint)
+    for argument, word in zip(command.arguments, words, strict=False):
+        _check_choice(argument.name, argument.choices, word)
+    missing = [argument for argument in command.arguments[len(words) :] if argument.required]
+    if missing:
+        raise UsageError(f"{missing[0].name} is missing: {missing[0].meaning}.", hint=hint)
+
+
+def _check_utf8(command: CliCommand, words: list[str], parts: _Tokens) -> None:
+    """Only a path may be bytes that are no text: any other word ends in the ledger, in JSON or on a screen."""
+    last = len(command.arguments) - 1
+    texts = [word for index, word in enumerate(words) if not command.arguments[min(index, last)].takes_file]
+    for option in command.options:
+        if option.value and option.value not in _PATH_VALUE_NAMES:
+            texts += parts.repeated.get(option.key) or [parts.values.get(option.key, "")]
+    broken = next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
+    if broken is not None:
+        raise UsageError(
+            f'"{truncate_for_message(broken)}" is not text: its bytes are no UTF-8.', hint="Write it in UTF-8."
+        )
+
+
+def _check_choices(command: CliCommand, parts: _Tokens) -> None:
+    for option in command.options:
+        if option.key in parts.values:
+            _check_choice(option.names[-1], option.choices, parts.values[option.key])
+
+
+def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
+    if choices and word not in choices:
+        suggestion = closest_match(word, choices)
+        listed = " or ".join(choices)
+        raise UsageError(
+            f'{name} cannot be "{truncate_for_message(word)}"{did_you_mean_suffix(suggestion)}', hint=f"Write {listed}."
+        )
+
+
+def closest_match(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, if one is near."""
+    suggestion = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return suggestion[0] if suggestion else None

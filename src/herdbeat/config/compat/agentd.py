@@ -1,0 +1,340 @@
+"""agentd's files -> agents and schedules in our own keys, each value still in its own place."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.file_kinds import resolve_relative_path
+from herdbeat.config.files import FileReader
+from herdbeat.config.nodes import ConfigNode, Scalar
+from herdbeat.config.schema.formats import PATH, TEXT, TEXTS, VARIABLE_NAME
+from herdbeat.config.schema.messages import find_closest_match
+from herdbeat.config.schema.schedule import MODE, TOOLS
+from herdbeat.config.schema.table import Field, MapOf, Table
+from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
+from herdbeat.config.sources import warn_cron_day_semantics
+from herdbeat.error_codes import Code
+from herdbeat.errors import SourceLocation, did_you_mean_suffix
+
+# The keys of agentd's files. They are translated into ours, so only what is passed over is said here.
+
+
+_ANY_VALUE = AnyValue(lenient=True)
+TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS), ignores_unknown=True), "")
+
+AGENTD_WORKFLOW = Table(
+    "A workflow",
+    (
+        Field("name", TEXT, "", required=True),
+        Field("agent", TEXT, "", required=True),
+        Field("source", _ANY_VALUE, "", required=True),
+        Field("prompt_template", Text(allows_empty=True), ""),
+        Field("prompt_template_file", PATH, ""),
+        Field("poll_interval", Integer(0, 31_536_000), ""),
+        Field("enabled", Boolean(), ""),
+        TOOL_POLICY,
+    ),
+    ignores_unknown=True,
+)
+
+_TYPE_KEY = Field("type", TEXT, "", required=True)
+_REPOSITORY_KEYS: tuple[Field[object], ...] = (
+    _TYPE_KEY,
+    Field("owner", TEXT, "", required=True),
+    Field("repo", TEXT, "", required=True),
+    Field("labels", TEXTS, ""),
+    Field("state", Choice(("open", "closed", "all")), ""),
+    Field("assignee", TEXT, ""),
+)
+SOURCE_TABLES = {
+    "cron": Table("A cron source", (_TYPE_KEY, Field("expression", TEXT, "", required=True)), ignores_unknown=True),
+    "delay": Table("A delay source", (_TYPE_KEY, Field("run_at", TEXT, "", required=True)), ignores_unknown=True),
+    "github_issues": Table("A github_issues source", _REPOSITORY_KEYS, ignores_unknown=True),
+    "github_pull_requests": Table("A github_pull_requests source", _REPOSITORY_KEYS, ignores_unknown=True),
+    "webhook": Table(
+        "A webhook source",
+        (
+            _TYPE_KEY,
+            Field("secret", TEXT, ""),
+            Field("source", TEXT, "", unsupported_reason="the signature tells who calls"),
+        ),
+        ignores_unknown=True,
+    ),
+    "manual": Table("A manual source", (_TYPE_KEY,), ignores_unknown=True),
+}
+UNSUPPORTED_SOURCES = (
+    "agent_lifecycle",
+    "dispatch_result",
+    "agent_idle",
+    "linear_issues",
+    "gitlab_issues",
+    "gitlab_merge_requests",
+    "queue",
+    "composite",
+    "ask_response",
+)
+
+_NO_PERSISTENT_AGENT_REASON = "agents here start anew with each run"
+AGENTD_AGENT = Table(
+    "An agentd agent",
+    (
+        Field("name", TEXT, "", required=True),
+        Field("working_dir", PATH, ""),
+        Field("shell", _ANY_VALUE, ""),
+        Field("interactive", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
+        Field("worktree", _ANY_VALUE, "", unsupported_reason="the folder is used as it is"),
+        Field("prompt", _ANY_VALUE, "", unsupported_reason="each schedule has its own prompt"),
+        Field("system_prompt", Text(allows_empty=True), ""),
+        Field("system_prompt_file", PATH, ""),
+        Field("append_system_prompt", _ANY_VALUE, "", unsupported_reason="write system_prompt"),
+        Field("user", _ANY_VALUE, "", unsupported_reason="runs belong to the user of herdbeat"),
+        TOOL_POLICY,
+        Field("model", TEXT, ""),
+        Field("env", MapOf(Text(allows_empty=True), VARIABLE_NAME), ""),
+        Field("auto_clear_threshold", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
+        Field("additional_dirs", _ANY_VALUE, "", unsupported_reason="the agent sees its working directory"),
+        Field("rooms", _ANY_VALUE, "", unsupported_reason="there are no rooms"),
+        Field("docker_image", TEXT, ""),
+        Field("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
+        Field("extra_mounts", TEXTS, ""),
+        Field("resource_limits", _ANY_VALUE, "", unsupported_reason="write docker limits in the fleet's defaults"),
+    ),
+    ignores_unknown=True,
+)
+DOCKER_NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
+"""agentd's words for Docker's networks, where they differ."""
+
+
+# The `source:` of an agentd workflow -> the trigger keys of a schedule.
+
+
+_POLLED_ITEMS = {"github_issues": "issues", "github_pull_requests": "pull_requests"}
+_DEFAULT_POLL_INTERVAL_S = 60
+
+
+def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str, ConfigNode] | None:
+    """What fires it, in our keys; None after it was said why nothing can."""
+    source = workflow.find(("source",))
+    kind = source.child("type")
+    if kind is None or not isinstance(kind.value, str):
+        hint = "Add type: cron, delay, webhook, manual or github_issues."
+        diagnostics.error(Code.MISSING_KEY, 'The source needs "type".', source.report_location, hint)
+        return None
+    if kind.value not in SOURCE_TABLES:
+        _report_unsupported_source(kind, diagnostics)
+        return None
+    errors_before = diagnostics.error_count
+    SOURCE_TABLES[kind.value].validate(source, diagnostics)
+    if diagnostics.error_count > errors_before:
+        return None
+    _warn_unused_poll_interval(workflow, kind, diagnostics)
+    if kind.value == "cron":
+        warn_cron_day_semantics(source.find(("expression",)), diagnostics)
+    return _translate_trigger(workflow, source, kind.value)
+
+
+def _translate_trigger(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
+    if kind in _POLLED_ITEMS:
+        return _translate_polling(workflow, source, kind)
+    keys = {"type": source.find(("type",))}
+    renamed = {"expression": "cron", "run_at": "at", "secret": "secret"}
+    for name, child in source.items():
+        if name in renamed:
+            keys[renamed[name]] = child
+    return keys
+
+
+def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
+    """Polling is an interval with a work source. agentd marks nothing on GitHub: it remembers what it took."""
+    here = source.find(("type",))
+    poll = workflow.child("poll_interval")
+    # agentd takes 0 and then asks GitHub without a pause; once a second is as eager as we get.
+    seconds = max(1, int(str(poll.value))) if poll is not None else _DEFAULT_POLL_INTERVAL_S
+    owner, repo = source.find(("owner",)), source.find(("repo",))
+    work: dict[str, ConfigNode] = {
+        "type": _with_value(here, "github"),
+        "repo": _with_value(repo, f"{owner.value}/{repo.value}"),
+        "item": _with_value(here, _POLLED_ITEMS[kind]),
+        "claim": _with_value(here, "store"),
+        "exclude_labels": ConfigNode([], here.location),
+    }
+    labels = source.child("labels")
+    if labels is not None:
+        work["filter_labels"] = labels
+    work |= {name: child for name, child in source.items() if name in ("state", "assignee")}
+    return {
+        "type": _with_value(here, "interval"),
+        "interval": _with_value(poll or here, f"{seconds}s"),
+        "work_source": ConfigNode(work, source.location, source.key),
+    }
+
+
+def _with_value(node: ConfigNode, value: Scalar) -> ConfigNode:
+    """Another value in the same place."""
+    return ConfigNode(value, node.location, node.key, raw=str(value))
+
+
+def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> None:
+    if kind.value in UNSUPPORTED_SOURCES:
+        message = f'Workflows of type "{kind.value}" are not served; this one is left out.'
+        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {_join_names(SOURCE_TABLES)}.")
+        return
+    guess = find_closest_match(str(kind.value), SOURCE_TABLES)
+    diagnostics.error(
+        Code.INVALID_VALUE,
+        f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}',
+        kind.location,
+        f"Write {_join_names(SOURCE_TABLES)}.",
+    )
+
+
+def _join_names(names: Mapping[str, object]) -> str:
+    return ", ".join(names)
+
+
+def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
+    poll = workflow.child("poll_interval")
+    if poll is not None and kind.value not in _POLLED_ITEMS:
+        message = f'"poll_interval" has no effect on a {kind.value} source.'
+        diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")
+
+
+_UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentdWorkflow:
+    """One workflow, translated: the agent it is for, and its schedule in our keys.
+
+    A refused one has no prompt; it is still looked through for more.
+    """
+
+    name: ConfigNode
+    agent: ConfigNode
+    schedule: ConfigNode
+    is_invalid: bool = False
+
+
+@dataclass(slots=True)
+class AgentdReader:
+    """Reads one .agentd folder, or one file of it."""
+
+    files: FileReader
+    diagnostics: Diagnostics
+
+    def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
+        """Every agent of the folder that can be used, with its file."""
+        for file in self._list_yaml_files(folder / "agents"):
+            node = self.agent(file, folder.parent)
+            if node is not None:
+                yield file, node
+        for file in self._list_yaml_files(folder / "rooms")[:1]:
+            location = SourceLocation(file=self.files.display_name(file), line=1, column=1)
+            self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: there are none here.", location)
+
+    def workflows(self, folder: Path) -> Iterator[AgentdWorkflow]:
+        """Every workflow of the folder that can be used."""
+        found = (self.workflow(file) for file in self._list_yaml_files(folder / "workflows"))
+        yield from (workflow for workflow in found if workflow is not None)
+
+    def agent(self, file: Path, root: Path) -> ConfigNode | None:
+        """One agent file in our keys. `root` is what its working_dir "." means: the folder around .agentd."""
+        tree = self._load_valid(file, AGENTD_AGENT)
+        if tree is None:
+            return None
+        keys = {name: child for name, child in tree.items() if name in _UNCHANGED_KEYS}
+        keys["working_directory"] = _translate_working_directory(tree, root, file)
+        prompt_file = tree.child("system_prompt_file")
+        if prompt_file is not None and "system_prompt" not in keys:
+            text = self._load_text(prompt_file, file)
+            if text is None:
+                return None
+            keys["system_prompt"] = text
+        return replace(tree, value=keys | _translate_docker(tree))
+
+    def workflow(self, file: Path) -> AgentdWorkflow | None:
+        """One workflow file in our keys; None after it was said why it cannot be served."""
+        tree = self._load_valid(file, AGENTD_WORKFLOW)
+        if tree is None:
+            return None
+        keys = translate_source(tree, self.diagnostics)
+        prompt = self._load_prompt(tree, file)
+        if keys is None:
+            return None
+        keys |= {"prompt": prompt} if prompt is not None else {}
+        keys |= {each: child for each, child in tree.items() if each in ("enabled", "tool_policy")}
+        name = tree.find(("name",))
+        return AgentdWorkflow(
+            name=name,
+            agent=tree.find(("agent",)),
+            schedule=ConfigNode(keys, tree.location, key=name.location),
+            is_invalid=prompt is None,
+        )
+
+    def _list_yaml_files(self, folder: Path) -> list[Path]:
+        self.diagnostics.folders.add(self.files.display_name(folder))
+        try:
+            return sorted(file for file in folder.iterdir() if file.suffix in (".yml", ".yaml") and file.is_file())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            # To go on as if it were empty would drop schedules without a word.
+            display_name = self.files.display_name(folder)
+            message = f'"{display_name}" cannot be read: {error.strerror}.'
+            location = SourceLocation(file=display_name, line=1, column=1)
+            self.diagnostics.error(Code.UNREADABLE_FILE, message, location, "Mend its permissions.")
+            return []
+
+    def _load_valid(self, file: Path, table: Table) -> ConfigNode | None:
+        tree = self.files.tree(file, is_foreign=True)
+        errors_before = self.diagnostics.error_count
+        if tree is not None:
+            table.validate(tree, self.diagnostics)
+        return None if self.diagnostics.error_count > errors_before or self.files.is_broken(file) else tree
+
+    def _load_prompt(self, tree: ConfigNode, file: Path) -> ConfigNode | None:
+        inline = tree.child("prompt_template")
+        if inline is not None:
+            return inline
+        named = tree.child("prompt_template_file")
+        if named is not None:
+            return self._load_text(named, file)
+        hint = "Add prompt_template, or prompt_template_file."
+        self.diagnostics.error(Code.MISSING_KEY, "The workflow has no prompt.", tree.location, hint)
+        return None
+
+    def _load_text(self, named: ConfigNode, file: Path) -> ConfigNode | None:
+        path = resolve_relative_path(file, str(named.value))
+        text = self.files.text(path, named.location)
+        if text is None:
+            return None
+        location = SourceLocation(file=self.files.display_name(path), line=1, column=1, path=named.location.path)
+        self.diagnostics.foreign_files.add(location.file)
+        return ConfigNode(text, location, named.key, style="file")
+
+
+def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> ConfigNode:
+    """ "." is where agentd was called, which is the folder around .agentd; all else counts from the file."""
+    written = tree.child("working_dir")
+    if written is not None and written.value != ".":
+        return written
+    return ConfigNode(os.path.relpath(root, file.parent), written.location if written is not None else tree.location)
+
+
+def _translate_docker(tree: ConfigNode) -> dict[str, ConfigNode]:
+    """Whoever asks for an image, a network or mounts gets a container, or no run: never less isolation."""
+    image, network = tree.child("docker_image"), tree.child("network_policy")
+    mounts = tree.child("extra_mounts")
+    isolation = image or network or mounts
+    if isolation is None:
+        return {}
+    block = {"enabled": ConfigNode(value=True, location=isolation.location, raw="true")}
+    if image is not None:
+        block["image"] = image
+    if network is not None:
+        block["network"] = replace(network, value=DOCKER_NETWORKS.get(str(network.value), network.value))
+    if mounts is not None:
+        block["volumes"] = mounts
+    return {"docker": ConfigNode(block, isolation.location, isolation.key)}

@@ -1,0 +1,79 @@
+"""Every problem of every file, collected on the way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from herdbeat.config.file_kinds import find_cron_token_offset, locate_in_scalar
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.error_codes import Code
+from herdbeat.errors import CronParseError, HerdbeatError, Problem, Severity, SourceLocation, TemplateError
+
+
+class ValidationError(HerdbeatError):
+    """A value that does not fit its key. `problem_code` is its code: there is one class for all of them."""
+
+    def __init__(self, code: Code, message: str, *, hint: str = "", where: SourceLocation | None = None) -> None:
+        super().__init__(message, hint=hint, where=where)
+        self.problem_code = code
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    """What is wrong so far. Files named in `foreign` were written for another tool, and are judged mildly.
+
+    `is_mild` says that the first file was such a one: then nobody is asked for keys which only we have.
+    `folders` are those whose files were listed: another one may come into them.
+    `homes` knows where a key belongs that stands in the wrong place. `errors` counts; compare it before and
+    after a part to learn whether that part may be used. A problem without a hint gets the mend of its code.
+    """
+
+    sources: dict[str, str] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    foreign_files: set[str] = field(default_factory=set)
+    key_locations: Mapping[str, str] = field(default_factory=dict)
+    lenient: bool = False
+    error_count: int = 0
+    _problems: dict[Problem, None] = field(default_factory=dict)
+
+    def error(self, code: Code, message: str, where: SourceLocation | None, hint: str = "") -> None:
+        self._record(code, message, where, hint, Severity.ERROR)
+
+    def warning(self, code: Code, message: str, where: SourceLocation | None, hint: str = "") -> None:
+        self._record(code, message, where, hint, Severity.WARNING)
+
+    def add(self, error: HerdbeatError, node: ConfigNode, severity: Severity = Severity.ERROR) -> None:
+        """Report an error that was raised while reading the node."""
+        code = error.problem_code if isinstance(error, ValidationError) else error.code
+        where = error.where or self._locate_error(node, error)
+        self._record(code, error.message, where, error.hint, severity)
+
+    def is_foreign(self, location: SourceLocation) -> bool:
+        return location.file in self.foreign_files
+
+    def sorted_problems(self) -> tuple[Problem, ...]:
+        """Files in the order in which they were opened, lines from the top."""
+        order = {file: index for index, file in enumerate(self.sources)}
+        return tuple(sorted(self._problems, key=lambda problem: _sort_key(problem, order)))
+
+    def _record(self, code: Code, message: str, where: SourceLocation | None, hint: str, severity: Severity) -> None:
+        """Each problem is shown once, but counted every time: many agents may inherit one broken default."""
+        hint = hint or code.info.fix
+        self._problems[Problem(code=code, message=message, where=where, hint=hint, severity=severity)] = None
+        self.error_count += severity is Severity.ERROR
+
+    def _locate_error(self, node: ConfigNode, error: HerdbeatError) -> SourceLocation:
+        """The part of the value that is wrong, if the error knows it."""
+        source = self.sources.get(node.location.file, "")
+        if isinstance(error, TemplateError):
+            return locate_in_scalar(node, error.offset, error.width, source)
+        if isinstance(error, CronParseError):
+            offset = find_cron_token_offset(str(node.value), error.field, error.token)
+            return node.location if offset is None else locate_in_scalar(node, offset, len(error.token or ""), source)
+        return node.location
+
+
+def _sort_key(problem: Problem, order: Mapping[str, int]) -> tuple[int, int, int]:
+    where = problem.where
+    if where is None:
+        return (-1, 0, 0)
+    return (order.get(where.file, len(order)), where.line, where.column)

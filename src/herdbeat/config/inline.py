@@ -1,0 +1,155 @@
+"""Python values -> the same tree that a file gives, judged by the same tables: one wording for one mistake."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.config.build_fleet import FleetBuilder
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.file_kinds import FileKind
+from herdbeat.config.files import FileReader
+from herdbeat.config.loader import ConfigLoader, LoadResult
+from herdbeat.config.nodes import ConfigNode, Scalar
+from herdbeat.config.schema.key_index import KEY_LOCATIONS
+from herdbeat.config.sources import DefaultZone, FleetFile, TargetCollector
+from herdbeat.config.yaml import parse_yaml
+from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import CreatedVia, Target, TargetKind
+from herdbeat.durations import format_duration
+from herdbeat.errors import Severity, SourceLocation, UsageError
+from herdbeat.timestamps import format_timestamp
+
+# A target or a schedule that somebody asks for without a file, read as if it stood in one: same keys, same checks.
+
+
+_INLINE_FILE = "(asked)"
+_PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
+    TargetKind.AGENT: {},
+    TargetKind.ENDPOINT: {"url": "https://stand.in/"},
+    TargetKind.COMMAND: {"command": ["true"]},
+    TargetKind.CALLABLE: {"call": "stand:in"},
+}
+"""For a schedule of a target that is there already: what that is does not matter then, only its kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineSpec:
+    """In the keys of a file. Without `keys` the target exists; without `schedule` only the target is wanted."""
+
+    kind: TargetKind
+    target: str
+    keys: Mapping[str, object] | None
+    name: str
+    schedule: Mapping[str, object] | None = None
+    created_via: CreatedVia = field(default=CreatedVia.CLI)
+
+
+def load_inline(
+    spec: InlineSpec, path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path
+) -> tuple[Target, Schedule | None]:
+    """The values. `path` is the fleet whose defaults count. Raises UsageError for the first thing that is wrong."""
+    diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
+    default_zone = DefaultZone(zone=system_zone, origin="system zone")
+    loader = ConfigLoader.create(base=base, environ=environ, default_zone=default_zone, diagnostics=diagnostics)
+    node = parse_yaml(json.dumps(_to_document(spec)), _INLINE_FILE, diagnostics)
+    assert node is not None, "what was dumped can be read"
+    builder = loader.load_target(path.absolute(), spec.kind, node)
+    for problem in diagnostics.sorted_problems():
+        if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _INLINE_FILE:
+            raise UsageError(problem.message, hint=problem.hint)
+    target = replace(builder.targets[0], name=spec.target, origin=spec.created_via)
+    schedules = [replace(each, target=spec.target, origin=spec.created_via) for each in builder.schedules]
+    return target, schedules[0] if schedules else None
+
+
+def _to_document(spec: InlineSpec) -> dict[str, object]:
+    """An existing target may have a name that no new one may have, such as that of a sub-fleet's."""
+    is_new = spec.keys is not None
+    found: dict[str, object] = {"name": spec.target if is_new else "stand-in"}
+    found |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
+    if spec.schedule is not None:
+        found["schedules"] = {spec.name: spec.schedule}
+    return found
+
+
+_MAX_DEPTH = 50
+
+
+def build_node(value: object, location: SourceLocation) -> ConfigNode:
+    """Any plain Python data as a tree; what stands inside is known by its path. Raises UsageError for other objects."""
+    return _build_node(value, location, 1)
+
+
+def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign: bool = False) -> LoadResult:
+    """A fleet of such a tree: `agents`, `endpoints`, `commands`, `callables`. Relative paths count from `home`.
+
+    `is_foreign` data was written for herdctl and is judged as its files are.
+    """
+    diagnostics = Diagnostics(key_locations=KEY_LOCATIONS, lenient=True)
+    if is_foreign:
+        diagnostics.foreign_files.add(tree.location.file)
+    collector = TargetCollector(
+        files=FileReader(base=home, environ={}, diagnostics=diagnostics), diagnostics=diagnostics
+    )
+    file = FleetFile(path=home / "herdbeat.yaml", tree=tree, zone=DefaultZone(zone=zone, origin="the program"))
+    target_sources = list(collector.target_sources(file))
+    builder = FleetBuilder(diagnostics, frozenset(target_source.name for target_source in target_sources))
+    for target_source in target_sources:
+        builder.add(target_source)
+    bare = replace(file, tree=ConfigNode({}, tree.location))
+    return LoadResult(kind=FileKind.FLEET, fleet=builder.fleet(bare), problems=diagnostics.sorted_problems())
+
+
+def _build_node(value: object, location: SourceLocation, depth: int) -> ConfigNode:
+    if depth > _MAX_DEPTH:
+        raise UsageError(f"{location.path} is nested deeper than {_MAX_DEPTH} levels.", hint="Does it hold itself?")
+    if isinstance(value, ConfigNode):
+        return value
+    if isinstance(value, Mapping):
+        named = {
+            str(name): _build_node(item, _child_location(location, str(name)), depth + 1)
+            for name, item in value.items()
+        }
+        return ConfigNode(named, location, key=location)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        items = [
+            _build_node(item, _child_location(location, str(number)), depth + 1) for number, item in enumerate(value)
+        ]
+        return ConfigNode(list(items), location, key=location)
+    scalar = _to_scalar(value, location)
+    return ConfigNode(scalar, location, key=location, raw=_format_scalar(scalar))
+
+
+def _child_location(location: SourceLocation, name: str) -> SourceLocation:
+    path = f"{location.path}.{name}" if location.path else name
+    return replace(location, path=path, pointer=f"{location.pointer}/{name}")
+
+
+def _to_scalar(value: object, location: SourceLocation) -> Scalar:
+    """As it would be written in a file."""
+    match value:
+        case Enum():
+            return str(value.value)
+        case None | bool() | int() | float() | str():
+            return value
+        case timedelta():
+            return format_duration(value)
+        case datetime():
+            return value.isoformat() if value.tzinfo is None else format_timestamp(value)
+        case ZoneInfo():
+            return value.key
+        case Path():
+            return str(value)
+        case _:
+            kind = type(value).__name__
+            raise UsageError(f"{location.path} is a {kind}.", hint="Write a text, a number, a list or a mapping.")
+
+
+def _format_scalar(scalar: Scalar) -> str:
+    if isinstance(scalar, bool):
+        return "true" if scalar else "false"
+    return "" if scalar is None else str(scalar)

@@ -1,0 +1,161 @@
+"""The keys of a fleet file: ours, and herdctl's, which is a part of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.schema.agent import INHERITABLE_KEYS
+from herdbeat.config.schema.formats import DURATION, NAME, NETWORK, PATH, STORE, TEXT, VARIABLE_NAME, ZONE
+from herdbeat.config.schema.hooks import CHANNEL
+from herdbeat.config.schema.policies import BUDGET_TABLE, FOREIGN_KEY_SUGGESTIONS, POLICIES
+from herdbeat.config.schema.rules import RULE
+from herdbeat.config.schema.schedule import WORK_SOURCE
+from herdbeat.config.schema.table import Field, ListOf, MapOf, Table
+from herdbeat.config.schema.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
+from herdbeat.config.schema.types import AnyValue, Boolean, FieldType, Integer, JsonSchema, Text
+
+PORT = Field("port", Integer(1, 65_535), "The port.", "3232")
+HOST = Field("host", TEXT, "The address to listen on; others than loopback need a token.", "127.0.0.1")
+SERVER = Field("server", Table("A server block", (HOST, PORT)), "Where API and dashboard are served.")
+
+_DASHBOARD_REASON = "the dashboard has its own way"
+WEB = Field(
+    "web",
+    Table(
+        "A web block",
+        (
+            Field("enabled", Boolean(), "Serve the dashboard.", "false"),
+            HOST,
+            PORT,
+            Field("session_expiry_hours", Integer(), "", unsupported_reason=_DASHBOARD_REASON),
+            Field("open_browser", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
+            Field("tool_results", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
+            Field("message_grouping", TEXT, "", unsupported_reason=_DASHBOARD_REASON),
+        ),
+    ),
+    "herdctl's block for the dashboard; `server` says the same.",
+)
+WEBHOOK_PORT = Field("port", Integer(1, 65_535), "The port that answers.", "8081")
+SECRET_ENV = Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures.")
+WEBHOOKS_ENABLED = Field("enabled", Boolean(), "Accept webhook calls.", "false")
+WEBHOOKS = Field(
+    "webhooks",
+    Table(
+        "A webhooks block",
+        (WEBHOOKS_ENABLED, WEBHOOK_PORT, SECRET_ENV),
+    ),
+    "Webhook calls: POST /hooks/{target}/{schedule}.",
+)
+AGE = Field("age", DURATION, "How long history is kept.", "30d")
+BEATS = Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000")
+RETENTION = Field("retention", Table("A retention block", (AGE, BEATS)), "How much history is kept.")
+ALLOW = Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", "none")
+EGRESS = Field("egress", Table("An egress block", (ALLOW,)), "Where endpoints may connect to.")
+
+FLEET_NAME = Field("name", TEXT, "The fleet's name.", "the folder's")
+FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "For people.")
+IDENTITY = Field("fleet", Table("A fleet block", (FLEET_NAME, FLEET_DESCRIPTION)), "Name and description.")
+VERSION = Field("version", Integer(1, 1_000), "The version of this format.", "1")
+TIMEZONE = Field("timezone", ZONE, "The zone of all schedules without their own.", "the system's")
+STORE_URL = Field("store", STORE, "Where beats and runs are kept.", "sqlite:.herdbeat/herdbeat.db")
+MAX_CONCURRENT = Field("max_concurrent", Integer(1, 1_000_000), "Runs of the whole fleet at once.", "no limit")
+BUDGET = Field("budget", BUDGET_TABLE, "What a day of all schedules together may cost.", "none", nullable=True)
+LEASE = Field("lease", DURATION, "A node that is silent for this long is dead.", "30s")
+CHECK_INTERVAL = Field("check_interval", DURATION, "How often changes from outside are looked for.", "1s")
+CATCHUP_RATE = Field("catchup_rate", Integer(1, 10_000), "Starts per second while catching up, of all nodes.", "10")
+STOP_TIMEOUT = Field("stop_timeout", DURATION, "How long a stop waits for runs.", "30s")
+
+DEFAULTS = Field(
+    "defaults",
+    Table(
+        "Defaults",
+        (*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
+        ignores_unknown=True,
+        suggestions=FOREIGN_KEY_SUGGESTIONS,
+    ),
+    "Policies for all schedules, and settings for all agents.",
+    nullable=True,
+)
+AGENT_REFERENCE = Table(
+    "A reference",
+    (
+        Field("path", PATH, "The file, relative to this one.", required=True),
+        Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
+    ),
+)
+SUB_FLEET = Table(
+    "A sub-fleet",
+    (
+        Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
+        Field("name", NAME, "Put before the names of its targets.", "its fleet.name, else its folder"),
+        Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
+    ),
+)
+IMPORT_FOLDER = Field("agentd", PATH, "An .agentd folder.", required=True)
+IMPORT_ZONE = Field("timezone", ZONE, "The zone of its cron schedules.", "UTC")
+IMPORT = Table("An import", (IMPORT_FOLDER, IMPORT_ZONE))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEntry(FieldType[object]):
+    """An agent, written here or in a file of its own. Which of the two, `path` tells."""
+
+    def describe(self) -> str:
+        return "an agent, or a path to one"
+
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return (AGENT_REFERENCE, AGENT)
+
+    def read(self, node: ConfigNode) -> object:
+        return (AGENT if node.child("path") is None else AGENT_REFERENCE).read(node)
+
+    def to_json_schema(self) -> JsonSchema:
+        return {"if": {"required": ["path"]}, "then": AGENT_REFERENCE.to_json_schema(), "else": AGENT.to_json_schema()}
+
+
+AGENTS = Field("agents", ListOf(AgentEntry()), "Agents, inline or by `path`.", nullable=True)
+ENDPOINTS = Field("endpoints", ListOf(ENDPOINT), "HTTP endpoints.", nullable=True)
+COMMANDS = Field("commands", ListOf(COMMAND), "Programs.", nullable=True)
+CALLABLES = Field("callables", ListOf(CALLABLE), "Python functions.", nullable=True)
+FLEETS = Field("fleets", ListOf(SUB_FLEET), "Other fleet files, read as parts of this one.", nullable=True)
+IMPORTS = Field("imports", ListOf(IMPORT), "Folders of agentd, read as they are.", nullable=True)
+RULES = Field("rules", MapOf(ListOf(RULE), NAME), "Named sets of rules for `adapt: [{use: …}]`.", nullable=True)
+NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named channels for hooks.", nullable=True)
+
+_PER_AGENT_REASON = "only defaults and agents have it"
+_HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
+    Field("docker", AnyValue(lenient=True), "", unsupported_reason=f"{_PER_AGENT_REASON}: write defaults.docker"),
+    Field(
+        "working_directory",
+        AnyValue(lenient=True),
+        "",
+        unsupported_reason=f"{_PER_AGENT_REASON}: write defaults.working_directory",
+    ),
+    Field("chat", AnyValue(lenient=True), "", unsupported_reason="an old block; each agent has its own"),
+)
+
+FLEET_SETTINGS: tuple[Field[object], ...] = (
+    VERSION,
+    IDENTITY,
+    TIMEZONE,
+    STORE_URL,
+    SERVER,
+    MAX_CONCURRENT,
+    BUDGET,
+    LEASE,
+    CHECK_INTERVAL,
+    CATCHUP_RATE,
+    STOP_TIMEOUT,
+    RETENTION,
+    EGRESS,
+    WEBHOOKS,
+    WEB,
+    DEFAULTS,
+    RULES,
+    NOTIFY,
+)
+FLEET = Table(
+    "A fleet file",
+    (*FLEET_SETTINGS, AGENTS, ENDPOINTS, COMMANDS, CALLABLES, FLEETS, IMPORTS, *_HERDCTL_ONLY_KEYS),
+    suggestions={"tz": "timezone", "schedules": "commands", "jobs": "commands", "targets": "agents"},
+)

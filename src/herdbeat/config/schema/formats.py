@@ -1,0 +1,196 @@
+"""The written forms that keys share: names, durations, zones, hours, addresses."""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from datetime import time, timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from herdbeat.config.diagnostics import ValidationError
+from herdbeat.config.schema.table import ListOf
+from herdbeat.config.schema.types import ParsedText, Text
+from herdbeat.domain.policies import Jitter
+from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
+from herdbeat.error_codes import Code
+from herdbeat.errors import IntervalParseError, truncate_for_message
+from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
+from herdbeat.timestamps import parse_timestamp, parse_zone
+
+NAME_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
+_DURATION_PATTERN = r"^\s*[0-9]+\s*[smhdSMHD]\s*$"
+_MAX_NAME_LENGTH = 100
+_WEEK_SECONDS = 604_800  # seconds
+
+
+class HoursWindow(NamedTuple):
+    """A daily window as written; its zone comes from the schedule."""
+
+    opens: time
+    closes: time
+
+
+def parse_name(text: str) -> str:
+    if re.fullmatch(NAME_PATTERN, text) and len(text) <= _MAX_NAME_LENGTH:
+        return text
+    suggestion = re.sub(r"[^a-zA-Z0-9_-]+", "-", text).strip("-_")[:_MAX_NAME_LENGTH]
+    also = f' For example "{suggestion}".' if suggestion else ""
+    raise ValidationError(
+        Code.INVALID_NAME,
+        f'"{truncate_for_message(text)}" cannot be a name.',
+        hint=f"Use letters, digits, - and _, starting with a letter or a digit.{also}",
+    )
+
+
+def parse_hours(text: str) -> HoursWindow:
+    """Read "07:00-22:00"."""
+    found = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})\s*", text)
+    if found is None:
+        raise _invalid_hours_error(text, "")
+    opens_hour, opens_minute, closes_hour, closes_minute = map(int, found.groups())
+    if max(opens_hour, closes_hour) > 24 or max(opens_minute, closes_minute) > 59:
+        raise _invalid_hours_error(text, " Hours go from 00:00 to 24:00.")
+    opens = time(opens_hour % 24, opens_minute)
+    closes = time(closes_hour % 24, closes_minute)
+    if opens == closes:
+        raise _invalid_hours_error(text, " The two must differ; leave the key out for the whole day.")
+    return HoursWindow(opens, closes)
+
+
+def _invalid_hours_error(text: str, more: str) -> ValidationError:
+    return ValidationError(
+        Code.INVALID_VALUE,
+        f'"{truncate_for_message(text)}" is not a window of hours.',
+        hint=f'Write for example "07:00-22:00".{more}',
+    )
+
+
+def parse_jitter(text: str) -> Jitter:
+    """Read "10%", "0" or "30s"."""
+    written = text.strip()
+    if written in ("0", "0%"):
+        return Jitter()
+    if found := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
+        share = float(found[1]) / 100
+        if share <= 1:
+            return Jitter(share=share)
+        raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than the whole.', hint="Write 0% to 100%.")
+    try:
+        return Jitter(span=parse_duration(written))
+    except IntervalParseError as error:
+        hint = 'Write a share such as "10%", or a duration such as "30s".'
+        raise ValidationError(
+            Code.INVALID_VALUE, f'"{truncate_for_message(text)}" is not a jitter.', hint=hint
+        ) from error
+
+
+def parse_long_duration(text: str) -> timedelta:
+    """A duration as herdctl writes `session.timeout`: decimals and weeks are allowed."""
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*w\s*|\s*(\d{1,9}\.\d{1,6})\s*([smhd])\s*", text, re.IGNORECASE)
+    if found is None:
+        return parse_duration(text)
+    weeks, number, unit = found.groups()
+    seconds = float(weeks or number) * (UNIT_SECONDS[unit.lower()] if unit else _WEEK_SECONDS)
+    if not 0 < seconds <= MAX_DURATION.total_seconds():
+        raise IntervalParseError(
+            f'"{truncate_for_message(text)}" is out of range.', text, hint='Write for example "24h" or "1w".'
+        )
+    return timedelta(seconds=seconds)
+
+
+def parse_url(text: str) -> str:
+    try:
+        parts = urlsplit(text.strip())
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_address = False
+    if not is_address or re.search(r"[\s\\]", text.strip()):
+        raise ValidationError(
+            Code.INVALID_VALUE,
+            f'"{truncate_for_message(text)}" is not an address.',
+            hint='Write it with its scheme, for example "https://api.example.com/health".',
+        )
+    return text.strip()
+
+
+def make_pattern_parser(pattern: str, problem: str, hint: str) -> Callable[[str], str]:
+    """The reader of texts that one pattern describes; blanks around them do not count."""
+
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text.strip()):
+            return text.strip()
+        raise ValidationError(Code.INVALID_VALUE, f'"{truncate_for_message(text)}" {problem}.', hint=hint)
+
+    return parse
+
+
+_STORE_PATTERN = re.compile("(sqlite:|postgres(ql)?://)/*[^/].*")
+
+
+def parse_store(text: str) -> str:
+    """An address with an @ is not repeated: it may hold a password, and what looks like its port a part of that."""
+    store = text.strip()
+    if not _STORE_PATTERN.fullmatch(store):
+        named = "What is written here" if "@" in store else f'"{truncate_for_message(text)}"'
+        hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
+        raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint=hint)
+    if not store.startswith("sqlite:") and redact_url(store) is None:
+        raise ValidationError(Code.INVALID_VALUE, UNREADABLE_URL_MESSAGE, hint=URL_FORMAT_HINT)
+    return store
+
+
+parse_call = make_pattern_parser(
+    r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*",
+    "does not name a function",
+    'Write "module:function", for example "myapp.jobs:tidy".',
+)
+parse_variable = make_pattern_parser(
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "is not the name of an environment variable",
+    "Write the name alone, for example GITHUB_TOKEN.",
+)
+parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a repository", 'Write "owner/name".')
+
+
+def parse_network(text: str) -> str:
+    """An address, a range of addresses or a host name that requests may reach although it is private."""
+    if re.fullmatch(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_-]+)*", text) and not _is_numeric(
+        text
+    ):
+        return text
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError as error:
+        raise ValidationError(
+            Code.INVALID_VALUE,
+            f'"{truncate_for_message(text)}" is neither a range of addresses nor a host.',
+            hint='Write for example "10.0.0.0/8" or "db.internal".',
+        ) from error
+
+
+def _is_numeric(text: str) -> bool:
+    return re.fullmatch(r"[0-9.]+", text) is not None
+
+
+NAME = ParsedText("a text", parse_name, f"^{NAME_PATTERN}$")
+DURATION = ParsedText("a duration", parse_duration, _DURATION_PATTERN, ("30s", "5m", "1h", "1d"), accepts_numbers=True)
+LONG_DURATION = ParsedText("a duration", parse_long_duration, "", ("24h", "1w"), accepts_numbers=True)
+TIMESTAMP = ParsedText(
+    "a date and time with offset", parse_timestamp, "", ("2026-12-01T09:00:00+01:00",), accepts_numbers=True
+)
+ZONE = ParsedText("a time zone", parse_zone, "", ("Europe/Berlin", "UTC"))
+HOURS = ParsedText(
+    "a window of hours", parse_hours, r"^\d{1,2}:\d{2}\s*[-–]\s*\d{1,2}:\d{2}$", ("07:00-22:00",), accepts_numbers=True
+)
+JITTER = ParsedText("a share or a duration", parse_jitter, "", ("10%", "30s"), accepts_numbers=True)
+URL = ParsedText("an http(s) address", parse_url, "", ("https://api.example.com/health",))
+STORE = ParsedText("a store", parse_store, "", ("sqlite:.herdbeat/herdbeat.db",))
+CALL = ParsedText("a function, as module:function", parse_call, "", ("myapp.jobs:tidy",))
+VARIABLE_NAME = ParsedText("the name of an environment variable", parse_variable, "^[A-Za-z_][A-Za-z0-9_]*$")
+NETWORK = ParsedText("a range of addresses or a host", parse_network, "", ("10.0.0.0/8", "db.internal"))
+REPO = ParsedText("a repository, as owner/name", parse_repo, "^[^/]+/[^/]+$")
+TEXT = Text()
+PATH = Text("a path")
+EXPRESSION = Text("an expression")
+TEXTS = ListOf(TEXT)
+ARGV = ListOf(Text("a text", allows_empty=True), at_least=1, hint="Write program and arguments as a list: [prog, arg].")

@@ -1,0 +1,57 @@
+"""The keys of one schedule: its trigger, its prompt, and the policies."""
+
+from herdbeat.config.schema.formats import TEXT, VARIABLE_NAME
+from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
+from herdbeat.config.schema.table import Field, ListOf, Table
+from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText, Text
+from herdbeat.config.schema.work import WORK_SOURCE_TABLE
+from herdbeat.domain.target import ToolMode
+from herdbeat.domain.trigger import TriggerKind
+
+TYPE = Field(
+    "type",
+    Choice(tuple(TriggerKind), {"once": "delay", "at": "delay", "every": "interval", "event": "webhook"}),
+    "What fires it; may be left out beside `interval`, `cron` or `at`.",
+)
+# The three are checked where the schedule is built: cron needs its zone, and only the trigger in force counts.
+_INTERVAL_TYPE = ParsedText("a duration", str, examples=("30s", "5m", "1h"), accepts_numbers=True)
+_CRON_TYPE = ParsedText("a cron expression", str, examples=("0 9 * * MON-FRI", "@daily"), accepts_numbers=True)
+_AT_TYPE = ParsedText("a date and time with offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True)
+INTERVAL = Field(
+    "interval", _INTERVAL_TYPE, "Time from the end of one run to the next: 30s, 5m, 1h, 1d.", aliases=("every",)
+)
+CRON = Field("cron", _CRON_TYPE, "Five fields, or six with seconds first, or @daily.", aliases=("expression",))
+AT = Field("at", _AT_TYPE, "Once, at this date and time with offset.", aliases=("run_at",))
+PROMPT = Field("prompt", Text(allows_empty=True), "What the agent is told; {{names}} are filled in.", nullable=True)
+ENABLED = Field("enabled", Boolean(), "false: nothing fires it but a person.", "true")
+WORK_SOURCE = Field("work_source", WORK_SOURCE_TABLE, "Takes one item of work before each run.", nullable=True)
+SESSION = Field("session", Choice(("fresh", "resume")), "Whether the agent goes on in its last session.", "fresh")
+RESUME_SESSION = Field("resume_session", Boolean(), "herdctl's word for `session: resume`.", "false")
+OUTPUT_TO_FILE = Field(
+    "outputToFile", Boolean(), "Also write the output to a file.", "false", aliases=("output_to_file",)
+)
+SECRET_ENV = Field(
+    "secret_env", VARIABLE_NAME, "webhook: the variable with the secret of its signatures.", "the fleet's"
+)
+
+SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
+MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
+TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", "none")
+TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS)), "Which tools a run may use.", "the agent's")
+
+TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
+SCHEDULE_KEYS: tuple[Field[object], ...] = (
+    PROMPT,
+    ENABLED,
+    WORK_SOURCE,
+    SESSION,
+    RESUME_SESSION,
+    OUTPUT_TO_FILE,
+    SECRET_ENV,
+    SECRET,
+    TOOL_POLICY,
+)
+
+SCHEDULE = Table(
+    "A schedule", (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES), ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS
+)

@@ -1,0 +1,264 @@
+"""Tables of keys: the one source of what may be written, from which checks, JSON Schema and reference come."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.schema.messages import find_closest_match, key_name, wrong_type_error
+from herdbeat.config.schema.types import FieldType, JsonSchema
+from herdbeat.error_codes import Code
+from herdbeat.errors import Severity, did_you_mean_suffix, truncate_for_message
+
+T_co = TypeVar("T_co", covariant=True)
+
+_MAX_LISTED_KEYS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Generic[T_co]):
+    """One key: its name, its shape, what it means, and the default as a reader should know it.
+
+    `may_be_null` keys can be written empty: it undoes what the defaults say. `aliases` are other
+    accepted names. `not_served` says why a key of another tool has no effect here.
+    """
+
+    name: str
+    field_type: FieldType[T_co]
+    meaning: str
+    default: str = ""
+    required: bool = False
+    nullable: bool = False
+    aliases: tuple[str, ...] = ()
+    unsupported_reason: str = ""
+
+    def get(self, node: ConfigNode | None) -> T_co | None:
+        """The value this key has in a mapping; None if it is not there, or empty."""
+        child = node.child(self.name) if node is not None else None
+        if child is None or (child.value is None and self.nullable):
+            return None
+        return self.field_type.read(child)
+
+    def to_json_schema(self) -> JsonSchema:
+        inner = self.field_type.to_json_schema()
+        if self.nullable:
+            inner = {"anyOf": [inner, {"type": "null"}]}
+        description = f"No effect: {self.unsupported_reason}." if self.unsupported_reason else self.meaning
+        default = f" Default: {self.default}." if self.default else ""
+        return {"description": description + default, **inner}
+
+
+@dataclass(frozen=True, slots=True)
+class Table(FieldType[Mapping[str, object]]):
+    """A mapping with known keys. Those that begin with `x-` are passed over: a place for anchors.
+
+    `drops_unknown` tables belong to tools that pass over all they do not know; `others` are words
+    of other tools, with ours.
+    """
+
+    title: str
+    keys: tuple[Field[object], ...]
+    ignores_unknown: bool = False
+    suggestions: Mapping[str, str] = field(default_factory=dict)
+    by_name: Mapping[str, Field[object]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        aliases = {alias: key for key in self.keys for alias in key.aliases}
+        object.__setattr__(self, "by_name", aliases | {key.name: key for key in self.keys})
+
+    def describe(self) -> str:
+        return "a mapping of keys"
+
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return (key.field_type for key in self.keys)
+
+    def read(self, node: ConfigNode) -> Mapping[str, object]:
+        if not isinstance(node.value, dict):
+            raise wrong_type_error(node, self.describe())
+        found = {key.name: key.get(node) for key in self.keys if not key.unsupported_reason}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        if not isinstance(node.value, dict):
+            diagnostics.add(wrong_type_error(node, self.describe()), node)
+            return
+        known = self.by_name
+        for name, child in node.value.items():
+            if name in known:
+                self._check_known(known[name], child, diagnostics)
+            elif not name.startswith("x-"):
+                diagnostics.add(
+                    self._unknown_key_error(name, child, diagnostics), child, self._severity(child, diagnostics)
+                )
+        for key in self.keys:
+            written = [name for name in (key.name, *key.aliases) if name in node.value]
+            if key.required and not written:
+                self._report_missing(key, node, diagnostics)
+            for name in written[1:]:
+                message = f'"{name}" is another name of "{key.name}", which is also there.'
+                diagnostics.error(
+                    Code.CONFLICTING_KEYS, message, node.value[name].report_location, "Keep one of the two."
+                )
+
+    def to_json_schema(self) -> JsonSchema:
+        properties = {name: key.to_json_schema() for name, key in self.by_name.items()}
+        required = [key.name for key in self.keys if key.required]
+        schema: JsonSchema = {"title": self.title, "type": "object", "properties": properties}
+        schema |= {"patternProperties": {"^x-": {}}, "additionalProperties": False}
+        return schema | ({"required": required} if required else {})
+
+    def _check_known(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
+        if key.unsupported_reason:
+            if not node.value:
+                return  # switched off, or empty: whoever wrote it misses nothing
+            diagnostics.warning(
+                Code.NOT_SERVED, f'"{key.name}" has no effect: {key.unsupported_reason}.', node.report_location
+            )
+        elif not (node.value is None and key.nullable):
+            key.field_type.validate(node, diagnostics)
+
+    def _report_missing(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
+        diagnostics.error(
+            Code.MISSING_KEY,
+            f'{self.title} needs "{key.name}".',
+            node.report_location,
+            f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}.",
+        )
+
+    def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
+        where = None if name in self.suggestions else diagnostics.key_locations.get(name)
+        guess = self.suggestions.get(name) or (None if where else find_closest_match(name, self.by_name))
+        # The names are settled by now; people look for the word that they wrote.
+        written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
+        hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
+        return ValidationError(
+            Code.UNKNOWN_KEY,
+            f'Unknown key "{written}"{did_you_mean_suffix(guess)}',
+            hint=hint,
+            where=node.report_location,
+        )
+
+    def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
+        # What herdctl and agentd pass over silently must not keep an unchanged file from loading.
+        is_ignored = self.ignores_unknown or ".overrides." in node.report_location.path
+        return Severity.WARNING if is_ignored and diagnostics.is_foreign(node.report_location) else Severity.ERROR
+
+    def _unknown_key_hint(self, guess: str | None) -> str:
+        """The known keys, where they are few enough to read."""
+        names = [key.name for key in self.keys if not key.unsupported_reason]
+        if guess:
+            return f'Write "{guess}", or remove the key.'
+        if len(names) > _MAX_LISTED_KEYS:
+            return f"The configuration reference lists the keys of {self.title[0].lower()}{self.title[1:]}."
+        return f"Known here are {', '.join(names)}."
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(FieldType[tuple[T_co, ...]]):
+    item: FieldType[T_co]
+    at_least: int = 0
+    hint: str = ""
+
+    def describe(self) -> str:
+        return "a list"
+
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return (self.item,)
+
+    def read(self, node: ConfigNode) -> tuple[T_co, ...]:
+        self._require_list(node)
+        return tuple(self.item.read(child) for child in node.elements())
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        try:
+            self._require_list(node)
+        except ValidationError as error:
+            diagnostics.add(error, node)
+            return
+        for child in node.elements():
+            self.item.validate(child, diagnostics)
+
+    def to_json_schema(self) -> JsonSchema:
+        schema: JsonSchema = {"type": "array", "items": self.item.to_json_schema()}
+        return schema | ({"minItems": self.at_least} if self.at_least else {})
+
+    def _require_list(self, node: ConfigNode) -> None:
+        if not isinstance(node.value, list):
+            error = wrong_type_error(node, self.describe())
+            error.hint = self.hint or error.hint
+            raise error
+        if len(node.value) < self.at_least:
+            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", hint=self.hint or "Add an element.")
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(FieldType[Mapping[str, T_co]]):
+    """A mapping from free names to values of one shape."""
+
+    item: FieldType[T_co]
+    key: FieldType[object] | None = None
+
+    def describe(self) -> str:
+        return "a mapping of names"
+
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return (self.item,)
+
+    def read(self, node: ConfigNode) -> Mapping[str, T_co]:
+        if not isinstance(node.value, dict):
+            raise wrong_type_error(node, self.describe())
+        return {name: self.item.read(child) for name, child in node.value.items()}
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        if not isinstance(node.value, dict):
+            diagnostics.add(wrong_type_error(node, self.describe()), node)
+            return
+        for name, child in node.value.items():
+            if self.key is not None:
+                self.key.validate(ConfigNode(name, child.report_location, raw=name), diagnostics)
+            self.item.validate(child, diagnostics)
+
+    def to_json_schema(self) -> JsonSchema:
+        schema: JsonSchema = {"type": "object", "additionalProperties": self.item.to_json_schema()}
+        return schema | ({"propertyNames": self.key.to_json_schema()} if self.key else {})
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(FieldType[object]):
+    """A value of one shape or another, told apart by what it is in YAML: scalar, list or mapping."""
+
+    scalar: FieldType[object] | None = None
+    sequence: FieldType[object] | None = None
+    mapping: FieldType[object] | None = None
+
+    def describe(self) -> str:
+        return " or ".join(field_type.describe() for field_type in self._alternatives())
+
+    def inner_types(self) -> Iterable[FieldType[object]]:
+        return self._alternatives()
+
+    def read(self, node: ConfigNode) -> object:
+        return self._select(node).read(node)
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        try:
+            self._select(node).validate(node, diagnostics)
+        except ValidationError as error:
+            diagnostics.add(error, node)
+
+    def to_json_schema(self) -> JsonSchema:
+        return {"anyOf": [field_type.to_json_schema() for field_type in self._alternatives()]}
+
+    def _alternatives(self) -> Iterator[FieldType[object]]:
+        yield from (field_type for field_type in (self.scalar, self.sequence, self.mapping) if field_type is not None)
+
+    def _select(self, node: ConfigNode) -> FieldType[object]:
+        by_type = self.scalar
+        if isinstance(node.value, list):
+            by_type = self.sequence
+        elif isinstance(node.value, dict):
+            by_type = self.mapping
+        if by_type is None:
+            raise wrong_type_error(node, self.describe())
+        return by_type

@@ -1,0 +1,306 @@
+"""What a single value may look like. Each shape reads it, says what it expected, and knows its JSON Schema."""
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
+from herdbeat.config.schema.messages import (
+    describe_range,
+    describe_value,
+    find_closest_match,
+    key_name,
+    out_of_range_error,
+    redact_value,
+    require_defined,
+    require_text,
+    wrong_type_error,
+)
+from herdbeat.error_codes import Code
+from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
+
+# What an unquoted YAML scalar means, by the core schema of YAML 1.2.
+#
+# YAML 1.1, which PyYAML speaks by itself, reads `12:30` as 750, `on` as true and `010` as 8. A schedule that
+# says `active_hours: 07:00-22:00` or `cron: on` must never meet that.
+
+
+_KEYWORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INFINITY_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+_MAX_NUMBER_DIGITS = 18
+"""Digits of a number. Longer ones stay text: int() refuses thousands of digits, and no setting needs them."""
+
+
+def is_long_number(value: object) -> bool:
+    """Whether a text is one only because it has too many digits."""
+    return isinstance(value, str) and len(value) > _MAX_NUMBER_DIGITS and _INTEGER.fullmatch(value) is not None
+
+
+def resolve_scalar(text: str) -> Scalar:
+    """The value of a plain scalar: null, a bool, a number, or else the text itself."""
+    if text in _KEYWORDS:
+        return _KEYWORDS[text]
+    if len(text) > _MAX_NUMBER_DIGITS:
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _OCTAL.fullmatch(text) or _HEX.fullmatch(text):
+        return int(text, 0)
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    if _INFINITY_OR_NAN.fullmatch(text):
+        return float(text.replace(".", ""))
+    return text
+
+
+T_co = TypeVar("T_co", covariant=True)
+E = TypeVar("E", bound=StrEnum)
+JsonSchema = dict[str, object]
+
+_VARIABLE_PATTERN = r"\$\{"
+"""What an editor accepts in place of any value: `${NAME}`, filled in before the value is judged."""
+
+
+class FieldType(ABC, Generic[T_co]):
+    """The form of a value."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Its name in messages and in the reference: "a duration"."""
+
+    @abstractmethod
+    def read(self, node: ConfigNode) -> T_co:
+        """The value. Raises HerdbeatError at the first thing that does not fit."""
+
+    @abstractmethod
+    def to_json_schema(self) -> JsonSchema:
+        """The same as JSON Schema, for editors."""
+
+    def inner_types(self) -> "Iterable[FieldType[object]]":
+        """The shapes of the values inside."""
+        return ()
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        """Report everything that does not fit."""
+        try:
+            self.read(node)
+        except HerdbeatError as error:
+            diagnostics.add(error, node)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(FieldType[str]):
+    description: str = "a text"
+    allows_empty: bool = False
+
+    def describe(self) -> str:
+        return self.description
+
+    def read(self, node: ConfigNode) -> str:
+        text = require_text(node, self.description)
+        if not text.strip() and not self.allows_empty:
+            raise ValidationError(
+                Code.INVALID_VALUE, f"{key_name(node)} is empty.", hint="Give it a value, or remove the key."
+            )
+        return text
+
+    def to_json_schema(self) -> JsonSchema:
+        return {"type": "string"} if self.allows_empty else {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText(FieldType[T_co]):
+    """A text with a form of its own. `parse` raises HerdbeatError.
+
+    With `takes_numbers` a bare number is parsed as it was written: "the unit is missing" says more
+    than "not a text".
+    """
+
+    description: str
+    parse: Callable[[str], T_co]
+    pattern: str = ""
+    examples: tuple[str, ...] = ()
+    accepts_numbers: bool = False
+
+    def describe(self) -> str:
+        return self.description
+
+    def read(self, node: ConfigNode) -> T_co:
+        if self.accepts_numbers and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            return self.parse(node.raw)
+        text = require_text(node, self.description)
+        try:
+            return self.parse(text)
+        except HerdbeatError as error:
+            raise redact_value(error, node, self.description) from error
+
+    def to_json_schema(self) -> JsonSchema:
+        schema: JsonSchema = {"type": "string"}
+        if self.pattern:
+            schema["pattern"] = rf"{self.pattern}|{_VARIABLE_PATTERN}"
+        elif self.accepts_numbers:
+            schema["type"] = ["string", "number"]
+        if self.examples:
+            schema["examples"] = list(self.examples)
+        return schema
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(FieldType[int]):
+    at_least: int = 0
+    at_most: int = 1_000_000_000
+    description: str = "a whole number"
+
+    def describe(self) -> str:
+        return self.description
+
+    def read(self, node: ConfigNode) -> int:
+        value = _coerce_value(node)
+        if is_long_number(value):
+            raise out_of_range_error(node, describe_range(self.at_least, self.at_most))
+        # In Python true is also 1; in a file it is a slip.
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise wrong_type_error(node, self.description)
+        if not self.at_least <= value <= self.at_most:
+            raise out_of_range_error(node, describe_range(self.at_least, self.at_most))
+        return value
+
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"type": "integer", "minimum": self.at_least, "maximum": self.at_most})
+
+
+@dataclass(frozen=True, slots=True)
+class Number(FieldType[float]):
+    at_least: float = 0
+    at_most: float = 1_000_000_000
+    description: str = "a number"
+
+    def describe(self) -> str:
+        return self.description
+
+    def read(self, node: ConfigNode) -> float:
+        value = _coerce_value(node)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise wrong_type_error(node, self.description)
+        if not math.isfinite(value) or not self.at_least <= value <= self.at_most:
+            raise out_of_range_error(node, f"a number from {self.at_least:.0f} to {self.at_most:.0f}")
+        return float(value)
+
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"type": "number", "minimum": self.at_least, "maximum": self.at_most})
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean(FieldType[bool]):
+    description: str = "true or false"
+
+    def describe(self) -> str:
+        return self.description
+
+    def read(self, node: ConfigNode) -> bool:
+        value = _coerce_value(node)
+        if not isinstance(value, bool):
+            raise wrong_type_error(node, self.description)
+        return value
+
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"type": "boolean"})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(FieldType[str]):
+    """One word out of a closed set. `others` are words of other tools, with what to write instead."""
+
+    options: tuple[str, ...]
+    suggestions: Mapping[str, str] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        return "one of " + ", ".join(self.options)
+
+    def read(self, node: ConfigNode) -> str:
+        text = require_text(node, self.describe())
+        if text in self.options:
+            return text
+        guess = self.suggestions.get(text) or find_closest_match(text, self.options)
+        raise ValidationError(
+            Code.INVALID_VALUE,
+            f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}",
+            hint=f"Write {self.describe()}.",
+        )
+
+    def to_json_schema(self) -> JsonSchema:
+        return _allow_variable({"enum": [str(option) for option in self.options]})
+
+
+@dataclass(frozen=True, slots=True)
+class EnumValue(FieldType[E]):
+    """One member of an enum, written as its value."""
+
+    enum: type[E]
+
+    def describe(self) -> str:
+        return self._choice.describe()
+
+    @property
+    def _choice(self) -> Choice:
+        return Choice(tuple(self.enum))
+
+    def read(self, node: ConfigNode) -> E:
+        return self.enum(self._choice.read(node))
+
+    def to_json_schema(self) -> JsonSchema:
+        return self._choice.to_json_schema()
+
+
+@dataclass(frozen=True, slots=True)
+class AnyValue(FieldType[PlainData]):
+    """Any data, handed on as it is: a request body, a block that another program understands.
+
+    In a mild one an undefined variable is a warning: who never uses the block need not set it.
+    """
+
+    description: str = "any data"
+    lenient: bool = False
+
+    def describe(self) -> str:
+        return self.description
+
+    def read(self, node: ConfigNode) -> PlainData:
+        return node.to_data()
+
+    def to_json_schema(self) -> JsonSchema:
+        return {}
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        severity = Severity.WARNING if self.lenient else Severity.ERROR
+        for _, inner in node.walk():
+            try:
+                require_defined(inner)
+            except ValidationError as error:
+                diagnostics.add(error, inner, severity)
+
+
+def _allow_variable(schema: JsonSchema) -> JsonSchema:
+    return {"anyOf": [schema, {"type": "string", "pattern": _VARIABLE_PATTERN}]}
+
+
+def _coerce_value(node: ConfigNode) -> "Scalar | Sequence[ConfigNode] | Mapping[str, ConfigNode]":
+    """The value; what came from a variable is text, and becomes a number or bool where one is wanted."""
+    require_defined(node)
+    if node.variable_names and isinstance(node.value, str):
+        return resolve_scalar(node.value.strip())
+    return node.value

@@ -1,0 +1,341 @@
+"""Fleet files -> drafts: references followed, defaults and overrides laid over each other."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.config.compat.herdctl import normalize_keys
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.file_kinds import resolve_relative_path
+from herdbeat.config.files import FileReader
+from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, select_keys
+from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
+from herdbeat.config.schema.fleet import AGENT_REFERENCE
+from herdbeat.config.schema.messages import wrong_type_error
+from herdbeat.config.schema.policies import BUDGET, POLICY_KEY_NAMES
+from herdbeat.config.schema.schedule import SCHEDULE, TRIGGER_KEYS
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
+from herdbeat.domain.target import TargetKind
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.error_codes import Code
+from herdbeat.errors import SourceLocation
+
+# A target as collected from the files: everything merged, nothing judged yet.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultZone:
+    """The zone of schedules that name none, and who says so."""
+
+    zone: ZoneInfo
+    origin: SourceLocation | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetFile:
+    """A fleet file that was opened: its tree, where it lies, and what it hands down to its targets.
+
+    A refused one has a problem of its own; its targets are still looked through for more. `top` is the folder of the
+    first file, where this one is a part of another fleet.
+    """
+
+    path: Path
+    tree: ConfigNode
+    zone: DefaultZone
+    prefix: str = ""
+    defaults: ConfigNode | None = None
+    rules: ConfigNode | None = None
+    notify: ConfigNode | None = None
+    include_chain: tuple[Path, ...] = ()
+    root_folder: Path | None = None
+    is_invalid: bool = False
+
+    @property
+    def home(self) -> Path:
+        """The folder of the whole fleet."""
+        return self.root_folder or self.path.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSchedule:
+    """A schedule that another folder adds to a target, with the zone of that folder."""
+
+    node: ConfigNode
+    zone: DefaultZone
+    is_invalid: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSource:
+    """One target. `defaults` holds the policies of its fleet, `rules` and `notify` the named
+    sets and channels in reach.
+
+    `home` is the folder from which its relative paths count, `top` that of the whole fleet. `is_refused` says that its
+    own problem was reported while it was collected; it is still looked through for more.
+    """
+
+    name: str
+    kind: TargetKind
+    node: ConfigNode
+    home: Path
+    root_folder: Path
+    zone: DefaultZone
+    defaults: ConfigNode | None = None
+    rules: ConfigNode | None = None
+    notify: ConfigNode | None = None
+    imported: Mapping[str, ImportedSchedule] = field(default_factory=dict)
+    is_invalid: bool = False
+
+
+# The schedules of a target as written, each with everything it inherits laid below it.
+
+
+_TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
+_KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
+_AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSource:
+    """One schedule: `node` is the whole of it, `written` only what stands in its own place."""
+
+    name: str
+    node: ConfigNode
+    raw: ConfigNode
+    zone: DefaultZone
+    is_invalid: bool = False
+
+
+def iter_schedule_sources(target_source: TargetSource, diagnostics: Diagnostics) -> Iterator[ScheduleSource]:
+    """Those under `schedules:`, or else the one beside the target's name; then those that imports add."""
+    target_level = _target_level_keys(target_source)
+    trigger = next((child for name, child in target_level.items() if name in _TRIGGER_KEY_NAMES), None)
+    defaults = _inherited_defaults(target_source)
+    inherited = merge_nodes(defaults, drop_keys(target_level, *_TRIGGER_KEY_NAMES))
+    listed = _listed_schedules(target_source, diagnostics)
+    for name, written in listed.items():
+        yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=target_source.zone)
+    if trigger is not None and listed:
+        message = "A trigger cannot stand beside the name of a target that also has schedules."
+        diagnostics.error(
+            Code.CONFLICTING_KEYS, message, trigger.report_location, "Move it into schedules, under a name."
+        )
+    elif trigger is not None:
+        node = replace(merge_nodes(defaults, target_level), key=target_source.node.key)
+        yield ScheduleSource(name=DEFAULT_SCHEDULE_NAME, node=node, raw=target_source.node, zone=target_source.zone)
+    for name, imported in target_source.imported.items():
+        # The folder's own rule about zones outranks the fleet's defaults (SEMANTICS 38).
+        node = _merge_inherited(drop_keys(inherited, "timezone"), imported.node)
+        is_refused = imported.is_invalid
+        yield ScheduleSource(name=name, node=node, raw=imported.node, zone=imported.zone, is_invalid=is_refused)
+
+
+def _inherited_defaults(target_source: TargetSource) -> ConfigNode | None:
+    """What the fleet says for schedules that say nothing. About the budget, their target may have said it."""
+    if target_source.defaults is None or target_source.node.child(BUDGET.name) is None:
+        return target_source.defaults
+    return drop_keys(target_source.defaults, BUDGET.name)
+
+
+def _merge_inherited(inherited: ConfigNode, written: ConfigNode) -> ConfigNode:
+    """The schedule over what it inherits.
+
+    A call or a message brings its own work. With the agent's work_source it would be skipped whenever the
+    queue is empty, and nobody would get an answer.
+    """
+    if written.find(("type",)).value in _KINDS_WITH_OWN_WORK:
+        inherited = drop_keys(inherited, "work_source")
+    return replace(merge_nodes(inherited, written), key=written.key)
+
+
+def _listed_schedules(target_source: TargetSource, diagnostics: Diagnostics) -> dict[str, ConfigNode]:
+    listed = target_source.node.child("schedules")
+    if listed is None or listed.value is None:
+        return {}
+    if not isinstance(listed.value, dict):
+        diagnostics.add(wrong_type_error(listed, "a mapping from names to schedules"), listed)
+        return {}
+    return listed.value
+
+
+def _target_level_keys(target_source: TargetSource) -> ConfigNode:
+    """What the target says about its schedules beside its own name. A budget there is its own: they share it."""
+    names = set(SCHEDULE.by_name) - {BUDGET.name}
+    if target_source.kind is TargetKind.AGENT:
+        names -= _AGENT_KEY_NAMES
+    found = select_keys(target_source.node, names)
+    return found if found is not None else ConfigNode({}, target_source.node.location)
+
+
+# What means more here than in the tool a file was written for, said once per place.
+
+
+def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnostics) -> None:
+    """herdctl's documents promise these two; its code never looked at them."""
+    work = schedule_source.node.child("work_source")
+    if work is not None and work.value is not None:
+        _warn_changed_meaning(
+            work,
+            "herdctl never asks its work_source; here each run takes one item, and none without work.",
+            diagnostics,
+        )
+    resume = schedule_source.node.child("resume_session")
+    if resume is not None and resume.value is True:
+        _warn_changed_meaning(
+            resume, "herdctl never resumes on schedules; here the run goes on in the last session.", diagnostics
+        )
+
+
+def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
+    enabled = tree.find(("webhooks", "enabled"))
+    if enabled.value is True:
+        message = "herdctl never serves webhooks; here they are called as POST /hooks/{target}/{schedule}."
+        _warn_changed_meaning(tree.find(("webhooks",)), message, diagnostics)
+
+
+def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnostics: Diagnostics) -> None:
+    """herdctl fills `enabled: false` into an agent's block before it merges: who sets a limit loses the container."""
+    docker = agent.child("docker")
+    if docker is None or not isinstance(docker.value, dict) or "enabled" in docker.value or defaults is None:
+        return
+    if defaults.find(("docker", "enabled")).value is True:
+        message = "herdctl runs this agent without the container of the defaults; here it runs inside one."
+        _warn_changed_meaning(docker, message, diagnostics)
+
+
+def warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
+    """With both day fields written, agentd fires on a day of either; cron takes `*/2` for a star, and wants both."""
+    fields = str(expression.value).split()
+    if len(fields) == 7:
+        fields.pop()  # the year
+    if len(fields) not in (5, 6):
+        return
+    day, _, weekday = fields[-3:]
+    has_star = day.startswith("*") or weekday.startswith("*")
+    if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
+        return
+    either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
+    diagnostics.warning(
+        Code.CHANGED_MEANING,
+        f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it.",
+        expression.location,
+        f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree.",
+    )
+
+
+def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnostics) -> None:
+    if diagnostics.lenient and diagnostics.is_foreign(node.report_location):
+        diagnostics.warning(
+            Code.CHANGED_MEANING, message, node.report_location, "Nothing needs to be done if that is what you want."
+        )
+
+
+_ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
+
+
+@dataclass(slots=True)
+class TargetCollector:
+    """Follows a fleet file into its agents and sub-fleets. Names are unique across all of it."""
+
+    files: FileReader
+    diagnostics: Diagnostics
+    location_by_name: dict[str, SourceLocation] = field(default_factory=dict)
+
+    def target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
+        """The targets of one fleet file, in file order."""
+        for kind in TargetKind:
+            for entry in self.iter_entries(fleet.tree, kind.section):
+                target_source = self._build_source(fleet, kind, entry)
+                if target_source is not None and self.register_name(target_source, entry):
+                    yield target_source
+
+    def iter_entries(self, tree: ConfigNode, section: str) -> Iterator[ConfigNode]:
+        """The entries of a section that are mappings; anything else is reported."""
+        found = tree.child(section)
+        if found is None or found.value is None:
+            return
+        if not isinstance(found.value, list):
+            self.diagnostics.add(wrong_type_error(found, "a list (each entry starts with -)"), found)
+            return
+        for entry in found.value:
+            if isinstance(entry.value, dict):
+                yield entry
+            else:
+                self.diagnostics.add(
+                    wrong_type_error(entry, _ENTRY_DESCRIPTIONS.get(section, "a mapping of keys")), entry
+                )
+
+    def _build_source(self, fleet: FleetFile, kind: TargetKind, entry: ConfigNode) -> TargetSource | None:
+        if kind is TargetKind.AGENT and entry.child("path") is not None:
+            return self._load_referenced(fleet, entry)
+        node = normalize_keys(entry, self.diagnostics)
+        return self.build_target_source(fleet, kind, node, home=fleet.path.parent)
+
+    def _load_referenced(self, fleet: FleetFile, entry: ConfigNode) -> TargetSource | None:
+        errors_before = self.diagnostics.error_count
+        AGENT_REFERENCE.validate(entry, self.diagnostics)
+        path = entry.child("path")
+        if self.diagnostics.error_count > errors_before or path is None:
+            return None
+        file = resolve_relative_path(fleet.path, str(path.value))
+        tree = self.files.tree(file, path.location, is_foreign=True)
+        if tree is None:
+            return None
+        if not isinstance(tree.value, dict):
+            self.diagnostics.add(wrong_type_error(tree, "a mapping of keys"), tree)
+            return None
+        node = normalize_keys(tree, self.diagnostics)
+        check_docker_safety(node, self.diagnostics)
+        warn_changed_docker(node, fleet.defaults, self.diagnostics)
+        overrides = entry.child("overrides")
+        normalized_overrides = normalize_keys(overrides, self.diagnostics) if overrides is not None else None
+        target_source = self.build_target_source(
+            fleet, TargetKind.AGENT, node, home=file.parent, overrides=normalized_overrides
+        )
+        is_valid = self.diagnostics.error_count == errors_before and not self.files.is_broken(file)
+        return target_source if is_valid else replace(target_source, is_invalid=True)
+
+    def build_target_source(
+        self, fleet: FleetFile, kind: TargetKind, node: ConfigNode, *, home: Path, overrides: ConfigNode | None = None
+    ) -> TargetSource:
+        """A target with the fleet's defaults below it and its overrides above it."""
+        names = INHERITABLE_KEY_NAMES if kind is TargetKind.AGENT else {"instances"}
+        merged = merge_nodes(merge_nodes(select_keys(fleet.defaults, names), node), overrides)
+        merged = replace(merged, location=node.location, key=node.key)
+        name = merged.child("name")
+        is_named = name is not None and isinstance(name.value, str)
+        return TargetSource(
+            name=fleet.prefix + (str(name.value) if name is not None and is_named else "?"),
+            kind=kind,
+            node=merged,
+            home=home,
+            root_folder=fleet.home,
+            zone=fleet.zone,
+            defaults=select_keys(fleet.defaults, POLICY_KEY_NAMES),
+            rules=fleet.rules,
+            notify=fleet.notify,
+            is_invalid=not is_named or fleet.is_invalid,
+        )
+
+    def register_name(self, target_source: TargetSource, entry: ConfigNode) -> bool:
+        """Two targets of one name: the second is refused, whatever kind it is."""
+        written = target_source.node.child("name")
+        if written is None or not isinstance(written.value, str):
+            return True
+        first = self.location_by_name.get(target_source.name)
+        if first is None:
+            self.location_by_name[target_source.name] = written.location
+            return True
+        # A file that is listed twice has its name in one place; then the listing is what must change.
+        where = entry.find(("path",)).location if first == written.location else written.location
+        message = f'There is already a target "{target_source.name}", at {first}.'
+        self.diagnostics.error(Code.DUPLICATE_NAME, message, where, "Rename one of the two.")
+        return False
+
+
+def check_docker_safety(agent: ConfigNode, diagnostics: Diagnostics) -> None:
+    """An agent's own file may ask for less room, never for the host's network or folders."""
+    docker = agent.child("docker")
+    if docker is not None and isinstance(docker.value, dict):
+        AGENT_DOCKER.validate(docker, diagnostics)

@@ -1,0 +1,342 @@
+"""YAML text -> Located tree, with YAML 1.2 meaning and every place kept.
+
+Of two equal keys YAML's loaders keep the last, silently; here the second is a problem with a place.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import yaml
+
+from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.nodes import ConfigNode, Scalar
+from herdbeat.config.schema.types import resolve_scalar
+from herdbeat.error_codes import Code
+from herdbeat.errors import SourceLocation
+
+# YAML text -> raw nodes, within bounds on depth and size, aliases shared and tags refused.
+#
+# PyYAML's parser gives the events; composing is done here, because its composer recurses without a bound and
+# builds what tags tell it to.
+
+
+MAX_DEPTH = 50
+MAX_NODES = 250_000
+"""Values in one file, those that aliases repeat counted each time: ten lines of aliases can mean a billion."""
+
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# What the parser counts as the end of a line, so that its line numbers find their lines here.
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_TEXT_TAG = "tag:yaml.org,2002:str"
+
+
+@dataclass(frozen=True, slots=True)
+class RawNode:
+    """A node as composed: not yet copied to where an alias repeats it, so without its path."""
+
+    content: "str | list[RawNode] | list[tuple[RawNode, RawNode]]"
+    line: int
+    column: int
+    width: int
+    is_map: bool = False
+    style: str = ""
+    is_text: bool = False
+    size: int = 1
+    depth: int = 1
+
+
+def compose_document(text: str, file: str) -> RawNode:
+    """The one document of a text. Raises Misfit, or YAMLError where the grammar is broken."""
+    return _Composer(file=file, lines=_LINE_BREAK.split(text)).compose_root(text)
+
+
+@dataclass(slots=True)
+class _Composer:
+    """Events -> raw nodes, aliases shared."""
+
+    file: str
+    lines: list[str]
+    anchors: dict[str, RawNode] = field(default_factory=dict)
+    count: int = 0
+
+    def compose_root(self, text: str) -> RawNode:
+        events = yaml.parse(text, Loader=_PARSER)
+        next(events)  # the start of the stream
+        opening = next(events)
+        if isinstance(opening, yaml.StreamEndEvent):
+            raise ValidationError(
+                Code.MISSING_KEY, "The file is empty.", hint="Write at least a target.", where=self._locate(opening)
+            )
+        root = self._compose_node(next(events), events, 1)
+        next(events)  # the end of the document
+        if isinstance(more := next(events), yaml.DocumentStartEvent):
+            raise ValidationError(
+                Code.YAML_SYNTAX,
+                "The file holds more than one YAML document.",
+                hint='Remove the "---", or put the second document into a file of its own.',
+                where=self._locate(more),
+            )
+        return root
+
+    def _compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
+        self.count += 1
+        if self.count > MAX_NODES:
+            raise self._limit_error(event, f"The file holds more than {MAX_NODES:,} values.")
+        if depth > MAX_DEPTH:
+            raise self._limit_error(event, f"The file is nested deeper than {MAX_DEPTH} levels.")
+        if isinstance(event, yaml.AliasEvent):
+            return self._resolve_alias(event)
+        self._reject_tag(event)
+        node = self._compose_event(event, events, depth)
+        if anchor := getattr(event, "anchor", None):
+            self.anchors[anchor] = node
+        return node
+
+    def _compose_event(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = list(self._compose_items(events, depth))
+            return self._make_raw(event, items, items)
+        if isinstance(event, yaml.MappingStartEvent):
+            nodes = list(self._compose_items(events, depth))
+            pairs = list(zip(nodes[::2], nodes[1::2], strict=True))
+            return self._make_raw(event, pairs, nodes, is_map=True)
+        assert isinstance(event, yaml.ScalarEvent)
+        return self._make_raw(event, event.value, [], style=event.style or "", is_text=event.tag == _TEXT_TAG)
+
+    def _compose_items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[RawNode]:
+        for event in events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                return
+            yield self._compose_node(event, events, depth + 1)
+
+    def _make_raw(
+        self,
+        event: yaml.Event,
+        content: str | list[RawNode] | list[tuple[RawNode, RawNode]],
+        below: list[RawNode],
+        *,
+        is_map: bool = False,
+        style: str = "",
+        is_text: bool = False,
+    ) -> RawNode:
+        location = self._locate(event)
+        return RawNode(
+            content=content,
+            line=location.line,
+            column=location.column,
+            width=location.width,
+            is_map=is_map,
+            style=style,
+            is_text=is_text,
+            size=1 + sum(node.size for node in below),
+            depth=1 + max((node.depth for node in below), default=0),
+        )
+
+    def _resolve_alias(self, event: yaml.AliasEvent) -> RawNode:
+        node = self.anchors.get(event.anchor or "")
+        if node is None:
+            raise ValidationError(
+                Code.YAML_SYNTAX,
+                f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.',
+                hint=f'Set the anchor "&{event.anchor}" on a value further up.',
+                where=self._locate(event),
+            )
+        return node
+
+    def _reject_tag(self, event: yaml.Event) -> None:
+        tag = getattr(event, "tag", None)
+        if tag in (None, "!", _TEXT_TAG):
+            return
+        short_tag = tag.replace("tag:yaml.org,2002:", "!!")
+        raise ValidationError(
+            Code.YAML_SYNTAX,
+            f'The tag "{short_tag}" is not allowed.',
+            hint="Remove it: a configuration is plain data.",
+            where=self._locate(event),
+        )
+
+    def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
+        return ValidationError(
+            Code.YAML_LIMIT, message, hint="Split the file, or flatten what is nested.", where=self._locate(event)
+        )
+
+    def _locate(self, event: yaml.Event) -> SourceLocation:
+        start, end = event.start_mark, event.end_mark
+        assert start is not None
+        assert end is not None
+        is_block = getattr(event, "style", None) in ("|", ">")
+        if isinstance(event, yaml.CollectionStartEvent) or is_block:
+            width = 1
+        elif end.line == start.line:
+            width = max(1, end.column - start.column)
+        else:
+            width = max(1, len(self.lines[start.line].rstrip()) - start.column)
+        return SourceLocation(file=self.file, line=start.line + 1, column=start.column + 1, width=width)
+
+
+def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | None:
+    """The document as a tree, or None after the reason was reported."""
+    try:
+        return _TreeBuilder(file=file, diagnostics=diagnostics).build(compose_document(text, file), _NodePath())
+    except ValidationError as error:
+        diagnostics.add(error, ConfigNode(None, SourceLocation(file=file, line=1, column=1)))
+    except yaml.YAMLError as error:
+        diagnostics.error(Code.YAML_SYNTAX, _syntax_message(error), _error_location(error, file), _syntax_hint(error))
+    return None
+
+
+class _NodePath(NamedTuple):
+    """How to get to a node, in the two forms of a Place."""
+
+    path: str = ""
+    pointer: str = ""
+
+    def key(self, name: str) -> "_NodePath":
+        return _NodePath(_join_path(self.path, name), f"{self.pointer}/{name.replace('~', '~0').replace('/', '~1')}")
+
+    def item(self, index: int, name: str | None) -> "_NodePath":
+        """`agents.scout` says more than `agents[3]`, but only to people."""
+        return _NodePath(_join_path(self.path, name) if name else f"{self.path}[{index}]", f"{self.pointer}/{index}")
+
+
+@dataclass(slots=True)
+class _TreeBuilder:
+    """Raw nodes -> Located tree: aliases copied to where they stand, keys made text, merge keys followed."""
+
+    file: str
+    diagnostics: Diagnostics
+
+    def build(self, raw: RawNode, node_path: _NodePath, key: SourceLocation | None = None) -> ConfigNode:
+        location = self._locate(raw, node_path)
+        if not node_path.pointer:
+            self._check_limits(raw, location)
+        if raw.is_map:
+            return ConfigNode(self._build_mapping(raw, node_path), location, key)
+        if isinstance(raw.content, list):
+            return ConfigNode(
+                [self.build(item, child_path) for item, child_path in _iter_items(raw, node_path)], location, key
+            )
+        value = self._resolve_value(raw)
+        return ConfigNode(value, location, key, raw=raw.content, style=raw.style)
+
+    def _check_limits(self, root: RawNode, location: SourceLocation) -> None:
+        # Sizes were added up while composing, so a bomb is seen before a single copy is made.
+        if root.size > MAX_NODES:
+            hint = "Write the repeated part out, or split the file."
+            message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
+            raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=location)
+        if root.depth > MAX_DEPTH:
+            message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
+            raise ValidationError(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=location)
+
+    def _resolve_value(self, raw: RawNode) -> Scalar:
+        assert isinstance(raw.content, str)
+        return raw.content if raw.style or raw.is_text else resolve_scalar(raw.content)
+
+    def _build_mapping(self, raw: RawNode, node_path: _NodePath) -> dict[str, ConfigNode]:
+        found: dict[str, ConfigNode] = {}
+        merged: dict[str, ConfigNode] = {}
+        for key, value in _pairs(raw):
+            if key.content == "<<" and not key.style:
+                self._merge_anchors(value, node_path, merged)
+                continue
+            name = self._key_name(key, node_path)
+            if name is None:
+                continue
+            child_path = node_path.key(name)
+            location = self._locate(key, child_path)
+            if name in found:
+                self._report_duplicate(name, location, found[name])
+                continue
+            found[name] = self.build(value, child_path, location)
+        return merged | found if merged else found
+
+    def _merge_anchors(self, raw: RawNode, node_path: _NodePath, merged: dict[str, ConfigNode]) -> None:
+        is_list = isinstance(raw.content, list) and not raw.is_map
+        for source in _list_items(raw) if is_list else [raw]:
+            if not source.is_map:
+                raise ValidationError(
+                    Code.YAML_SYNTAX,
+                    'The merge key "<<" needs a mapping.',
+                    hint="Point it at an anchored mapping: <<: *name.",
+                    where=self._locate(source, node_path),
+                )
+            for name, node in self._build_mapping(source, node_path).items():
+                merged.setdefault(name, node)
+
+    def _key_name(self, key: RawNode, node_path: _NodePath) -> str | None:
+        name = key.content if isinstance(key.content, list) else self._resolve_value(key)
+        if isinstance(name, str):
+            return name
+        quoted_key = f'"{key.content}"' if isinstance(key.content, str) and key.content else "This key"
+        self.diagnostics.error(
+            Code.WRONG_TYPE,
+            f"{quoted_key} is not a text, so it cannot be a key.",
+            self._locate(key, node_path),
+            "Put the key in quotes if it is meant as text.",
+        )
+        return None
+
+    def _report_duplicate(self, name: str, location: SourceLocation, first: ConfigNode) -> None:
+        self.diagnostics.error(
+            Code.DUPLICATE_KEY,
+            f'The key "{name}" is written twice; the first is on line {first.report_location.line}.',
+            location,
+            "Remove one of the two.",
+        )
+
+    def _locate(self, raw: RawNode, node_path: _NodePath) -> SourceLocation:
+        path, pointer = node_path
+        return SourceLocation(
+            file=self.file, line=raw.line, column=raw.column, width=raw.width, path=path, pointer=pointer
+        )
+
+
+def _pairs(raw: RawNode) -> list[tuple[RawNode, RawNode]]:
+    assert isinstance(raw.content, list)
+    return [pair for pair in raw.content if isinstance(pair, tuple)]
+
+
+def _list_items(raw: RawNode) -> list[RawNode]:
+    assert isinstance(raw.content, list)
+    return [item for item in raw.content if isinstance(item, RawNode)]
+
+
+def _iter_items(raw: RawNode, node_path: _NodePath) -> Iterator[tuple[RawNode, _NodePath]]:
+    """Each item of a list, and the way to it."""
+    for index, item in enumerate(_list_items(raw)):
+        yield item, node_path.item(index, _item_name(item))
+
+
+def _item_name(raw: RawNode) -> str | None:
+    if not raw.is_map:
+        return None
+    names = (value.content for key, value in _pairs(raw) if key.content == "name")
+    name = next(names, None)
+    return name if isinstance(name, str) and len(name) <= 60 and "\n" not in name else None
+
+
+def _join_path(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _syntax_message(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "the text is not YAML"
+    context = getattr(error, "context", None)
+    return f"YAML cannot be read: {problem}{f' ({context})' if context else ''}."
+
+
+def _syntax_hint(error: yaml.YAMLError) -> str:
+    problem = str(getattr(error, "problem", ""))
+    if "cannot start any token" in problem or "tab character" in problem:
+        return "Indent with spaces, not tabs; put text that starts with a special character in quotes."
+    return "Look at this line and the one above it: a colon, a quote or an indentation is the usual cause."
+
+
+def _error_location(error: yaml.YAMLError, file: str) -> SourceLocation:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        return SourceLocation(file=file, line=1, column=1)
+    return SourceLocation(file=file, line=mark.line + 1, column=mark.column + 1)

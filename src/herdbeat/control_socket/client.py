@@ -1,0 +1,62 @@
+"""The asking side: a command that wants something of the herdbeat that runs in a state directory."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from herdbeat.control_socket.socket_path import find_socket_path
+from herdbeat.error_codes import Code
+from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
+from herdbeat.store.state_lock import find_lock_holder
+
+RESPONSE_TIMEOUT_S = 5.0
+"""Seconds for an answer. Whoever is there answers at once; this is for who is stopped, or just going."""
+
+RETRY_INTERVAL_S = 0.05
+
+_ERROR_TYPES: dict[str, type[HerdbeatError]] = {each.code: each for each in (UsageError, NotFound, Conflict)}
+
+
+class NotRunning(HerdbeatError):
+    """Nothing answers at the socket: nothing runs there, or it is just starting or going."""
+
+    code = Code.SCHEDULER
+
+
+def send_request(
+    state_dir: Path, request: Mapping[str, object], *, timeout: float = RESPONSE_TIMEOUT_S
+) -> dict[str, Any]:
+    """What `ok` says. Raises NobodyThere, or the error that the other side has met."""
+    answer = _exchange_with_retry(state_dir, json.dumps(request).encode() + b"\n", time.monotonic() + timeout)
+    if not answer:
+        raise NotRunning(f"Nothing answers at {find_socket_path(state_dir)}.", hint="Start it with: herdbeat up")
+    response: dict[str, Any] = json.loads(answer)
+    if "problem" in response:
+        problem = response["problem"]
+        raise _ERROR_TYPES.get(problem["code"], HerdbeatError)(problem["detail"], hint=problem["hint"])
+    found: dict[str, Any] = response["ok"]
+    return found
+
+
+def _exchange_with_retry(state_dir: Path, line: bytes, deadline: float) -> bytes:
+    """Empty if nobody answers. Who holds the lock but has no socket yet is just starting: it is asked again."""
+    while True:
+        try:
+            return _exchange(find_socket_path(state_dir), line, max(deadline - time.monotonic(), RETRY_INTERVAL_S))
+        except OSError:
+            if find_lock_holder(state_dir) is None or time.monotonic() > deadline:
+                return b""
+            time.sleep(RETRY_INTERVAL_S)
+
+
+def _exchange(socket_path: Path, line: bytes, timeout: float) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as connection:
+        connection.settimeout(timeout)
+        connection.connect(os.fspath(socket_path))
+        connection.sendall(line)
+        with connection.makefile("rb") as answers:
+            return answers.readline()

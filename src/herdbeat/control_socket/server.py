@@ -1,0 +1,156 @@
+"""The answering side: one line of JSON in, one line of JSON out, for this user alone."""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from herdbeat.bootstrap.fleet import RunningFleet
+from herdbeat.control_socket.socket_path import prepare_socket_path, remove_socket
+from herdbeat.error_codes import Code
+from herdbeat.errors import HerdbeatError, UsageError
+
+log = logging.getLogger(__name__)
+
+MAX_REQUEST_BYTES = 64 * 1024
+
+ControlRequest = Mapping[str, Any]
+RequestHandler = Callable[[ControlRequest], Awaitable[Mapping[str, object]]]
+
+
+@asynccontextmanager
+async def open_control_socket(state_dir: Path, handlers: Mapping[str, RequestHandler]) -> AsyncIterator[Path]:
+    """Answer requests `{"do": name, …}` by the handler of that name, until the block is left."""
+    socket_path = prepare_socket_path(state_dir)
+    connections: set[asyncio.Task[None]] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task: asyncio.Task[None] | None = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        task.add_done_callback(connections.discard)
+        # Only the end of the block cancels it, and nobody waits for its answer. Left to go through, Python 3.11 printed
+        # a traceback of its own below the last word of `up`, whenever a command still held its connection.
+        with suppress(asyncio.CancelledError):
+            await _serve_connection(reader, writer, handlers)
+
+    server = await asyncio.start_unix_server(answer, sock=_bind_socket(socket_path), limit=MAX_REQUEST_BYTES)
+    try:
+        yield socket_path
+    finally:
+        # Who asked for the stop may still hold a connection: it is ended here, not waited for.
+        server.close()
+        for each in connections:
+            each.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+        remove_socket(state_dir)
+
+
+def _bind_socket(socket_path: Path) -> socket.socket:
+    """Made beside its place, closed to others, then moved there: nobody ever finds it open, and a stale one is gone."""
+    temporary_path = socket_path.with_name(f"{socket_path.name}.new")
+    temporary_path.unlink(missing_ok=True)
+    server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    server_socket.bind(os.fspath(temporary_path))
+    temporary_path.chmod(0o600)
+    server_socket.listen(64)
+    temporary_path.replace(socket_path)
+    return server_socket
+
+
+async def _serve_connection(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handlers: Mapping[str, RequestHandler]
+) -> None:
+    try:
+        while line := await _read_line(reader):
+            await _write_response(writer, await _handle_request(line, handlers))
+    except UsageError as error:
+        await _write_response(writer, _serialize_problem(error))
+    except ConnectionError:
+        return
+    finally:
+        writer.close()
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    """Empty at the end. Raises UsageError for a line that is longer than anything we were ever sent."""
+    try:
+        return await reader.readline()
+    except ValueError as error:
+        # Answered, not just hung up on: the command took silence for a fleet that is down, and said to start it.
+        message = f"The request is longer than {MAX_REQUEST_BYTES // 1024} KiB."
+        raise UsageError(message, hint="Shorten its texts, such as the reason.") from error
+
+
+async def _write_response(writer: asyncio.StreamWriter, answer: Mapping[str, object]) -> None:
+    writer.write(json.dumps(answer).encode() + b"\n")
+    await writer.drain()
+
+
+async def _handle_request(line: bytes, handlers: Mapping[str, RequestHandler]) -> Mapping[str, object]:
+    try:
+        request = _parse_request(line, handlers)
+        return {"ok": await handlers[request["do"]](request)}
+    except HerdbeatError as error:
+        return _serialize_problem(error)
+    except Exception as error:
+        log.exception("request failed request=%s", line[:200])
+        return {"problem": {"code": Code.SCHEDULER, "detail": f"{type(error).__name__}: {error}", "hint": ""}}
+
+
+def _serialize_problem(error: HerdbeatError) -> Mapping[str, object]:
+    return {"problem": {"code": error.code, "detail": error.message, "hint": error.hint}}
+
+
+def _parse_request(line: bytes, handlers: Mapping[str, RequestHandler]) -> ControlRequest:
+    hint = f'Send one line of JSON with "do": {", ".join(handlers)}.'
+    try:
+        request = json.loads(line)
+    except ValueError as error:
+        raise UsageError("The request is not JSON.", hint=hint) from error
+    if not isinstance(request, dict) or request.get("do") not in handlers:
+        raise UsageError("The request names nothing that can be done here.", hint=hint)
+    return request
+
+
+# A fleet at work that can be spoken to: its socket is open from the moment it is ready until it ends.
+
+
+ServeFleet = Callable[[Callable[[RunningFleet], None]], Awaitable[None]]
+"""Serves a fleet until it is stopped, and calls what it is given once it is ready."""
+
+OpenHandlers = Callable[[RunningFleet], AbstractAsyncContextManager[Mapping[str, RequestHandler]]]
+"""Who answers, for as long as the block is open."""
+
+
+async def run_with_socket(
+    serve_fleet: ServeFleet, on_ready: Callable[[RunningFleet], None], open_handlers: OpenHandlers
+) -> None:
+    """Raises what `serving` raises: carried out of the group by hand, for wrapped in one nobody would know it."""
+    ready_future: asyncio.Future[RunningFleet] = asyncio.get_running_loop().create_future()
+    failure: Exception | None = None
+
+    def notify_ready(running_fleet: RunningFleet) -> None:
+        on_ready(running_fleet)
+        ready_future.set_result(running_fleet)
+
+    async with asyncio.TaskGroup() as tasks:
+        socket_task = tasks.create_task(_serve_socket(ready_future, open_handlers), name="local socket")
+        try:
+            await serve_fleet(notify_ready)
+        except Exception as error:  # noqa: BLE001 - raised again below, as it is
+            failure = error
+        socket_task.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _serve_socket(ready_future: "asyncio.Future[RunningFleet]", open_handlers: OpenHandlers) -> None:
+    running_fleet = await ready_future
+    async with open_handlers(running_fleet) as handlers, open_control_socket(running_fleet.state_dir, handlers):
+        await asyncio.Event().wait()

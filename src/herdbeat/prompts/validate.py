@@ -1,0 +1,75 @@
+"""Is a prompt right? Asked when the schedule is written, so that no run finds out."""
+
+from difflib import get_close_matches
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.errors import TemplateError, UnknownTemplateName, truncate_for_message
+from herdbeat.prompts.template import ESCAPE_HINT, Placeholder, scan_template
+from herdbeat.prompts.variables import ALL_KINDS, OWN_VARIABLES, VARIABLES, Variable, find_variable, find_variables
+
+
+def validate_prompt(text: str, kind: TriggerKind, *, has_work: bool) -> list[TemplateError]:
+    """Everything wrong with a prompt on this kind of schedule, in the order of writing.
+
+    Names are checked against what the trigger provides, so a `{{payload.x}}` on a cron schedule is
+    found here and not by an agent that reads a gap.
+    """
+    template, errors = scan_template(text)
+    unknown = [
+        _unknown_name_error(name, kind, has_work=has_work)
+        for name in template.placeholders
+        if find_variable(name.name, kind, has_work=has_work) is None
+    ]
+    return sorted([*errors, *unknown], key=lambda error: error.offset)
+
+
+def _unknown_name_error(name: Placeholder, kind: TriggerKind, *, has_work: bool) -> UnknownTemplateName:
+    message, hint = _describe_unknown_name(name.name, kind, has_work=has_work)
+    return UnknownTemplateName(message, name=name.name, offset=name.offset, width=name.width, hint=hint)
+
+
+def _describe_unknown_name(name: str, kind: TriggerKind, *, has_work: bool) -> tuple[str, str]:
+    """What to say: it exists elsewhere, it is nearly a known one, or nobody knows it."""
+    written = f"{{{{{truncate_for_message(name)}}}}}"
+    if variables := find_variables(name):
+        return (
+            f"{written} exists only on {_describe_owners(variables)}.",
+            f"This is {_with_article(kind)} schedule. {ESCAPE_HINT}",
+        )
+    provided = [variable for variable in VARIABLES if variable.is_provided(kind, has_work=has_work)]
+    if guess := _closest_name(name, provided):
+        return f"{written} is not known; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
+    has = f"{_with_article(kind).capitalize()} schedule has {_summarize_names(provided)}."
+    return f"{written} is not known.", f"{has} {ESCAPE_HINT}"
+
+
+def _describe_owners(variables: tuple[Variable, ...]) -> str:
+    if all(variable.needs_work for variable in variables):
+        return "schedules with a work_source"
+    kinds = [
+        kind.value
+        for kind in TriggerKind
+        if any(kind in variable.kinds for variable in variables if variable.kinds != ALL_KINDS)
+    ]
+    return f"{' and '.join(kinds)} schedules"
+
+
+def _closest_name(name: str, provided: list[Variable]) -> str | None:
+    """The nearest name this schedule has; in a family such as payload.*, the rest of the name is kept."""
+    first, dot, rest = name.partition(".")
+    families = [variable.name[:-2] for variable in provided if variable.name.endswith(".*")]
+    if dot and (near := get_close_matches(first.lower(), families, n=1, cutoff=0.7)):
+        return f"{near[0]}.{rest}"
+    whole = [variable.name for variable in provided if not variable.name.endswith("*")]
+    near = get_close_matches(name.lower(), whole, n=1, cutoff=0.7)
+    return near[0] if near else None
+
+
+def _summarize_names(provided: list[Variable]) -> str:
+    """Our own names in short: a family of many is one word."""
+    names = (variable.name for variable in OWN_VARIABLES if variable in provided)
+    return ", ".join(dict.fromkeys(f"{name.partition('.')[0]}.*" if "." in name else name for name in names))
+
+
+def _with_article(kind: TriggerKind) -> str:
+    return f"an {kind}" if kind is TriggerKind.INTERVAL else f"a {kind}"

@@ -1,0 +1,202 @@
+"""What can be asked and told of a herd by the name of a function: thin words over the service.
+
+They go through the state directory, so they work in the herd's own event loop, in another thread, and in another
+process that has the same herd.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from herdbeat.control_socket.client import NotRunning, send_request
+from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.ids import format_short_id, parse_short_id
+from herdbeat.domain.records import BeatRecord, RunRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.schedule import Schedule
+from herdbeat.errors import NotFound, ScheduleTriggerError, UsageError
+from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
+from herdbeat.python_api.options import PROGRAM_ACTOR, get_current_actor, parse_duration_option, require_aware
+from herdbeat.python_api.schedule_functions import execute_command, open_ledger_reader
+from herdbeat.scheduler.timers import Timer
+from herdbeat.service.commands.base import HintSchedules, PauseSchedules, ResumeSchedules
+from herdbeat.service.queries.explain import Explanation, load_next_explanation
+from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
+from herdbeat.service.queries.upcoming import iter_schedule_runs
+from herdbeat.store.reader import Filter, Reader
+from herdbeat.store.state_lock import find_lock_holder
+
+# What became of a beat by hand, as a TriggerResult.
+
+
+def trigger_result_from_answer(answer: Mapping[str, Any]) -> TriggerResult | None:
+    """The result, if nothing is going to start now: it was refused, or it waits for its turn and has no job yet."""
+    if not answer["success"]:
+        return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(answer["skip_reason"]))
+    return TriggerResult(success=True) if answer["waits_for"] else None
+
+
+def trigger_result_from_ledger(reader: Reader, beat: str, *, require_finished: bool = False) -> TriggerResult | None:
+    """The result, once its run has started, or with `is_over` has ended; None until then."""
+    run = find_latest_attempt(reader, beat)
+    if run is None:
+        return _result_from_skip(reader, beat)
+    return (
+        None
+        if require_finished and run.status is RunStatus.RUNNING
+        else _result_from_run(run, require_finished=require_finished)
+    )
+
+
+def _result_from_run(run: RunRecord, *, require_finished: bool) -> TriggerResult:
+    if not require_finished or run.status is RunStatus.SUCCEEDED:
+        return TriggerResult(success=True, job_id=format_short_id(run.id))
+    return TriggerResult(success=False, job_id=format_short_id(run.id), error=run.error or f"It ended as {run.status}.")
+
+
+def _result_from_skip(reader: Reader, beat: str) -> TriggerResult | None:
+    """By a budget, or by its hours: gates that are only looked at when it would start."""
+    number = parse_short_id(beat)
+    found = None if number is None else reader.beat(number)
+    if found is None or found.outcome is not BeatOutcome.SKIPPED:
+        return None
+    return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(found.reason))
+
+
+POLL_INTERVAL_S = 0.02
+RUN_START_TIMEOUT_S = 5.0
+"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
+
+
+class HerdContext(Protocol):
+    """What the words need of a herd."""
+
+    timer: Timer
+
+    @property
+    def state_dir(self) -> Path: ...
+
+    def own(self, label: str) -> Schedule: ...
+
+
+class HerdClient:
+    """The words. Those that change something are awaited; those that only look answer at once."""
+
+    async def trigger(
+        self: HerdContext, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR
+    ) -> TriggerResult:
+        """Run a function now, beside its schedule. Returns when it has started; with `wait`, when it has ended.
+
+        Skipped if it is at capacity (unless it may `queue`), paused or disabled; a person (`by="human:you"`) may run
+        what is paused or disabled.
+        """
+        request = {"do": "run", "schedule": self.own(label).id, "origin": by, "queue": queue}
+        try:
+            answer = await asyncio.to_thread(send_request, self.state_dir, request)
+        except NotRunning as error:
+            raise ScheduleTriggerError("The herd does not run.", label, "", hint="Start it first.") from error
+        refused = trigger_result_from_answer(answer)
+        if refused is not None and not (wait and refused.success):
+            return refused
+        return await asyncio.to_thread(_wait_for_result, self.state_dir, str(answer["beat"]), require_finished=wait)
+
+    async def pause(
+        self: HerdContext,
+        label: str,
+        *,
+        until: datetime | None = None,
+        lasts: DurationLike | None = None,
+        reason: str = "",
+        by: str | None = None,
+    ) -> None:
+        """Hold it until a moment, for so long, or until somebody resumes it. A run that is going finishes."""
+        if until is not None and lasts is not None:
+            raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
+        now = self.timer.now()
+        end = require_aware(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
+        await execute_command(
+            self.state_dir,
+            self.own(label).id,
+            PauseSchedules(who=by or get_current_actor(), reason=reason, until=end),
+            now,
+        )
+
+    async def resume(self: HerdContext, label: str, *, reason: str = "", by: str | None = None) -> None:
+        """Let it go on. What passed meanwhile is skipped, so that no burst follows."""
+        command = ResumeSchedules(who=by or get_current_actor(), reason=reason)
+        await execute_command(self.state_dir, self.own(label).id, command, self.timer.now())
+
+    async def hint(
+        self: HerdContext,
+        label: str,
+        *,
+        every: DurationLike | None = None,
+        at: datetime | None = None,
+        lasts: DurationLike | None = None,
+        reason: str = "",
+        by: str | None = None,
+    ) -> None:
+        """Wish for another pace or one more run, for a while. It may replace the baseline, never pass the limits."""
+        command = HintSchedules(
+            who=by or get_current_actor(),
+            reason=reason,
+            every=None if every is None else parse_duration_option(every, "every").total_seconds(),
+            at=None if at is None else require_aware(at),
+            lasts=None if lasts is None else parse_duration_option(lasts, "lasts").total_seconds(),
+        )
+        await execute_command(self.state_dir, self.own(label).id, command, self.timer.now())
+
+    def next(self: HerdContext, label: str) -> datetime | None:
+        """When it runs next; None while it is running, or if nothing is planned. `explain` says why."""
+        schedule = self.own(label)
+        try:
+            with open_ledger_reader(self.state_dir) as reader:
+                return find_schedule(reader, schedule.id).next_run_at
+        except NotFound:
+            return next((each.next_run_at for each in iter_schedule_runs(schedule, self.timer.now())), None)
+
+    def explain(self: HerdContext, label: str) -> Explanation:
+        """Why it runs next when it does, or why not: `text` is the sentence, `steps` the whole decision."""
+        with open_ledger_reader(self.state_dir) as reader:
+            record = find_schedule(reader, self.own(label).id)
+            return load_next_explanation(
+                reader, record, self.timer.now(), has_live_node=find_lock_holder(self.state_dir) is not None
+            )
+
+    def beats(self: HerdContext, label: str, *, most: int = 50) -> list[BeatRecord]:
+        """Its due instants and what became of each, newest first."""
+        with open_ledger_reader(self.state_dir) as reader:
+            return reader.beats(_build_filter(self, label, most))
+
+    def runs(self: HerdContext, label: str, *, most: int = 50) -> list[RunRecord]:
+        """Its runs, newest first."""
+        with open_ledger_reader(self.state_dir) as reader:
+            return reader.runs(_build_filter(self, label, most))
+
+
+def _pause_end(now: datetime, lasts: DurationLike) -> datetime:
+    try:
+        return now + parse_duration_option(lasts, "lasts")
+    except OverflowError as error:
+        raise UsageError(f"{lasts} from now is past the end of the calendar.", hint="Leave lasts out.") from error
+
+
+def _build_filter(herd: HerdContext, label: str, most: int) -> Filter:
+    schedule = herd.own(label)
+    return Filter(target=schedule.target, name=schedule.name, limit=most)
+
+
+def _wait_for_result(state_dir: Path, beat: str, *, require_finished: bool) -> TriggerResult:
+    """Looks at the ledger until the run is there, or is over. Blocks: for a thread."""
+    deadline = time.monotonic() + RUN_START_TIMEOUT_S
+    with open_ledger_reader(state_dir) as reader:
+        while (found := trigger_result_from_ledger(reader, beat, require_finished=require_finished)) is None:
+            if find_lock_holder(state_dir) is None:
+                return TriggerResult(success=False, error="It is written down, but the herd has stopped.")
+            if not require_finished and time.monotonic() > deadline:
+                return TriggerResult(success=True)
+            time.sleep(POLL_INTERVAL_S)
+    return found

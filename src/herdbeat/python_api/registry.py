@@ -1,0 +1,204 @@
+"""Functions and when they run: what the decorators collect, and what becomes a fleet."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, Unpack
+from zoneinfo import ZoneInfo
+
+from herdbeat.config.inline import build_node, load_fleet_tree
+from herdbeat.domain.fleet import Fleet, ServerSettings
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
+from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.error_codes import Code
+from herdbeat.errors import ConfigError, NotFound, Problem, RunnerError, SourceLocation
+from herdbeat.python_api.options import (
+    DurationOption,
+    ScheduleOptions,
+    TimeOption,
+    build_config_error,
+    require_loaded_fleet,
+)
+from herdbeat.runners.functions import Function, inspect_function
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TARGET_OPTIONS = ("description", "max_concurrent")
+_MAX_LISTED_NAMES = 5
+
+
+class ScheduleRegistry:
+    """Takes functions by decorator. The ledger keeps each by its name, `module:function`; this keeps the object.
+
+    So a closure, a lambda or a method will do, given a `name` where it has none.
+    """
+
+    def __init__(self, name: str, zone: ZoneInfo, defaults: ScheduleOptions | None = None) -> None:
+        self.name = name
+        self.zone = zone
+        self._defaults: Mapping[str, object] = dict(defaults or {})
+        self.functions: dict[str, Function] = {}
+        self._targets: dict[str, Target] = {}
+        self._schedules: dict[str, Schedule] = {}
+
+    def every(self, interval: DurationOption, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
+        """Run it at once, and then so long after the end of each run: "30s", "5m", "1h", "1d"."""
+        return self._build_decorator({"every": interval}, options)
+
+    def cron(self, expression: str, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
+        """Run it when a cron expression says so, in `timezone` or the herd's own."""
+        return self._build_decorator({"cron": expression}, options)
+
+    def at(self, moment: TimeOption, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
+        """Run it once, at a moment with an offset."""
+        return self._build_decorator({"at": moment}, options)
+
+    def by_hand(self, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
+        """Run it only when it is triggered."""
+        return self._build_decorator({"type": "manual"}, options)
+
+    def remove(self, label: str) -> None:
+        """Take a schedule out. Its history stays. Raises NotFound for one that is not there."""
+        schedule = self._schedules.pop(self.own(label).id)
+        if all(each.target != schedule.target for each in self._schedules.values()):
+            gone = self._targets.pop(schedule.target)
+            assert isinstance(gone.spec, CallableSpec)
+            self.functions.pop(gone.spec.call, None)
+
+    @property
+    def labels(self) -> list[str]:
+        """What is scheduled, in the order of the decorators."""
+        return [each.label for each in self._schedules.values()]
+
+    def own(self, label: str) -> Schedule:
+        """What is scheduled by that name. Raises NotFound, with the names there are."""
+        found = self._schedules.get(label if "/" in label else f"{label}/{DEFAULT_SCHEDULE_NAME}")
+        if found is None:
+            known = ", ".join(self.labels[:_MAX_LISTED_NAMES]) + (", …" if len(self.labels) > _MAX_LISTED_NAMES else "")
+            hint = f"It has {known}." if known else "Is its decorator on another herd?"
+            raise NotFound(f'This herd has no schedule "{label}".', hint=hint)
+        return found
+
+    def take_over(self, other: "ScheduleRegistry") -> None:
+        """Have everything that another one has, as it stands now."""
+        fleet = other.fleet("")
+        self.functions |= other.functions
+        self._targets |= {each.name: each for each in fleet.targets}
+        self._schedules |= {each.id: each for each in fleet.schedules}
+
+    def fleet(self, store: str) -> Fleet:
+        return Fleet(
+            name=self.name,
+            zone=self.zone,
+            targets=tuple(self._targets.values()),
+            schedules=tuple(self._schedules.values()),
+            store=store,
+            server=ServerSettings(),
+            home=str(Path.cwd()),
+        )
+
+    def _build_decorator(self, trigger: Mapping[str, object], options: ScheduleOptions) -> Callable[[F], F]:
+        _require_trigger_argument(trigger)
+
+        def add(function: F) -> F:
+            self._add(function, trigger, dict(options))
+            return function
+
+        return add
+
+    def _add(self, function: Callable[..., Any], trigger: Mapping[str, object], options: dict[str, object]) -> None:
+        location = locate_function(function)
+        label = str(options.pop("name", None) or _default_name(function, location))
+        target, _, name = label.partition("/")
+        location = replace(location, path=label)
+        call = self._call_name(function, target)
+        self._require_same_callable(target, call, location)
+        self._require_not_scheduled(f"{target}/{name or DEFAULT_SCHEDULE_NAME}", function, call, location)
+        read = self._read(target, name or DEFAULT_SCHEDULE_NAME, {**trigger, **self._defaults, **options}, location)
+        try:
+            self.functions[call] = inspect_function(call, function)
+        except RunnerError as error:
+            raise build_registration_error(Code.INVALID_VALUE, error.message, error.hint, location) from error
+        new, before = read.targets[0], self._targets.get(target)
+        if before is not None and "max_concurrent" not in options:
+            new = replace(new, max_concurrent=before.max_concurrent)
+        self._targets[target] = replace(new, spec=CallableSpec(call=call))
+        self._schedules[read.schedules[0].id] = read.schedules[0]
+
+    def _read(self, target: str, name: str, options: Mapping[str, object], location: SourceLocation) -> Fleet:
+        """By the tables of the files: the same keys, the same checks, the same words."""
+        own: dict[str, object] = {"name": target, "call": "herd:function"}
+        own["description"] = options.get("description", "")
+        if "max_concurrent" in options:
+            own["instances"] = {"max_concurrent": options["max_concurrent"]}
+        policies = {key: value for key, value in options.items() if key not in _TARGET_OPTIONS}
+        own["schedules"] = build_node({name: build_node(policies, location)}, location)
+        tree = build_node({"callables": [build_node(own, location)]}, location)
+        return require_loaded_fleet(load_fleet_tree(tree, zone=self.zone, home=Path.cwd()))
+
+    def _call_name(self, function: Callable[..., Any], target: str) -> str:
+        """Two lambdas of one scope share their name: then the target tells them apart."""
+        module = getattr(function, "__module__", None) or type(function).__module__
+        name = f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+        known = self.functions.get(name)
+        owner = next((each for each in self._targets.values() if _callable_path(each) == name), None)
+        is_other = known is not None and known.call != function and owner is not None and owner.name != target
+        return f"{name}<{target}>" if is_other else name
+
+    def _require_same_callable(self, target: str, call: str, location: SourceLocation) -> None:
+        known = self._targets.get(target)
+        if known is not None and _callable_path(known) != call:
+            message = f'"{target}" is already the name of {_callable_path(known)}, at {known.origin}.'
+            raise build_registration_error(Code.DUPLICATE_NAME, message, "Give one of them another name=.", location)
+
+    def _require_not_scheduled(
+        self, label: str, function: Callable[..., Any], call: str, location: SourceLocation
+    ) -> None:
+        """Not if the function is a new one: a module that is loaded again, or a cell, replaces what it had."""
+        known = self._schedules.get(label)
+        if known is not None and self.functions[call].call == function:
+            message = f'"{known.label}" is already scheduled, {known.trigger.describe()}.'
+            hint = f'Give the second one a name: name="{known.target}/second".'
+            raise build_registration_error(Code.DUPLICATE_NAME, message, hint, location)
+
+
+def _require_trigger_argument(trigger: Mapping[str, object]) -> None:
+    """`@herd.every` without its brackets would take the function for the interval, and nothing would ever run."""
+    for word, value in trigger.items():
+        if callable(value):
+            message, hint = f"@herd.{word} was given a function.", f"Say when, in brackets: @herd.{word}(…)."
+            raise build_registration_error(
+                Code.INVALID_VALUE, message, hint, replace(locate_function(value), path=word)
+            )
+
+
+def build_registration_error(code: Code, message: str, hint: str, location: SourceLocation) -> ConfigError:
+    return build_config_error([Problem(code=code, message=f"{location.path}: {message}", where=location, hint=hint)])
+
+
+def locate_function(function: Callable[..., Any]) -> SourceLocation:
+    """Where it is written, for `explain` and for errors; the module alone for what Python does not know the line of."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return SourceLocation(file=getattr(function, "__module__", None) or "python", line=1, column=1)
+    return SourceLocation(file=_relative_path(code.co_filename), line=code.co_firstlineno, column=1)
+
+
+def _relative_path(file: str) -> str:
+    path = Path(file)
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else file
+
+
+def _default_name(function: Callable[..., Any], location: SourceLocation) -> str:
+    name = getattr(function, "__name__", "")
+    if not name or "<" in name:
+        what = "A lambda" if name else f"A {type(function).__name__}"
+        location = replace(location, path="name")
+        raise build_registration_error(Code.MISSING_KEY, f"{what} has no name.", 'Give it one: name="poll".', location)
+    return str(name)
+
+
+def _callable_path(target: Target) -> str:
+    assert isinstance(target.spec, CallableSpec)
+    return target.spec.call

@@ -1,0 +1,264 @@
+"""`Scheduler`: the documented class, on top of the engine that `herdbeat up` runs.
+
+It lives in one event loop: await `start` there, and it works in the background until `stop`. A plain script puts
+both into a coroutine and hands that to `asyncio.run`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.schedule import Schedule
+from herdbeat.errors import ScheduleTriggerError
+from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted, ScheduleQuarantined
+from herdbeat.python_api.client import trigger_result_from_answer
+from herdbeat.python_api.herd import Engine
+from herdbeat.python_api.herdctl_types import (
+    AgentsInput,
+    DurationLike,
+    ScheduleCheckResult,
+    SchedulerLogger,
+    SchedulerState,
+    SchedulerStatus,
+    SchedulerTriggerCallback,
+    ScheduleStatus,
+    TriggerResult,
+)
+from herdbeat.python_api.options import (
+    DEFAULT_STATE_DIR,
+    LEDGER_FILE_NAME,
+    PROGRAM_ACTOR,
+    apply_jitter_percent,
+    build_fleet,
+    parse_duration_option,
+    parse_interval_option,
+    require_positive,
+)
+from herdbeat.python_api.schedule_functions import iter_statuses, open_ledger_reader
+from herdbeat.python_api.work_source import callback_runner
+from herdbeat.runners.functions import LocalFunctions
+from herdbeat.scheduler.timers import Timer
+from herdbeat.service.queries.selectors import find_schedule
+from herdbeat.service.queries.upcoming import blocking_reason
+
+# What a scheduler tells its logger: one line for every start, end and skip, in the documented words.
+
+
+CapacityLookup = Callable[[str], tuple[int, int]]
+"""How many runs of an agent are going, and how many may."""
+
+
+class CompatLogger:
+    """Listens, counts what was started, and writes the lines."""
+
+    def __init__(self, logger: SchedulerLogger, capacity_lookup: CapacityLookup) -> None:
+        self._logger = logger
+        self._capacity_lookup = capacity_lookup
+        self.started_count = 0
+
+    def on_event(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.started_count += 1
+            case RunFinished() if event.status.is_failure:
+                line = f"Error executing {event.schedule}: {event.error or event.status}"
+                self._logger.error(line)
+            case BeatSettled():
+                self._logger.info(self._format_skip(event))
+            case ScheduleQuarantined():
+                line = f"Skipping {event.schedule}: {SkipReason.CONFIG_ERROR} ({event.reason})"
+                self._logger.error(line)
+            case _:
+                return
+
+    def _format_skip(self, event: BeatSettled) -> str:
+        if event.reason == SkipReason.AT_CAPACITY:
+            return format_capacity_line(event.schedule, *self._capacity_lookup(event.schedule.rpartition("/")[0]))
+        return f"Skipping {event.schedule}: {event.reason or event.outcome}"
+
+
+def format_capacity_line(schedule: str, running: int, limit: int) -> str:
+    """The documented sentence."""
+    return f"Skipping {schedule}: at max capacity ({running}/{limit})"
+
+
+class Scheduler:
+    """Runs agents on their schedules, and remembers everything in `state_dir`.
+
+    `on_trigger` is told of every run and does it; without it, targets are run by the runners of their kinds. With a
+    `timer` that is moved by hand, make the `lease` long: a scheduler that was silent for longer has slept.
+    """
+
+    def __init__(
+        self,
+        state_dir: str | Path = DEFAULT_STATE_DIR,
+        check_interval: DurationLike = 1.0,
+        on_trigger: SchedulerTriggerCallback | None = None,
+        *,
+        logger: SchedulerLogger | None = None,
+        jitter_percent: float = 0,
+        timer: Timer | None = None,
+        lease: DurationLike = 30.0,
+        max_concurrent: int = 100,
+    ) -> None:
+        self._state_dir = Path(state_dir)
+        self._check_interval = parse_interval_option(check_interval, "check_interval")
+        self._lease = parse_interval_option(lease, "lease")
+        self._jitter_percent = jitter_percent
+        self._on_trigger = on_trigger
+        self._logger: SchedulerLogger = logger or logging.getLogger("herdbeat.scheduler")
+        self._timer = timer
+        self._max_concurrent = require_positive(max_concurrent, "max_concurrent")
+        self._engine: Engine | None = None
+        self._compat_logger = CompatLogger(self._logger, self._read_capacity)
+        self._is_stopping = False
+
+    async def start(self, agents: AgentsInput) -> None:
+        """Begin with these agents; return when it is at work. Does nothing if it is at work already.
+
+        Raises ConfigError for agents that are wrong, Conflict if another process runs in the state directory.
+        """
+        if self.is_running:
+            self._logger.warning("The scheduler is already running; set_agents changes its agents.")
+            return
+        fleet = self._fleet(agents)
+        override = None if self._on_trigger is None else callback_runner(self._on_trigger, self._schedule)
+        self._compat_logger = CompatLogger(self._logger, self._read_capacity)
+        self._engine = Engine(
+            fleet,
+            LocalFunctions(override=override),
+            timer=self._timer,
+            listener=self._compat_logger.on_event,
+            max_concurrent=self._max_concurrent,
+        )
+        self._is_stopping = False
+        await self._engine.start()
+
+    # The documented names. The timeout is for the runs, so a caller's asyncio.timeout() would say something else.
+    async def stop(self, wait_for_jobs: bool = True, timeout: DurationLike = 30.0) -> None:  # noqa: ASYNC109
+        """Start nothing new and wait for what runs. Does nothing if it has stopped already.
+
+        What is still running after the timeout is cut off, recorded as interrupted, and counted in the
+        SchedulerShutdownError that is raised. With `wait_for_jobs=False` it is cut off at once, without an error.
+        """
+        engine, grace = self._engine, parse_duration_option(timeout, "timeout")
+        if engine is None or not engine.is_running:
+            return
+        self._is_stopping = True
+        await engine.stop(grace, wait_for_runs=wait_for_jobs)
+
+    def set_agents(self, agents: AgentsInput) -> "asyncio.Task[None]":
+        """Other agents from now on. Schedules that stay the same keep their times, and what runs goes on.
+
+        Await it to know that it is written. Raises at once for agents that are wrong, and if nothing runs.
+        """
+        engine = self._require_running()
+        self._agents_task = asyncio.create_task(engine.set_fleet(self._fleet(agents)), name="set agents")
+        return self._agents_task
+
+    async def trigger(self, agent: str, schedule: str | None = None, *, by: str = PROGRAM_ACTOR) -> TriggerResult:
+        """Run a schedule now, or the agent's first one; return when it has started, waits for its turn, or was skipped.
+
+        Skipped if the agent is at capacity, and unless a person asks (`by="human:you"`) also if it is disabled or
+        paused. Its next run stays where it is. Raises ScheduleTriggerError for what does not exist.
+        """
+        engine = self._require_running(agent, schedule or "")
+        found = self._find_schedule(agent, schedule)
+        answer = await engine.trigger(found.id, origin=by)
+        result = trigger_result_from_answer(answer)
+        if result is None:
+            result = await engine.wait_trigger_result(str(answer["beat"]))
+        elif result.skip_reason is SkipReason.AT_CAPACITY:
+            self._logger.info(format_capacity_line(found.id, *self._read_capacity(agent)))
+        return result
+
+    def check(self, agent: str, schedule: str) -> ScheduleCheckResult:
+        """Whether a schedule would start now, and if not why: one of the documented reasons."""
+        found = self._find_schedule(agent, schedule)
+        engine = self._require_running(agent, schedule)
+        with open_ledger_reader(self._state_dir) as reader:
+            reason = blocking_reason(find_schedule(reader, found.id), engine.timer.now())
+        return ScheduleCheckResult(should_trigger=reason is None, skip_reason=reason)
+
+    @property
+    def is_running(self) -> bool:
+        return self._engine is not None and self._engine.is_running
+
+    @property
+    def status(self) -> SchedulerStatus:
+        if not self.is_running:
+            return SchedulerStatus.STOPPED
+        return SchedulerStatus.STOPPING if self._is_stopping else SchedulerStatus.RUNNING
+
+    @property
+    def state(self) -> SchedulerState:
+        """How it stands right now. The schedules are those of the ledger, so also known after a stop."""
+        engine, loop = self._engine, self._engine.loop if self._engine else None
+        return SchedulerState(
+            status=self.status,
+            started_at=engine.started_at if engine else None,
+            check_count=loop.cycles if loop else 0,
+            last_check_at=loop.last_cycle_at if loop else None,
+            trigger_count=self._compat_logger.started_count,
+            active_jobs=self.total_running_job_count,
+            schedules=self._statuses(),
+        )
+
+    def running_job_count(self, agent: str) -> int:
+        """How many runs of an agent are going."""
+        running = self._engine.running if self._engine else []
+        return sum(each.label.rpartition("/")[0] == agent for each in running)
+
+    @property
+    def total_running_job_count(self) -> int:
+        return len(self._engine.running) if self._engine else 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _fleet(self, agents: AgentsInput) -> Fleet:
+        fleet = apply_jitter_percent(build_fleet(agents, self._state_dir), self._jitter_percent)
+        return replace(fleet, check_interval=self._check_interval, lease=self._lease)
+
+    def _require_running(self, agent: str = "", schedule: str = "") -> Engine:
+        if self._engine is None or not self._engine.is_running:
+            hint = "Await start(agents) first."
+            raise ScheduleTriggerError("The scheduler is not running.", agent, schedule, hint=hint)
+        return self._engine
+
+    def _find_schedule(self, agent: str, name: str | None) -> Schedule:
+        fleet = self._require_running(agent, name or "").fleet
+        if fleet.target(agent) is None:
+            known = ", ".join(each.name for each in fleet.targets) or "none"
+            raise ScheduleTriggerError(f'There is no agent "{agent}".', agent, name or "", hint=f"Known: {known}.")
+        own = [each for each in fleet.schedules if each.target == agent]
+        found = next((each for each in own if name in (None, each.name)), None)
+        if found is None:
+            known = ", ".join(each.name for each in own) or "none"
+            what = f'no schedule "{name}"' if name else "no schedule"
+            raise ScheduleTriggerError(f'The agent "{agent}" has {what}.', agent, name or "", hint=f"Known: {known}.")
+        return found
+
+    def _schedule(self, label: str) -> Schedule | None:
+        return self._engine.fleet.schedule(label) if self._engine else None
+
+    def _read_capacity(self, agent: str) -> tuple[int, int]:
+        target = self._engine.fleet.target(agent) if self._engine else None
+        return self.running_job_count(agent), target.max_concurrent if target else 0
+
+    def _statuses(self) -> tuple[ScheduleStatus, ...]:
+        if not (self._state_dir / LEDGER_FILE_NAME).exists():
+            return ()
+        with open_ledger_reader(self._state_dir) as reader:
+            return tuple(iter_statuses(reader))

@@ -1,0 +1,227 @@
+"""Which addresses an endpoint may reach: public ones, and those private ones that the operator has opened. Pure."""
+
+import errno
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import AddrInfoType
+
+from herdbeat.runners.thread_pool import DaemonThreadPool
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# Written out, and not asked of `is_global`: that has changed its mind between patch releases of Python 3.11 and 3.12,
+# and who upgrades Python must not thereby open a door.
+_SPECIAL_IPV4: tuple[tuple[IPv4Network, str], ...] = tuple(
+    (IPv4Network(network), what)
+    for network, what in (
+        ("0.0.0.0/8", "an unspecified address"),
+        ("10.0.0.0/8", "a private address"),
+        ("100.64.0.0/10", "a shared address of a provider's network"),
+        ("127.0.0.0/8", "a loopback address"),
+        ("168.63.129.16/32", "the metadata address of a cloud"),
+        ("169.254.0.0/16", "a link-local address, where clouds keep their metadata"),
+        ("172.16.0.0/12", "a private address"),
+        ("192.0.0.0/24", "a reserved address"),
+        ("192.0.2.0/24", "an address for documentation"),
+        ("192.88.99.0/24", "a reserved address"),
+        ("192.168.0.0/16", "a private address"),
+        ("198.18.0.0/15", "an address for measurements"),
+        ("198.51.100.0/24", "an address for documentation"),
+        ("203.0.113.0/24", "an address for documentation"),
+        ("224.0.0.0/4", "a multicast address"),
+        ("240.0.0.0/4", "a reserved address"),
+    )
+)
+_SPECIAL_IPV6: tuple[tuple[IPv6Network, str], ...] = tuple(
+    (IPv6Network(network), what)
+    for network, what in (
+        ("::/128", "an unspecified address"),
+        ("::1/128", "a loopback address"),
+        ("fc00::/7", "a private address"),
+        ("fe80::/10", "a link-local address"),
+        ("ff00::/8", "a multicast address"),
+        ("2001::/23", "a reserved address"),
+        ("2001:db8::/32", "an address for documentation"),
+        ("2002::/16", "a 6to4 address, which stands for another one"),
+        ("3fff::/20", "an address for documentation"),
+    )
+)
+_GLOBAL_IPV6 = IPv6Network("2000::/3")
+"""The only part of IPv6 that is given out to the world. All else is refused, also what has no name yet."""
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def parse_address(text: str) -> Address:
+    """The address that a socket is about to be connected to. Its zone, if any, changes nothing about what it is."""
+    return ip_address(text.partition("%")[0])
+
+
+def unwrap_address(address: Address) -> Address:
+    """The address that is really reached: IPv6 has two ways to write one of IPv4 that lead there."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else address
+
+
+def describe_special_range(address: Address) -> str:
+    """What keeps an address from being a public one, in words; empty if it is public."""
+    effective = unwrap_address(address)
+    if isinstance(effective, IPv4Address):
+        return next((what for network, what in _SPECIAL_IPV4 if effective in network), "")
+    found = next((what for network, what in _SPECIAL_IPV6 if effective in network), "")
+    return found or ("" if effective in _GLOBAL_IPV6 else "a reserved address")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressAllowlist:
+    """The operator's list. A host on it may lead anywhere: who names it trusts whoever answers for its name."""
+
+    networks: tuple[Network, ...] = ()
+    hosts: frozenset[str] = frozenset()
+    domains: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, entries: Iterable[str]) -> "EgressAllowlist":
+        """Read `egress.allow`: addresses, ranges of them, hosts, and `*.domain` for every host below one."""
+        networks: list[Network] = []
+        hosts: set[str] = set()
+        domains: list[str] = []
+        for entry in entries:
+            try:
+                networks.append(ip_network(entry, strict=False))
+            except ValueError:
+                name = _normalize_host(entry)
+                if name.startswith("*."):
+                    domains.append(name[1:])
+                else:
+                    hosts.add(name)
+        return cls(networks=tuple(networks), hosts=frozenset(hosts), domains=tuple(domains))
+
+    def is_allowed(self, host: str, address: Address) -> bool:
+        """Whether a request to the host may be connected to that address."""
+        return not describe_special_range(address) or self._is_listed(_normalize_host(host), address)
+
+    def _is_listed(self, host: str, address: Address) -> bool:
+        if host in self.hosts or any(host.endswith(domain) for domain in self.domains):
+            return True
+        return any(each in network for network in self.networks for each in (address, unwrap_address(address)))
+
+
+def _normalize_host(host: str) -> str:
+    return host.rstrip(".").lower()
+
+
+# The guard: every socket of every request is made here, after a look at the address it is for.
+#
+# It sees what is really connected to, at the moment it is. So it does not matter how an address was written, what a
+# name server answered a moment ago, or which host a redirect names.
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectAttempt:
+    """The way to one host, and what was refused on it. The addresses of a host are tried in tasks of their own, and
+    their errors come back as one text; so the guard writes here what it has refused."""
+
+    host: str
+    blocked: list[Address] = field(default_factory=list)
+
+    def describe_block(self) -> str:
+        """Why the host was not called, and what the operator can do about it."""
+        address = unwrap_address(self.blocked[0])
+        named = self.host if self.host == str(address) else f"{self.host} ({address})"
+        return (
+            f"{named} was not called: it is {describe_special_range(address)}."
+            f' If it is meant, add "{address}" to egress.allow in the fleet file.'
+        )
+
+
+_CURRENT_ATTEMPT: ContextVar[ConnectAttempt] = ContextVar("way")
+
+
+@contextmanager
+def track_attempt(host: str) -> Iterator[ConnectAttempt]:
+    """Sockets that are made in here are for that host."""
+    attempt = ConnectAttempt(host=host)
+    token = _CURRENT_ATTEMPT.set(attempt)
+    try:
+        yield attempt
+    finally:
+        _CURRENT_ATTEMPT.reset(token)
+
+
+class EgressGuard:
+    """Makes sockets for addresses that may be reached, and for no others."""
+
+    def __init__(self, allowed: EgressAllowlist) -> None:
+        self._allowed = allowed
+
+    def __call__(self, info: AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, sockaddr = info
+        attempt, address = _CURRENT_ATTEMPT.get(), parse_address(str(sockaddr[0]))
+        if not self._allowed.is_allowed(attempt.host, address):
+            attempt.blocked.append(address)
+            raise PermissionError(errno.EACCES, "refused by the guard")
+        return socket.socket(family, kind, protocol)
+
+
+# Names of hosts into addresses, in threads of our own.
+#
+# Why not the loop's own: its few threads are shared, so six hosts whose name server is silent would keep everybody else
+# from being called, and Python waits for them at exit.
+
+
+AddrInfos = Sequence[tuple[Any, Any, int, str, tuple[Any, ...]]]
+HostLookup = Callable[[str, int], AddrInfos]
+"""Asks for the addresses of a host, as `socket.getaddrinfo` does; a test may answer what it likes."""
+
+
+def lookup_host(host: str, port: int) -> AddrInfos:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+
+
+class ThreadedResolver(AbstractResolver):
+    def __init__(self, lookup: HostLookup, max_concurrent: int) -> None:
+        self._lookup = lookup
+        self._threads: DaemonThreadPool[AddrInfos | OSError | UnicodeError] = DaemonThreadPool(max_concurrent)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._threads.call(partial(_lookup_safely, self._lookup, host, port))
+        if isinstance(found, UnicodeError):
+            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from found
+        if isinstance(found, OSError):
+            raise found
+        return [_to_resolve_result(host, each) for each in found if family in (socket.AF_UNSPEC, each[0])]
+
+    async def close(self) -> None:
+        self._threads.close()
+
+
+def _lookup_safely(lookup: HostLookup, host: str, port: int) -> AddrInfos | OSError | UnicodeError:
+    """What was found, or the error: a thread must not raise. A name with an empty part is a UnicodeError."""
+    try:
+        return lookup(host, port)
+    except (OSError, UnicodeError) as error:
+        return error
+
+
+def _to_resolve_result(host: str, info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> ResolveResult:
+    family, _, protocol, _, sockaddr = info
+    zone = f"%{sockaddr[3]}" if family == socket.AF_INET6 and sockaddr[3] else ""  # link-local leads nowhere without it
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(
+        hostname=host, host=f"{sockaddr[0]}{zone}", port=sockaddr[1], family=family, proto=protocol, flags=flags
+    )

@@ -1,0 +1,258 @@
+"""Why a call came to nothing: one calm sentence for each way it can, saying what happened and how to mend it."""
+
+import errno
+import json
+import math
+import re
+import ssl
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.durations import format_duration
+from herdbeat.runners.http.egress import ConnectAttempt
+from herdbeat.runners.run_log import LogStream, RunLog
+from herdbeat.runners.settings import RunnerSettings
+
+if TYPE_CHECKING:
+    from herdbeat.runners.http.client import HttpResponse
+
+
+_NO_ROUTE_ERRNOS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL})
+
+
+class CallFailed(Exception):
+    """The call is over, without an answer or with half of one. Its text is the sentence to store."""
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def explain_request_error(error: Exception, attempt: ConnectAttempt) -> CallFailed:
+    """What an error of a request means, in words that hold no address and no header: both may be secret."""
+    if attempt.blocked:
+        return CallFailed(attempt.describe_block())
+    return CallFailed(_describe_request_error(error, attempt.host))
+
+
+def explain_broken_response(error: Exception, status: int, received: int) -> CallFailed:
+    """The answer began and did not end. What of it came is not taken for the whole."""
+    if _is_encoding_error(error):
+        detail = "The body of the answer cannot be decoded: it is not in the encoding that its headers name."
+    else:
+        detail = f"The connection broke in the middle of the answer, after {received} bytes of its body."
+    return CallFailed(f"{detail} The endpoint, or a proxy before it, has to mend that.", status)
+
+
+def _describe_request_error(error: Exception, host: str) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
+        return _describe_connect_error(error, host)
+    match error:
+        case aiohttp.InvalidURL():
+            return f'"{host}" is not a host that can be called. Write the url with a full name or a full address.'
+        case aiohttp.ClientResponseError() if _is_encoding_error(error):
+            return f"{host} answers in an encoding that was not asked for: gzip and deflate are. It has to mend that."
+        case aiohttp.ClientResponseError():
+            return f"{host} did not answer in HTTP: {_first_line(error.message)}. Is it the right port?"
+        case aiohttp.ClientConnectionError():
+            return f"{host} closed the connection without an answer. Look at the log of the endpoint."
+        case ValueError():
+            return f"The request to {host} cannot be made. Look for letters in url and headers that HTTP does not take."
+        case _:
+            return f"The call of {host} failed: {type(error).__name__}."
+
+
+def _describe_connect_error(
+    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError, host: str
+) -> str:
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return _describe_untrusted_certificate(error.certificate_error, host)
+        case aiohttp.ClientConnectorDNSError():
+            why = (error.os_error.strerror or "no answer").rstrip(".")
+            return f'No address was found for "{host}": {why}. Correct the url, or mend the name service here.'
+        case aiohttp.ClientSSLError():
+            return f"{host} did not agree on TLS: {_tls_reason(error.os_error)}. Does that port speak https?"
+        case _:
+            return _describe_unreachable(error, host)
+
+
+def _describe_unreachable(error: aiohttp.ClientConnectorError, host: str) -> str:
+    number = error.os_error.errno
+    if number == errno.ECONNREFUSED:
+        return f"Nothing listens on port {error.port} of {host}. Start the service, or correct the url."
+    if number in _NO_ROUTE_ERRNOS:
+        return f"There is no way from here to {host}. Look at the network of this machine."
+    return f"{host} could not be reached: {error.os_error.strerror or error.os_error}. Look at the network."
+
+
+def _describe_untrusted_certificate(error: Exception, host: str) -> str:
+    why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
+    return (
+        f"The certificate of {host} is not trusted: {_first_line(why).rstrip('.')}."
+        " Renew it, or name the file of its authority in SSL_CERT_FILE."
+    )
+
+
+def _tls_reason(error: OSError) -> str:
+    found = getattr(error, "reason", None) or error.strerror or type(error).__name__
+    return str(found).lower().replace("_", " ")
+
+
+def _is_encoding_error(error: Exception) -> bool:
+    return "ontent-encoding" in f"{error} {error.__cause__}"
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip().rstrip(":") for line in text.splitlines() if line.strip()), "")[:200]
+
+
+# What `Retry-After` asks for: a fact about an answer, from outside, so never taken at its word. Pure.
+
+
+MAX_RETRY_AFTER = timedelta(days=1)
+"""Who asks for more patience than this is noted as having asked for this much."""
+
+
+def parse_retry_after(text: str | None, now: datetime) -> timedelta | None:
+    """How long the endpoint wants to be left alone; None if it does not say, or says nothing that makes sense."""
+    if not text:
+        return None
+    seconds = _parse_seconds(text.strip(), now)
+    if seconds is None or not math.isfinite(seconds) or seconds <= 0:
+        return None
+    return min(timedelta(seconds=math.ceil(min(seconds, MAX_RETRY_AFTER.total_seconds()))), MAX_RETRY_AFTER)
+
+
+def _parse_seconds(text: str, now: datetime) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None
+    return (at - now).total_seconds() if at.tzinfo is not None else None
+
+
+# The body of an answer as text and as JSON. Pure; whatever bytes come, something can be said about them.
+
+
+_CHARSET_PATTERN = re.compile(r"charset\s*=\s*\"?([a-z0-9_.:-]+)", re.IGNORECASE)
+_KNOWN_CHARSETS = frozenset(
+    {"iso-8859-1", "iso-8859-15", "latin-1", "windows-1252", "utf-16", "utf-16le", "utf-16be", "shift_jis", "euc-jp"}
+    | {"gb2312", "gbk", "gb18030", "big5", "euc-kr", "koi8-r", "windows-1250", "windows-1251", "iso-8859-2"}
+)
+"""Python knows many more, some of which (punycode) take minutes for a megabyte."""
+
+_ERROR_KEYS = ("detail", "message", "error", "title", "reason")
+"""Where an object that reports an error commonly says why."""
+
+
+def decode_text(body: bytes, content_type: str) -> str:
+    """The body as text: in the encoding that its header names, if that is a plain one, else as UTF-8.
+
+    What does not fit is replaced, and so is NUL, which no database takes.
+    """
+    named = _CHARSET_PATTERN.search(content_type)
+    charset = named[1].lower() if named else ""
+    return body.decode(charset if charset in _KNOWN_CHARSETS else "utf-8", "replace").replace("\0", "\ufffd")
+
+
+def parse_json(body: bytes, content_type: str) -> object:
+    """The body's data; None if it is not JSON. Without a header that says so, only an object or a list counts.
+
+    NaN, infinities and numbers that become infinite are not JSON: a ledger that took one in could not be read again.
+    """
+    start = body[:64].lstrip()[:1]
+    if not start or ("json" not in content_type.lower() and start not in (b"{", b"[")):
+        return None
+    try:
+        found: object = json.loads(body)
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def extract_error_line(data: object, text: str) -> str:
+    """What the body of a failure says, in a line; empty if it is markup or says nothing."""
+    if isinstance(data, dict):
+        detail = next((data[key] for key in _ERROR_KEYS if isinstance(data.get(key), str)), "")
+        return _first_nonblank_line(str(detail))
+    line = _first_nonblank_line(text)
+    return "" if data is not None or line.startswith("<") else line
+
+
+def _first_nonblank_line(text: str) -> str:
+    return next((" ".join(line.split()) for line in text[:4096].splitlines() if line.strip()), "")
+
+
+# An answer as an outcome: its status decides, its body is kept, and what else is worth knowing is said.
+
+
+MAX_ERROR_CHARS = 500
+_LOGGED_HEADERS = ("Content-Type", "Content-Length", "Retry-After", "ETag", "X-Request-Id")
+
+
+def response_to_outcome(response: "HttpResponse", settings: RunnerSettings, run_log: RunLog, now: datetime) -> Outcome:
+    """2xx is a success, also when only the beginning of a long body was read: the status had decided by then.
+
+    JSON is stored with the run. What cannot be, and the answer of a failure, goes into the run's log.
+    """
+    content_type = response.headers.get("Content-Type", "")
+    is_short = not response.is_truncated and len(response.body) <= settings.response_cap
+    data = parse_json(response.body, content_type) if is_short else None
+    text = decode_text(response.body, content_type)
+    succeeded = 200 <= response.status < 300
+    if not succeeded or (text and data is None):
+        _log_response(response, text, run_log)
+    return Outcome(
+        status=RunStatus.SUCCEEDED if succeeded else RunStatus.FAILED,
+        code=response.status,
+        error="" if succeeded else _describe_failure(response, data, text),
+        output=text[: settings.output_cap],
+        response=data,
+        summary=" ".join(_summary_sentences(response, settings, now)),
+    )
+
+
+def _describe_failure(response: "HttpResponse", data: object, text: str) -> str:
+    line = f"{response.status} {response.reason or _status_phrase(response.status)}".strip()
+    if 300 <= response.status < 400 and "Location" in response.headers:
+        return f"{line}: redirects are followed for GET and HEAD only. Write the url that is meant."
+    detail = extract_error_line(data, text)
+    return (f"{line}: {detail}" if detail else line)[:MAX_ERROR_CHARS]
+
+
+def _status_phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _summary_sentences(response: "HttpResponse", settings: RunnerSettings, now: datetime) -> Iterator[str]:
+    if response.is_truncated:
+        yield f"The body is truncated: its first {len(response.body)} bytes were read."
+    elif len(response.body) > settings.response_cap:
+        cap = settings.response_cap
+        yield f"The body is only in the log: it has {len(response.body)} bytes, and at most {cap} are stored as JSON."
+    wait = parse_retry_after(response.headers.get("Retry-After"), now)
+    if wait is not None:
+        yield f"It asks to be left alone for {format_duration(wait)} (Retry-After)."
+    if response.redirects:
+        yield f"It was redirected {'once' if response.redirects == 1 else f'{response.redirects} times'}."
+
+
+def _log_response(response: "HttpResponse", text: str, run_log: RunLog) -> None:
+    headers = (f"{name}: {response.headers[name]}" for name in _LOGGED_HEADERS if name in response.headers)
+    run_log.note(" · ".join([f"HTTP {response.status} {response.reason}".strip(), *headers]))
+    run_log.write(LogStream.OUT, text)

@@ -1,0 +1,107 @@
+"""What a child prints, on its way: into the log, into the tail that is stored, and perhaps into a response."""
+
+import codecs
+import json
+from collections import deque
+
+from herdbeat.runners.run_log import LogStream, RunLog
+from herdbeat.runners.settings import RunnerSettings
+
+# The last so many bytes of a stream, at a flat price however long it is.
+
+
+class TailBuffer:
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self.total = 0
+
+    def append(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        self._chunks.append(chunk[-self._cap :])
+        self._size += len(self._chunks[-1])
+        while self._size - len(self._chunks[0]) >= self._cap:
+            self._size -= len(self._chunks.popleft())
+
+    def text(self) -> str:
+        """What is kept, as text. What is not UTF-8 is replaced, and so is NUL, which no database takes."""
+        kept = b"".join(self._chunks)[-self._cap :]
+        if self.total > len(kept):
+            kept = kept.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a letter that was cut through
+        return kept.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+    def last_line(self) -> str:
+        """The last line that says something; empty if none does."""
+        return self.text().rstrip().rpartition("\n")[2].strip()
+
+
+MAX_STDERR_TAIL_BYTES = 4096
+
+
+class OutputCapture:
+    """Takes chunks as they come. Past the caps it only counts, so a child that prints a gigabyte costs as little
+    memory as one that prints a page, and is never made to wait for us."""
+
+    def __init__(self, log: RunLog, settings: RunnerSettings) -> None:
+        self._log = log
+        self._output = TailBuffer(settings.output_cap)
+        self._errors = TailBuffer(MAX_STDERR_TAIL_BYTES)
+        self._response_bytes: bytearray | None = bytearray()
+        self._response_cap = settings.response_cap
+        self._unlogged_bytes = 0
+        self._decoders = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in LogStream}
+
+    def add_stdout(self, chunk: bytes) -> None:
+        self._collect_response(chunk)
+        self._add(LogStream.OUT, chunk)
+
+    def add_stderr(self, chunk: bytes) -> None:
+        self._errors.append(chunk)
+        self._add(LogStream.ERR, chunk)
+
+    def close(self) -> None:
+        """Write what the log still misses: half a letter, or the end of an output that was too long for it."""
+        for stream, decoder in self._decoders.items():
+            self._log.write(stream, decoder.decode(b"", final=True))
+        if self._unlogged_bytes:
+            end = self._output.text()[-self._unlogged_bytes :]
+            self._log.note(
+                f"{max(0, self._unlogged_bytes - len(end.encode()))} bytes are left out; the end of the output is:"
+            )
+            self._log.write_uncapped(LogStream.OUT, end)
+
+    @property
+    def output(self) -> str:
+        """The end of stdout and stderr, in the order of their arrival."""
+        return self._output.text()
+
+    @property
+    def last_error(self) -> str:
+        """The last line on stderr: as a rule, the one that says why."""
+        return self._errors.last_line()
+
+    def response(self) -> object:
+        """Stdout, if it is one JSON object and not too long; else None."""
+        if not self._response_bytes:
+            return None
+        try:
+            found = json.loads(self._response_bytes)
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _add(self, stream: LogStream, chunk: bytes) -> None:
+        self._output.append(chunk)
+        if self._log.is_full:
+            self._unlogged_bytes += len(chunk)
+        else:
+            self._log.write(stream, self._decoders[stream].decode(chunk))
+
+    def _collect_response(self, chunk: bytes) -> None:
+        if self._response_bytes is None:
+            return
+        self._response_bytes += chunk
+        start = self._response_bytes[:64].lstrip()
+        if len(self._response_bytes) > self._response_cap or (start and not start.startswith(b"{")):
+            self._response_bytes = None

@@ -1,0 +1,92 @@
+"""What an apply has changed, for the record: of each schedule and target the few words that differ."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.change import ChangeData
+from herdbeat.domain.policies import Bounds, Budget, Limits
+from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.durations import format_duration
+from herdbeat.errors import truncate_for_message
+from herdbeat.store.base import ScheduleRow, TargetRow
+from herdbeat.timestamps import format_timestamp
+
+_MAX_PROMPT_CHARS = 80
+"""Letters of a prompt that are kept: enough to see which one it was."""
+
+_FLATTENED_POLICIES = (Limits, Bounds)
+"""Policies that are several keys of a file."""
+
+_CONFIG_KEYS = {"at_least": "min_interval", "at_most": "max_interval", "zone": "timezone"}
+
+
+def describe_spec(plan: ScheduleSpec) -> dict[str, object]:
+    """A plan in the words of the file, as far as it says anything."""
+    return {"when": plan.trigger.describe(), **_flatten(plan.policies)}
+
+
+def diff_schedule(
+    before: ScheduleRow, old: ScheduleSpec | None, after: ScheduleRow, new: ScheduleSpec
+) -> tuple[ChangeData, ChangeData]:
+    """What differs, before and after. Without the old plan, which could not be read, the new one stands alone."""
+    before_data = {"enabled": before.enabled, **_describe_run_spec(before), **(describe_spec(old) if old else {})}
+    after_data = {"enabled": after.enabled, **_describe_run_spec(after), **describe_spec(new)}
+    names = [name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name)]
+    return {name: before_data.get(name) for name in names}, {name: after_data.get(name) for name in names}
+
+
+def diff_target(before: TargetRow, after: TargetRow) -> ChangeData:
+    """Only which keys differ: what a target says may be secret."""
+    before_data, after_data = _describe_target(before), _describe_target(after)
+    changed = sorted(name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name))
+    return {"changed": changed} if changed else {}
+
+
+def describe_budget(budget: Budget | None) -> dict[str, object] | None:
+    return None if budget is None else _flatten(budget)
+
+
+def _flatten(value: Any) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for each in fields(value):
+        field_value = getattr(value, each.name)
+        if isinstance(field_value, _FLATTENED_POLICIES):
+            flat |= _flatten(field_value)
+        elif each.init and field_value is not None and field_value not in ("", ()):
+            flat[_CONFIG_KEYS.get(each.name, each.name)] = _to_json_value(field_value)
+    return flat
+
+
+def _to_json_value(value: Any) -> object:
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, ZoneInfo):
+        return value.key
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _to_json_value(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_to_json_value(item) for item in value]
+    return _flatten(value) if is_dataclass(value) and type(value).__str__ is object.__str__ else str(value)
+
+
+def _describe_run_spec(row: ScheduleRow) -> dict[str, object]:
+    values: dict[str, object] = json.loads(row.brief)
+    return {
+        name: truncate_for_message(value, _MAX_PROMPT_CHARS) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def _describe_target(row: TargetRow) -> dict[str, object]:
+    return {"kind": row.kind, "max_concurrent": row.max_concurrent, **json.loads(row.spec)}

@@ -1,0 +1,124 @@
+"""One run, from claim to outcome: render the prompt, run the target, and tell how it ended, whatever happened."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from herdbeat.clock import Clock
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.schedule import RunSpec, Schedule
+from herdbeat.domain.target import AgentSpec, Target
+from herdbeat.durations import format_duration
+from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.prompts import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt
+from herdbeat.runners.base import Job, PrecheckResult, Runner
+from herdbeat.scheduler.admission import USER_INITIATED
+from herdbeat.store.base import FinishedRun
+
+log = logging.getLogger(__name__)
+
+RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
+"""How a schedule's precheck is asked."""
+
+_PRECHECK_DECLINED = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
+
+
+class SpecSource(Protocol):
+    """Where a run finds what it has to know: the target, and the words for it."""
+
+    def prefetch(self, claims: Sequence[Claim]) -> None:
+        """Get ready what these will ask for, all at once."""
+        ...
+
+    def target(self, target_id: int) -> Target: ...
+
+    def run_spec(self, schedule_id: int, revision: int) -> RunSpec: ...
+
+
+async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape of a check
+    """For who cannot ask a precheck: the schedule is not silenced by that."""
+    return PrecheckResult(may_run=True, note="this node cannot ask prechecks, so it ran without")
+
+
+class RunExecutor:
+    """Performs claims. Its answer is always an outcome; only a cancellation goes through."""
+
+    def __init__(self, specs: SpecSource, runner: Runner, clock: Clock, check: RunPrecheck = no_precheck) -> None:
+        self._specs = specs
+        self._runner = runner
+        self._clock = clock
+        self._check = check
+
+    def prefetch(self, claims: Sequence[Claim]) -> None:
+        """One look at the store for a whole turn. Each run by itself would look twice, and wait for Python's lock."""
+        self._specs.prefetch(claims)
+
+    async def __call__(self, claim: Claim) -> FinishedRun:
+        started_at, note = self._clock.now(), ""
+        timeout = claim.plan.policies.timeout
+        try:
+            job = self._build_job(claim, started_at + timeout)
+            if claim.plan.policies.precheck and _is_precheck_required(claim):
+                precheck = await self._check(job)
+                if not precheck.may_run:
+                    return FinishedRun(claim.run_id, None, _PRECHECK_DECLINED)
+                note, started_at = precheck.note, self._clock.now()
+                job = replace(job, deadline=started_at + timeout)
+            async with asyncio.timeout(timeout.total_seconds()):
+                outcome = await self._runner.run(job)
+            failpoint(Failpoint.AFTER_RESPONSE)
+        except TimeoutError:
+            # A function in a thread cannot be stopped: its place stays taken until it really is over.
+            await self._runner.wait_stopped(claim.run_id)
+            error = f"it took longer than its timeout of {format_duration(timeout)}"
+            outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
+        except HerdbeatError as error:
+            outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
+        except Exception as error:
+            log.exception("run failed inside herdbeat run=%s schedule=%s", claim.run_id, claim.label)
+            outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
+        return FinishedRun(claim.run_id, started_at, replace(outcome, note=note) if note else outcome)
+
+    def _build_job(self, claim: Claim, deadline: datetime) -> Job:
+        target = self._specs.target(claim.target_id)
+        brief = self._specs.run_spec(claim.schedule_id, claim.revision)
+        default = target.spec.default_prompt if isinstance(target.spec, AgentSpec) else None
+        template = brief.prompt or default or FALLBACK_PROMPT
+        prompt = render_static_prompt(template) or _render_prompt(claim, target, template)
+        return Job(claim=claim, target=target, prompt=prompt, deadline=deadline, fence=claim.fence)
+
+
+def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[[Sequence[Claim]], Awaitable[None]]:
+    """For a store behind a network: its answer may take long, and the node has to go on breathing meanwhile.
+
+    What cannot be read now is asked for again by each run, which then says what is wrong.
+    """
+
+    async def prefetch_claims(claims: Sequence[Claim]) -> None:
+        try:
+            await asyncio.to_thread(prefetch, claims)
+        except StoreUnavailable as error:
+            log.warning("nothing prepared claims=%s error=%s", len(claims), error)
+
+    return prefetch_claims
+
+
+def _is_precheck_required(claim: Claim) -> bool:
+    """What somebody runs by hand is meant to run, and a second attempt was let through with the first."""
+    return claim.attempt == 1 and claim.source not in USER_INITIATED
+
+
+def _render_prompt(claim: Claim, target: Target, template: str) -> str:
+    schedule = Schedule(
+        target=target.name,
+        name=claim.label.partition("/")[2],
+        trigger=claim.plan.trigger,
+        policies=claim.plan.policies,
+        prompt=template,
+    )
+    return build_schedule_prompt(schedule, due_at=claim.due_at)

@@ -1,0 +1,136 @@
+"""What becomes of instants that have passed: run, caught up, merged or missed. Pure, and exact to the instant.
+
+Outside its active hours an instant is skipped, whoever was there. For the others the order is that of SEMANTICS 9: what
+is past `max_late` is too late; the newest missed instant, if it is at most `grace` late, simply runs; the rest of the
+missed follow `catchup`. Missed comes only from a recorded gap, never from mere lateness: while a node lives, an instant
+runs however late.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.decision import Source
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.trigger import Trigger
+from herdbeat.scheduler.active_hours import split_by_active_hours
+from herdbeat.scheduler.instants import InstantRange, due_since, split_at, take_newest
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class InstantOutcome:
+    """What becomes of some consecutive instants. `PENDING` means that it is to be run, as soon as it may."""
+
+    instants: InstantRange
+    outcome: BeatOutcome
+    reason: str = ""
+    source: Source | None = None
+
+
+def classify_due(
+    now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+) -> list[InstantOutcome]:
+    """The fates of `due_at` and everything the calendar had since, in order of time."""
+    ends_at = policies.bounds.ends_at
+    until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
+    inside, outside = split_by_active_hours(trigger, due_since(trigger, due_at, until), policies.active_hours)
+    results = [InstantOutcome(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
+    if policies.max_late is not None:
+        # An instant exactly max_late old still runs: only what is older is too late.
+        old, inside = _split_ranges(trigger, inside, now - policies.max_late - _TICK)
+        results += [InstantOutcome(each, BeatOutcome.MISSED, MissedReason.TOO_LATE) for each in old]
+    results += _apply_gaps(now, inside, trigger, policies, gaps)
+    return sorted(results, key=lambda result: result.instants.first)
+
+
+def _split_ranges(
+    trigger: Trigger, ranges: list[InstantRange], moment: datetime
+) -> tuple[list[InstantRange], list[InstantRange]]:
+    """Those at or before the moment, and those after it."""
+    parts = [split_at(trigger, instant_range, moment) for instant_range in ranges]
+    return [early for early, _ in parts if early is not None], [late for _, late in parts if late is not None]
+
+
+def _apply_gaps(
+    now: datetime, ranges: list[InstantRange], trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+) -> list[InstantOutcome]:
+    """Part the instants at the edges of the gaps, then judge: absences first, as what runs may absorb them."""
+    missed_ranges: list[tuple[InstantRange, Gap]] = []
+    live: list[InstantRange] = []
+    rest = ranges
+    for gap in sorted(gaps, key=lambda gap: gap.from_at):
+        before, rest = _split_ranges(trigger, rest, gap.from_at)
+        live += before
+        within, rest = _split_ranges(trigger, rest, gap.until)
+        missed_ranges += [(each, gap) for each in within]
+    live += rest
+    results = _apply_grace(now, missed_ranges, trigger, policies, is_absorbed=bool(live))
+    return results + [InstantOutcome(each, BeatOutcome.PENDING) for each in live]
+
+
+def _apply_grace(
+    now: datetime,
+    missed_ranges: list[tuple[InstantRange, Gap]],
+    trigger: Trigger,
+    policies: Policies,
+    *,
+    is_absorbed: bool,
+) -> list[InstantOutcome]:
+    if not missed_ranges:
+        return []
+    results: list[InstantOutcome] = []
+    latest, gap = missed_ranges[-1]
+    if now - latest.last <= policies.grace:
+        rest, (just_late,) = take_newest(trigger, latest, 1)
+        results.append(InstantOutcome(InstantRange.single(just_late), BeatOutcome.PENDING))
+        missed_ranges, is_absorbed = [*missed_ranges[:-1], *([(rest, gap)] if rest else [])], True
+    return results + _apply_catchup(missed_ranges, trigger, policies, is_absorbed=is_absorbed)
+
+
+def _apply_catchup(
+    missed_ranges: list[tuple[InstantRange, Gap]], trigger: Trigger, policies: Policies, *, is_absorbed: bool
+) -> list[InstantOutcome]:
+    match policies.catchup:
+        case Catchup.SKIP:
+            return [InstantOutcome(each, BeatOutcome.MISSED, gap.reason) for each, gap in missed_ranges]
+        case Catchup.ONCE:
+            return _apply_catchup_once([each for each, _ in missed_ranges], trigger, is_absorbed=is_absorbed)
+        case Catchup.ALL:
+            return _apply_catchup_all(missed_ranges, trigger, policies.catchup_max)
+        case never:
+            assert_never(never)
+
+
+def _apply_catchup_once(
+    missed_ranges: list[InstantRange], trigger: Trigger, *, is_absorbed: bool
+) -> list[InstantOutcome]:
+    """One run for all of them: the newest, unless another beat runs anyway and absorbs it too."""
+    results: list[InstantOutcome] = []
+    if missed_ranges and not is_absorbed:
+        rest, (chosen,) = take_newest(trigger, missed_ranges[-1], 1)
+        results.append(InstantOutcome(InstantRange.single(chosen), BeatOutcome.PENDING, source=Source.CATCH_UP))
+        missed_ranges = [*missed_ranges[:-1], *([rest] if rest else [])]
+    return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each in missed_ranges]
+
+
+def _apply_catchup_all(
+    missed_ranges: list[tuple[InstantRange, Gap]], trigger: Trigger, remaining: int
+) -> list[InstantOutcome]:
+    """Each on its own, the newest so many; what is older than those is missed."""
+    results: list[InstantOutcome] = []
+    for instants, gap in reversed(missed_ranges):
+        rest: InstantRange | None = instants
+        if remaining > 0:
+            rest, listed = take_newest(trigger, instants, remaining)
+            results += [
+                InstantOutcome(InstantRange.single(each), BeatOutcome.PENDING, source=Source.CATCH_UP)
+                for each in listed
+            ]
+            remaining -= len(listed)
+        if rest is not None:
+            results.append(InstantOutcome(rest, BeatOutcome.MISSED, gap.reason))
+    return results

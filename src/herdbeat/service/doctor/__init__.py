@@ -1,1 +1,0 @@
-"""Is this installation well? Every check is a function that gives findings, and changes nothing."""

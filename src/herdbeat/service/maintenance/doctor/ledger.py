@@ -1,0 +1,175 @@
+"""Checks of the ledger and its folder: can it be read and written, is it sound, what did the last day cost."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from herdbeat.clock import Clock
+from herdbeat.domain.beat import BeatOutcome, MissedReason
+from herdbeat.durations import humanize
+from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
+from herdbeat.store.location import (
+    PostgresLocation,
+    StoreLocation,
+    check_writable,
+    open_audit,
+    open_reader,
+    resolve_state_dir,
+    select_clock,
+)
+from herdbeat.store.reader import Filter
+from herdbeat.store.sqlite.health import read_health
+from herdbeat.store.state_lock import find_lock_holder
+
+ONE_DAY = timedelta(days=1)
+MIN_REPORTED_CLOCK_DRIFT = timedelta(seconds=2)
+_MIN_FREE_BYTES = 200 * 1024 * 1024
+"""Bytes that should be free: a ledger that cannot grow starts nothing."""
+
+_SLEEP_REASONS = (MissedReason.SLEPT, MissedReason.CLOCK_JUMPED)
+
+
+def check_ledger(path: StoreLocation, clock: Clock) -> Iterator[DoctorFinding]:
+    if not isinstance(path, Path):
+        yield from _check_database(path, clock)
+        return
+    now = clock.now()
+    folder = path.parent
+    if not path.exists():
+        yield report_ok("store", f"{path} is not there yet; the first herdbeat up makes it")
+        yield from _check_folder(folder if folder.exists() else _find_existing_parent(folder))
+        return
+    yield from _check_folder(folder)
+    try:
+        yield _check_integrity(path)
+        yield from _check_quarantine(path)
+        yield from _check_missed_beats(path, now)
+    except HerdbeatError as error:
+        yield report_problem("store", error.message, error.hint)
+
+
+def _check_database(location: PostgresLocation, own: Clock) -> Iterator[DoctorFinding]:
+    try:
+        clock = select_clock(location, own)
+        if clock is None:
+            yield report_ok("store", f"{location.display_url} is empty yet; the first herdbeat up --apply fills it")
+            return
+        now = clock.now()
+        damage = open_audit(location).damage()
+        if damage:
+            yield report_problem("store", f"{location.display_url}: {damage[0]}", "herdbeat db check")
+        check_writable(location)
+        yield report_ok("store", f"{location.display_url} answers, and can be written")
+        yield from _check_nodes(location, now)
+        yield from _check_clock_drift(own.now() - now)
+        yield from _check_quarantine(location)
+        yield from _check_missed_beats(location, now)
+    except HerdbeatError as error:
+        yield report_problem("store", error.message, error.hint)
+
+
+def _check_nodes(location: PostgresLocation, now: datetime) -> Iterator[DoctorFinding]:
+    reader = open_reader(location)
+    try:
+        alive = reader.nodes(100, now)
+    finally:
+        reader.close()
+    if alive:
+        yield report_ok("nodes", ", ".join(f"{each.host} (pid {each.pid})" for each in alive))
+        if not any(each.works for each in alive):
+            yield report_warning(
+                "nodes", "none of them works (--no-workers); its beats are being missed", "herdbeat up"
+            )
+    else:
+        yield report_warning("nodes", "no node runs this fleet; its beats are being missed", "herdbeat up")
+
+
+def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
+    """Harmless, for the database's time counts; and still a sign that something is wrong with this machine."""
+    if abs(drift) > MIN_REPORTED_CLOCK_DRIFT:
+        where = "ahead of" if drift > timedelta(0) else "behind"
+        text = f"this machine is {humanize(abs(drift))} {where} the database, whose time counts"
+        yield report_warning("time", text, "Let this machine's clock be set by the network (NTP).")
+
+
+def check_state_dir(path: StoreLocation) -> Iterator[DoctorFinding]:
+    """Whether there can be a node here at all. What stands in the way is told, and nothing more can be asked then."""
+    try:
+        find_lock_holder(resolve_state_dir(path))
+    except StoreUnavailable as error:
+        yield report_problem("state", error.message, error.hint)
+
+
+def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
+    """Whether anybody runs the fleet here."""
+    pid = find_lock_holder(resolve_state_dir(path))
+    if pid is not None:
+        yield report_ok("scheduler", f"running (pid {pid})")
+    elif isinstance(path, Path) and path.exists():
+        yield report_warning("scheduler", "nothing runs this fleet; its beats are being missed", "herdbeat up")
+
+
+def _find_existing_parent(folder: Path) -> Path:
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield report_problem("state", f"{folder} cannot be written by this user", f"chown or chmod {folder}")
+        return
+    if folder.name.startswith(".") and stat.S_IMODE(folder.stat().st_mode) & 0o022:
+        yield report_warning("state", f"others may write into {folder}", f"chmod go-w {folder}")
+    free = shutil.disk_usage(folder).free
+    if free < _MIN_FREE_BYTES:
+        yield report_warning(
+            "disk", f"{free // 1024 // 1024} MB are free for {folder}", "Make room: a full disk stops all."
+        )
+
+
+def _check_integrity(path: Path) -> DoctorFinding:
+    vitals = read_health(path)
+    size = f"{max(vitals.size / 1024 / 1024, 0.1):.1f} MB"
+    if vitals.damage:
+        fix = "Keep the file, and restore a backup: herdbeat db restore FILE"
+        return report_problem("store", f"{path} is damaged: {vitals.damage}", fix)
+    text = f"{path}  {vitals.journal.upper()}, {size}, schema {vitals.schema}"
+    if vitals.schema > vitals.newest:
+        return report_problem("store", f"{text}: written by a newer herdbeat", "Use that version.")
+    if vitals.schema < vitals.newest:
+        return report_warning(
+            "store", f"{text}; the next start brings it to {vitals.newest}", "herdbeat db backup first"
+        )
+    return report_ok("store", text)
+
+
+def _check_quarantine(path: StoreLocation) -> Iterator[DoctorFinding]:
+    for label, why in open_audit(path).quarantined():
+        yield report_problem("schedule", f"{label} is quarantined: {why}", f"Edit it, or: herdbeat reset {label}")
+
+
+def _check_missed_beats(path: StoreLocation, now: datetime) -> Iterator[DoctorFinding]:
+    reader = open_reader(path)
+    try:
+        gaps = reader.gaps(now - ONE_DAY)
+        missed = reader.beats(Filter(outcome=BeatOutcome.MISSED, since=now - ONE_DAY, limit=10_000))
+    finally:
+        reader.close()
+    sleeps = [gap for gap in gaps if gap.reason in _SLEEP_REASONS]
+    lost = sum((gap.until - max(gap.from_at, now - ONE_DAY) for gap in gaps), timedelta(0))
+    count = sum(beat.count for beat in missed)
+    if not count:
+        yield report_ok("sleep", "no beat was missed in the last 24 h")
+        return
+    cause = f"this machine slept {_format_times(len(sleeps))}" if sleeps else f"nothing ran {_format_times(len(gaps))}"
+    text = f"{cause} in 24 h ({humanize(lost)} in all); {count} beat{'' if count == 1 else 's'} missed"
+    yield report_warning(
+        "sleep", text, "catchup: once makes up for it; see: herdbeat beats --outcome missed --since 24h"
+    )
+
+
+def _format_times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

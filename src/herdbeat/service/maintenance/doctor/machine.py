@@ -1,0 +1,100 @@
+"""Checks of the machine: does its clock go right, does it know the zones, does somebody else run the same fleet."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from zoneinfo import TZPATH
+
+from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_warning
+
+_PROC_DIR = Path("/proc")
+_TIMEDATECTL_TIMEOUT_S = 3.0
+_HERDCTL_PID_FILE = Path(".herdctl/herdctl.pid")
+
+
+def check_clock() -> DoctorFinding:
+    zones = f"zone data {read_tzdata_version()}"
+    synchronised = _is_synchronised()
+    if synchronised is None:
+        return report_ok("clock", f"{zones}; whether it is synchronised cannot be told here")
+    if synchronised:
+        return report_ok("clock", f"synchronised; {zones}")
+    return report_warning(
+        "clock", f"not synchronised; {zones}", "Switch on time synchronisation: timedatectl set-ntp true"
+    )
+
+
+def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFinding]:
+    """Whoever runs the same fleet beside us would start everything a second time."""
+    with suppress(OSError, ValueError):
+        pid = int((home / _HERDCTL_PID_FILE).read_text(encoding="utf-8").strip())
+        if _is_alive(pid):
+            yield report_warning(
+                "herdctl", f"pid {pid} runs the same fleet: every schedule would fire twice", "herdctl stop"
+            )
+    for pid in _find_local_nodes(home):
+        if pid not in (own_pid, os.getpid()) and not (own_pid and pid in _iter_ancestors(own_pid)):
+            yield report_warning(
+                "herdbeat", f"pid {pid} runs in {home} too, on another ledger", f"Stop one of them: kill {pid}"
+            )
+
+
+def read_tzdata_version() -> str:
+    """Of the system's files, which Python asks first; else of the package."""
+    for folder in TZPATH:
+        with suppress(OSError, IndexError, UnicodeDecodeError):
+            return (Path(folder) / "tzdata.zi").read_text(encoding="utf-8").split(maxsplit=3)[2]
+    try:
+        return f"{version('tzdata')} (package)"
+    except PackageNotFoundError:
+        return "of an unknown version"
+
+
+def _is_synchronised() -> bool | None:
+    program = shutil.which("timedatectl")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed question to a program of the system
+            [program, "show", "--property=NTPSynchronized", "--value"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEDATECTL_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {"yes": True, "no": False}.get(done.stdout.strip())
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _iter_ancestors(pid: int) -> Iterator[int]:
+    """Who has started it: `timeout 1h herdbeat up` looks like a second herdbeat, and killing it stops the first."""
+    with suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            # The name of the program, which may hold anything, is in brackets.
+            pid = int((_PROC_DIR / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            yield pid
+
+
+def _find_local_nodes(home: Path) -> Iterator[int]:
+    """Processes that look like `herdbeat up` in this folder; none where the system does not tell."""
+    for entry in sorted(_PROC_DIR.glob("[0-9]*")):
+        with suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            is_up = any(b"herdbeat" in word for word in words[:3]) and b"up" in words
+            if is_up and (entry / "cwd").readlink() == home:
+                yield int(entry.name)

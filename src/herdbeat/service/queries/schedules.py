@@ -1,0 +1,214 @@
+"""Many schedules at a glance: how each stands, what comes next, and what became of its last beats."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
+from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.errors import NotFound
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
+from herdbeat.service.queries.selectors import no_such_schedule, no_such_tag
+from herdbeat.store.reader import QueryReader, ScheduleQuery
+
+if TYPE_CHECKING:
+    from herdbeat.domain.fleet import Fleet
+    from herdbeat.domain.schedule import Schedule
+
+MAX_STRIP_BEATS = 10
+SCAN_PAGE_SIZE = 2_000
+
+
+class NextRunKind(StrEnum):
+    """What there is to say about the next run, so that no face shows a time that will not happen."""
+
+    AT = "at"
+    OVERDUE = "overdue"  # its time has passed
+    AFTER_RUN = "after_run"  # decided when the run ends
+    RESUMES = "resumes"  # a pause with an end: that is when it is decided again
+    ON_CALL = "on_call"  # only an event can fire it
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSummary:
+    """A schedule in a list. `hint` is the pace that counts instead of its own, if there is one."""
+
+    record: ScheduleRecord
+    state: DisplayState
+    next: NextRunKind
+    at: datetime | None
+    strip: tuple[BeatMark, ...] = ()
+    hint: HintRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePage:
+    """A page. `total` counts all schedules of the fleet, `next_after` is where the next page begins, if any."""
+
+    rows: list[ScheduleSummary] = field(default_factory=list)
+    total: int = 0
+    next_after: int | None = None
+
+
+def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
+    """Raises NotFound, which guesses, for a name, tag or group that nothing has."""
+    _require_known_names(reader, query)
+    records = _find_in_state(reader, replace(query, limit=query.limit + 1))
+    next_after = records[query.limit - 1].id if len(records) > query.limit else None
+    rows = summarize_schedules(reader, records[: query.limit], query.now)
+    return SchedulePage(rows=rows, total=reader.count_all_schedules(), next_after=next_after)
+
+
+def find_schedules(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
+    """The schedules alone. Raises NotFound, which guesses."""
+    _require_known_names(reader, query)
+    return reader.find(query)
+
+
+def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
+    ids = [each.id for each in records]
+    strips, interval_hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
+    waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
+    return [
+        replace(
+            _summarize_schedule(each, now, waiting.get(each.id)),
+            strip=tuple(strips.get(each.id, ())),
+            hint=interval_hints.get(each.label),
+        )
+        for each in records
+    ]
+
+
+def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:
+    """The same from files alone, where nothing has ever run: what `up` would begin with. Raises NotFound."""
+    rows = [
+        _summarize_schedule(_build_new_record(number, each, query.now), query.now, None)
+        for number, each in enumerate(fleet.schedules, start=1)
+        if number > (query.after or 0) and _is_selected(each, query)
+    ]
+    if query.has_selectors and not rows:
+        raise no_such_schedule((*query.names, *query.tags, *query.groups)[0], {each.label for each in fleet.schedules})
+    rows = [each for each in rows if query.state is None or each.state == query.state]
+    next_after = rows[query.limit - 1].record.id if len(rows) > query.limit else None
+    return SchedulePage(rows=rows[: query.limit], total=len(fleet.schedules), next_after=next_after)
+
+
+def resolve_next_run(
+    record: ScheduleRecord, state: DisplayState, pending_since: datetime | None
+) -> tuple[NextRunKind, datetime | None]:
+    """What comes next, and when."""
+    at = record.next_run_at
+    if state is DisplayState.DISABLED or record.quarantine is not None:
+        return NextRunKind.NEVER, None
+    if state is DisplayState.PAUSED:
+        return (NextRunKind.NEVER, None) if record.paused_until is None else (NextRunKind.RESUMES, record.paused_until)
+    if state is DisplayState.LATE:
+        return NextRunKind.OVERDUE, pending_since or at
+    if at is not None:
+        return NextRunKind.AT, at
+    if record.plan.trigger.kind.waits_for_event:
+        return NextRunKind.ON_CALL, None
+    return (NextRunKind.AFTER_RUN, None) if state is DisplayState.RUNNING else (NextRunKind.NEVER, None)
+
+
+def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: datetime | None) -> ScheduleSummary:
+    state = resolve_display_state(record, now)
+    what, at = resolve_next_run(record, state, pending_since)
+    return ScheduleSummary(record=record, state=state, next=what, at=at)
+
+
+def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
+    """As many as are wanted and are in that state. The ledger throws the net, `state_of` picks from it."""
+    if query.state is None:
+        return reader.find(query)
+    found: list[ScheduleRecord] = []
+    after = query.after
+    while len(found) < query.limit:
+        page = reader.find(replace(query, after=after, limit=SCAN_PAGE_SIZE))
+        found += [each for each in page if resolve_display_state(each, query.now) == query.state]
+        if len(page) < SCAN_PAGE_SIZE:
+            break
+        after = page[-1].id
+    return found[: query.limit]
+
+
+def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
+    """The pace that is heard, by schedule."""
+    found = reader.hints(ids, ended_since=now, limit=len(ids) * MAX_STRIP_BEATS) if reader.has_hints() else []
+    if not found:
+        return {}
+    from herdbeat.service.queries.hints import HintState, classify_hints  # noqa: PLC0415 -- few fleets have any at a given moment
+
+    return {
+        each.record.schedule: each.record
+        for each in classify_hints(found, now)
+        if each.state is HintState.ACTIVE and each.record.every is not None
+    }
+
+
+def _require_known_names(reader: QueryReader, query: ScheduleQuery) -> None:
+    for name in query.names:
+        if not reader.find(ScheduleQuery(now=query.now, names=(name,), limit=1)):
+            raise no_such_name(reader, name)
+    for what, marks in (("tag", query.tags), ("group", query.groups)):
+        for mark in marks:
+            named = (
+                ScheduleQuery(now=query.now, tags=(mark,), limit=1)
+                if what == "tag"
+                else ScheduleQuery(now=query.now, groups=(mark,))
+            )
+            if not reader.find(named):
+                raise no_such_tag(what, mark, reader.tags_and_groups())
+
+
+def no_such_name(reader: QueryReader, name: str) -> NotFound:
+    return no_such_schedule(name, reader.similar_names(name))
+
+
+def _is_selected(schedule: "Schedule", query: ScheduleQuery) -> bool:
+    policies = schedule.policies
+    return (
+        not query.has_selectors
+        or any(fnmatchcase(schedule.id, name if "/" in name else f"{name}/*") for name in query.names)
+        or not set(query.tags).isdisjoint(policies.tags)
+        or policies.group in query.groups
+    )
+
+
+def _build_new_record(number: int, schedule: "Schedule", now: datetime) -> ScheduleRecord:
+    from herdbeat.governor import ScheduleState, decide  # noqa: PLC0415 -- the ledger has its decisions already
+
+    decision = decide(now, ScheduleState.fresh(schedule, now))
+    return ScheduleRecord(
+        id=number,
+        target=schedule.target,
+        name=schedule.name,
+        plan=ScheduleSpec(trigger=schedule.trigger, policies=schedule.policies),
+        origin=str(schedule.origin or ""),
+        enabled=schedule.enabled,
+        disabled_by=None,
+        quarantine=None,
+        next_run_at=decision.next_run_at,
+        next_due_at=decision.due_at,
+        next_source=decision.source,
+        next_origin=decision.origin,
+        next_trace=None,
+        anchor_at=now,
+        is_new=True,
+        failures=0,
+        running=0,
+        waiting=0,
+        paused=False,
+        paused_until=None,
+        paused_by="",
+        paused_reason="",
+        last_started_at=None,
+        last_run_at=None,
+        last_status=None,
+        last_error=None,
+        target_room=1,
+        target_running=0,
+    )

@@ -1,0 +1,199 @@
+"""From what a person writes (`target`, `target/schedule`, `target/*`, a tag, a group, all) to the schedules meant.
+
+A target alone means all its schedules, as it does in `next` and `beats`. No abbreviations; a typo gets a guess.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from herdbeat.domain.ids import parse_short_id
+from herdbeat.domain.records import RunRecord, ScheduleRecord
+from herdbeat.domain.run import RunStatus
+from herdbeat.errors import NotFound, UsageError, did_you_mean_suffix, truncate_for_message
+from herdbeat.store.reader import Filter, Reader
+
+PAGE_SIZE = 10_000
+
+_LIST_HINT = 'Run "herdbeat list" to see all schedules.'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Everything that was named: a schedule belongs to it if any of them means it."""
+
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    everything: bool = False
+
+
+def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecord]:
+    """The schedules that are meant, each once, in the order of the ledger. Never empty.
+
+    Raises UsageError if nothing was named, NotFound (which guesses) for a name, tag or group that nothing has.
+    """
+    _validate_selection(selection)
+    if selection.everything:
+        everything = list(_iter_all(reader))
+        if not everything:
+            raise NotFound("There are no schedules here.", hint=_LIST_HINT)
+        return everything
+    found = {each.id: each for name in selection.names for each in _select_by_name(reader, name)}
+    if selection.tags or selection.groups:
+        known = list(_iter_all(reader))
+        for tag in selection.tags:
+            found |= {each.id: each for each in _select_by_tag(known, tag)}
+        for group in selection.groups:
+            found |= {each.id: each for each in _select_by_group(known, group)}
+    return [found[number] for number in sorted(found)]
+
+
+def split_selector(selector: str) -> tuple[str, str | None]:
+    """`target/schedule` in its two parts; a target alone leaves its schedule open."""
+    target, slash, name = selector.rpartition("/")
+    return (target, name) if slash else (name, None)
+
+
+def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
+    """It guesses among the names that are known."""
+    if "*" in selector:
+        return NotFound(f'No schedule fits "{truncate_for_message(selector)}".', hint=_LIST_HINT)
+    suffix = did_you_mean_suffix(find_close_match(selector, known))
+    return NotFound(f'There is no target or schedule "{truncate_for_message(selector)}"{suffix}', hint=_LIST_HINT)
+
+
+def no_such_tag(what: str, mark: str, known: Iterable[str]) -> NotFound:
+    """The same for a tag or a group that no schedule has."""
+    suffix = did_you_mean_suffix(find_close_match(mark, known))
+    return NotFound(f'No schedule has the {what} "{truncate_for_message(mark)}"{suffix}', hint=_LIST_HINT)
+
+
+def find_close_match(word: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415 -- only for who has mistyped
+
+    return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
+
+
+def _validate_selection(selection: Selection) -> None:
+    is_named = bool(selection.names or selection.tags or selection.groups)
+    if not is_named and not selection.everything:
+        raise UsageError(
+            "Nothing is selected.", hint="Name a TARGET, TARGET/SCHEDULE or TARGET/*, or write --tag, --group or --all."
+        )
+    if is_named and selection.everything:
+        raise UsageError("--all means every schedule: there is nothing more to name.", hint="Leave one of them out.")
+
+
+def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
+    if "*" in selector:
+        matching = [each for each in _iter_all(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
+        if not matching:
+            raise no_such_schedule(selector, ())
+        return matching
+    target, name = split_selector(selector)
+    found = list(_iter_schedules(reader, target, name))
+    if not found:
+        raise no_such_schedule(selector, reader.similar_names(selector))
+    return found
+
+
+def _select_by_tag(known: list[ScheduleRecord], tag: str) -> list[ScheduleRecord]:
+    tags = {each for record in known for each in record.plan.policies.tags}
+    matching = [each for each in known if tag in each.plan.policies.tags]
+    if not matching:
+        raise no_such_tag("tag", tag, tags)
+    return matching
+
+
+def _select_by_group(known: list[ScheduleRecord], group: str) -> list[ScheduleRecord]:
+    groups = {record.plan.policies.group or "" for record in known}
+    matching = [each for each in known if each.plan.policies.group == group]
+    if not matching:
+        raise no_such_tag("group", group, groups)
+    return matching
+
+
+def _iter_all(reader: Reader) -> Iterator[ScheduleRecord]:
+    return _iter_schedules(reader, None, None)
+
+
+def _iter_schedules(reader: Reader, target: str | None, name: str | None) -> Iterator[ScheduleRecord]:
+    after: int | None = None
+    while page := reader.schedules(Filter(target=target, name=name, before=after, limit=PAGE_SIZE)):
+        yield from page
+        if len(page) < PAGE_SIZE:
+            return
+        after = page[-1].id
+
+
+# Questions that need the ledger: find what is meant, and who runs it.
+
+
+def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
+    """`target/schedule`, or the first schedule of a target. Raises NotFound, which guesses."""
+    target, name = split_selector(selector)
+    found = reader.schedules(Filter(target=target, name=name, limit=1))
+    if found:
+        return found[0]
+    raise no_such_schedule(selector, reader.similar_names(selector))
+
+
+def resolve_history_filter(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:
+    """Target and name to filter by. Raises NotFound for what the ledger does not know."""
+    if selector is None:
+        return None, None
+    target, name = split_selector(selector)
+    if not reader.beats(Filter(target=target, name=name, limit=1)):
+        find_schedule(reader, selector)  # what was removed from the files keeps its history, so that comes first
+    return target, name
+
+
+def find_run(reader: Reader, text: str) -> RunRecord | None:
+    """The run of a short id such as `7f3k`; None if it cannot be one, or there is none."""
+    number = parse_short_id(text)
+    if not number or number >= 1 << 62:
+        return None
+    return reader.run(number)
+
+
+def find_latest_attempt(reader: Reader, beat: str) -> RunRecord | None:
+    """The newest run of a beat, by its short id; None while there is none."""
+    number = parse_short_id(beat)
+    return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
+
+
+# A word that names schedules or one run: `triage`, `triage/standup`, `triage/*`, or `7f3k`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectorMatch:
+    """Either schedules or a run."""
+
+    schedules: tuple[ScheduleRecord, ...] = ()
+    run: RunRecord | None = None
+
+
+def resolve_selector(reader: Reader, selector: str) -> SelectorMatch:
+    """A name comes first: `scan` is a target if there is one, and only else the id of a run. Raises NotFound."""
+    try:
+        return SelectorMatch(schedules=tuple(select_schedules(reader, Selection(names=(selector,)))))
+    except NotFound as unknown:
+        run = find_run(reader, selector)
+        if run is None:
+            message = unknown.message.replace("There is no target or schedule", "There is no target, schedule or run")
+            raise NotFound(message, hint='Run "herdbeat runs" or "herdbeat next" to see them.') from None
+        return SelectorMatch(run=run)
+
+
+def find_latest_run(reader: Reader, schedule: ScheduleRecord) -> RunRecord:
+    """The last run that really was one. Raises NotFound if it never ran."""
+    before: int | None = None
+    while found := reader.runs(Filter(target=schedule.target, name=schedule.name, before=before, limit=20)):
+        for run in found:
+            if run.status is not RunStatus.SKIPPED:
+                return run
+        before = found[-1].id
+    raise NotFound(
+        f'"{truncate_for_message(schedule.label)}" has never run.', hint=f"Run it now: herdbeat run {schedule.label}"
+    )

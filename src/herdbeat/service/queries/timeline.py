@@ -1,0 +1,123 @@
+"""Spans of time as a row of cells: what a schedule did in each part of the last hours. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from herdbeat.domain.beat import BeatOutcome, Gap
+from herdbeat.domain.records import TimelineSpan
+from herdbeat.domain.run import RunStatus
+from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+
+
+class Cell(StrEnum):
+    """What a cell shows. Where several things fall into one, the later of these wins."""
+
+    EMPTY = "empty"
+    DOWN = "down"  # nobody was there
+    SKIPPED = "skipped"
+    MISSED = "missed"
+    WAITING = "waiting"
+    RAN = "ran"
+    CUT_OFF = "cut_off"  # cancelled or interrupted
+    RUNNING = "running"
+    OVERLAP = "overlap"  # two runs of one schedule at the same time
+    FAILED = "failed"
+    NOW = "now"  # where a run that still goes on stands
+
+
+_CELL_PRIORITY = {cell: rank for rank, cell in enumerate(Cell)}
+_CELL_BY_OUTCOME = {
+    BeatOutcome.SKIPPED: Cell.SKIPPED,
+    BeatOutcome.MERGED: Cell.SKIPPED,
+    BeatOutcome.MISSED: Cell.MISSED,
+    BeatOutcome.PENDING: Cell.WAITING,
+}
+_CELL_BY_STATUS = {
+    RunStatus.FAILED: Cell.FAILED,
+    RunStatus.TIMED_OUT: Cell.FAILED,
+    RunStatus.CANCELLED: Cell.CUT_OFF,
+    RunStatus.INTERRUPTED: Cell.CUT_OFF,
+    RunStatus.SKIPPED: Cell.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """A time, divided into cells."""
+
+    since: datetime
+    until: datetime
+    cells: int
+
+    def cell_index(self, moment: datetime) -> int:
+        """The cell of a moment; what lies outside belongs to the first or the last."""
+        share = (moment - self.since) / (self.until - self.since)
+        return min(self.cells - 1, max(0, int(share * self.cells)))
+
+    def covers(self, start: datetime, end: datetime) -> bool:
+        return start <= self.until and end >= self.since
+
+
+def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = ()) -> list[Cell]:
+    """The row of one schedule."""
+    row = [Cell.EMPTY] * scale.cells
+    for gap in gaps:
+        _fill_cells(row, scale, gap.from_at, gap.until, Cell.DOWN)
+    runs = []
+    for span in spans:
+        if span.started_at is not None and span.status is not None:
+            runs.append((span.started_at, span.finished_at or scale.until))
+            _draw_run(row, scale, span, span.started_at, span.status)
+        elif span.outcome in _CELL_BY_OUTCOME:
+            is_waiting = span.outcome is BeatOutcome.PENDING
+            _fill_cells(
+                row, scale, span.due_at, scale.until if is_waiting else span.last_due_at, _CELL_BY_OUTCOME[span.outcome]
+            )
+    for (_, end), (start, other_end) in pairwise(sorted(runs)):
+        if start < end:
+            _fill_cells(row, scale, start, min(end, other_end), Cell.OVERLAP)
+    return row
+
+
+def serialize_span(span: TimelineSpan, schedule: str) -> JsonObject:
+    return {
+        "schedule": schedule,
+        "outcome": span.outcome,
+        "due_at": format_optional_timestamp(span.due_at),
+        "last_due_at": format_optional_timestamp(span.last_due_at),
+        "count": span.number,
+        "status": span.status,
+        "started_at": format_optional_timestamp(span.started_at),
+        "finished_at": format_optional_timestamp(span.finished_at),
+    }
+
+
+def choose_tick_step(length: timedelta, max_ticks: int) -> timedelta:
+    """The shortest round distance between marks on the axis, so that there are at most so many."""
+    minutes = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080)
+    steps = [timedelta(minutes=each) for each in minutes]
+    return next((step for step in steps if length / step <= max_ticks), length)
+
+
+def _draw_run(row: list[Cell], scale: Scale, span: TimelineSpan, start: datetime, status: RunStatus) -> None:
+    """A bar as long as the run; how it ended stands in its last cell."""
+    is_going = status is RunStatus.RUNNING
+    end = scale.until if is_going else span.finished_at or start
+    if not scale.covers(start, end):
+        return
+    _fill_cells(row, scale, start, end, Cell.RUNNING if is_going else Cell.RAN)
+    _set_cell(row, scale.cell_index(end), Cell.NOW if is_going else _CELL_BY_STATUS.get(status, Cell.RAN))
+
+
+def _fill_cells(row: list[Cell], scale: Scale, start: datetime, end: datetime, cell: Cell) -> None:
+    if scale.covers(start, end):
+        for index in range(scale.cell_index(start), scale.cell_index(end) + 1):
+            _set_cell(row, index, cell)
+
+
+def _set_cell(row: list[Cell], index: int, cell: Cell) -> None:
+    if _CELL_PRIORITY[cell] > _CELL_PRIORITY[row[index]]:
+        row[index] = cell

@@ -1,0 +1,272 @@
+"""The one place that knows which store belongs to a ledger. What a kind of store needs is loaded only for that kind."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from urllib.parse import parse_qs
+
+from herdbeat.domain.fleet import Fleet
+from herdbeat.error_codes import Code
+from herdbeat.errors import ConfigError, MissingExtra, Problem
+
+if TYPE_CHECKING:
+    from herdbeat.clock import Clock
+    from herdbeat.store.base import InconsistencyCandidates, SharedStore, Transaction
+    from herdbeat.store.reader import QueryReader, Reader
+
+
+# Where a fleet keeps its ledger. Apart from the engine, since who only asks must not load it.
+
+
+_SQLITE_PREFIX = "sqlite:"
+_POSTGRES_PREFIXES = ("postgresql:", "postgres:")
+STATE_FOLDER = ".herdbeat"
+UNREADABLE_URL_MESSAGE = "The store's URL cannot be read."
+URL_FORMAT_HINT = (
+    "Write it as postgresql://USER@HOST:PORT/DATABASE, with a port from 1 to 65535 or without one, "
+    "special characters of a password percent-encoded (/ is %2F, @ is %40)."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresLocation:
+    """A ledger in a database that many nodes share. What belongs to one node alone is in its state directory.
+
+    The URL may hold a password, so it is never shown.
+    """
+
+    url: str = field(repr=False)
+    state_dir: Path
+
+    @property
+    def display_url(self) -> str:
+        """For people: where it is, and as whom."""
+        return redact_url(self.url) or "postgresql://…"
+
+
+def redact_url(url: str) -> str | None:
+    """A store's URL without its password. None if it cannot be told for certain where that ends.
+
+    In `postgresql://herd:s3c/ret@host/fleet` the name of the host is `herd` to a program, and the rest of the password
+    stood in every message.
+    """
+    head, _, query = url.partition("?")
+    authority, slash, name = head.partition("://")[2].partition("/")
+    credentials, _, hosts = authority.rpartition("@")
+    parameters = parse_qs(query)
+    ports = parameters.get("port", [""])[0].split(",")
+    if "@" in name or not all(_is_host(each) for each in hosts.split(",")) or not all(map(_is_port, ports)):
+        return None
+    user = credentials.partition(":")[0] or parameters.get("user", [""])[0]
+    where = hosts or parameters.get("host", ["localhost"])[0]
+    return f"postgresql://{f'{user}@' if user else ''}{where}{slash}{name}"
+
+
+def _is_host(text: str) -> bool:
+    """host, host:5432 or [::1]:5432"""
+    return _is_port(text.rpartition("]")[2].partition(":")[2])
+
+
+def _is_port(port: str) -> bool:
+    """5432, or nothing, which means the same"""
+    return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65_536)
+
+
+StoreLocation: TypeAlias = Path | PostgresLocation
+"""A ledger: the file of an SQLite one, or a database."""
+
+
+def store_location(fleet: Fleet) -> StoreLocation:
+    """Raises ConfigError if its `store` is neither."""
+    if fleet.store.startswith(_SQLITE_PREFIX):
+        return Path(fleet.home) / fleet.store.removeprefix(_SQLITE_PREFIX)
+    if fleet.store.startswith(_POSTGRES_PREFIXES):
+        return PostgresLocation(url=fleet.store, state_dir=Path(fleet.home) / STATE_FOLDER)
+    problem = Problem(
+        code=Code.INVALID_VALUE,
+        message="The store is neither a file nor a database that herdbeat knows.",
+        hint="Write store: sqlite:.herdbeat/herdbeat.db or store: postgresql://USER@HOST/DATABASE",
+    )
+    raise ConfigError([problem])
+
+
+def format_location(location: StoreLocation) -> str:
+    """For people."""
+    return str(location) if isinstance(location, Path) else location.display_url
+
+
+def resolve_state_dir(location: StoreLocation) -> Path:
+    """Where the lock, the socket and the logs of this machine's node are."""
+    return location.parent if isinstance(location, Path) else location.state_dir
+
+
+def require_sqlite_path(fleet: Fleet) -> Path:
+    """The file of an SQLite store, for what only a file can do. Raises ConfigError for a database."""
+    location = store_location(fleet)
+    if isinstance(location, Path):
+        return location
+    problem = Problem(
+        code=Code.INVALID_VALUE,
+        message="This works on a ledger in a file, and this fleet keeps its own in PostgreSQL.",
+        hint="Use the tools of the database: pg_dump, pg_restore.",
+    )
+    raise ConfigError([problem])
+
+
+T = TypeVar("T")
+
+DEFAULT_LEASE = timedelta(seconds=30)
+
+
+class StoreHandle(Protocol):
+    """A store that somebody has opened, and has to close."""
+
+    @property
+    def location(self) -> StoreLocation: ...
+
+    def open(self) -> None: ...
+
+    async def write(self, work: "Callable[[Transaction], T]") -> T: ...
+
+    def write_now(self, work: "Callable[[Transaction], T]") -> T: ...
+
+    def close(self) -> None: ...
+
+
+class LedgerAudit(Protocol):
+    """Questions about the whole ledger. Any thread may ask."""
+
+    @property
+    def location(self) -> StoreLocation: ...
+
+    def find_inconsistencies(
+        self, now: datetime, after: int = 0, *, only_schedules: bool = False
+    ) -> "InconsistencyCandidates": ...
+
+    def read_transaction(self, work: "Callable[[Transaction], T]") -> T:
+        """Let something look at the ledger that only reads. What it writes is refused, or undone."""
+        ...
+
+    def quarantined(self) -> list[tuple[str, str]]: ...
+
+    def damage(self) -> list[str]: ...
+
+    def old_beats(self, before: datetime, kept_since: datetime, limit: int) -> list[int]: ...
+
+    def surplus_beats(self, most: int, kept_since: datetime) -> Iterator[list[int]]: ...
+
+    def unused_plans(self, limit: int) -> list[int]: ...
+
+    def oldest_open_run(self) -> datetime | None: ...
+
+    def count_old_changes(self, before: datetime, most: int) -> int: ...
+
+    def count_ended_hints(self, before: datetime) -> int: ...
+
+
+def create_store(location: StoreLocation, *, lease: timedelta = DEFAULT_LEASE) -> StoreHandle:
+    """Not opened yet. `lease` is for stores that several nodes share."""
+    if isinstance(location, Path):
+        from herdbeat.store.sqlite.store import SqliteStore  # noqa: PLC0415 -- as the module says
+
+        return SqliteStore(location)
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.store import PostgresStore  # noqa: PLC0415
+    return PostgresStore(location, lease=lease)
+
+
+def open_reader(location: StoreLocation) -> "Reader":
+    """Raises StoreUnavailable if nothing can be read there."""
+    if isinstance(location, Path):
+        from herdbeat.store.reader import SqliteReader  # noqa: PLC0415
+
+        return SqliteReader(location)
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import open_postgres_reader  # noqa: PLC0415
+    return open_postgres_reader(location)
+
+
+def open_query_reader(location: StoreLocation) -> "QueryReader":
+    if isinstance(location, Path):
+        from herdbeat.store.reader import SqliteQueryReader  # noqa: PLC0415
+
+        return SqliteQueryReader(location)
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import open_postgres_query_reader  # noqa: PLC0415
+    return open_postgres_query_reader(location)
+
+
+def open_audit(location: StoreLocation) -> LedgerAudit:
+    if isinstance(location, Path):
+        from herdbeat.store.audit import SqliteAudit  # noqa: PLC0415
+
+        return SqliteAudit(location)
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
+    return PostgresAudit(location)
+
+
+def check_writable(location: PostgresLocation) -> None:
+    """Raises StoreUnavailable, with what to do, if nothing can be added to the database."""
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
+    PostgresAudit(location).check_writable()
+
+
+def open_shared_store(store: StoreHandle) -> "SharedStore | None":
+    """What nodes that share this ledger have in common; None for a file, which has one node."""
+    if isinstance(store.location, Path):
+        return None
+    from herdbeat.store.postgres.notify import PostgresSharedStore  # noqa: PLC0415
+    from herdbeat.store.postgres.store import PostgresStore  # noqa: PLC0415
+
+    assert isinstance(store, PostgresStore)
+    return PostgresSharedStore(store)
+
+
+def ledger_exists(location: StoreLocation) -> bool:
+    """Whether anything was ever kept there. A database is asked for it; a server that is away raises."""
+    if isinstance(location, Path):
+        return location.exists()
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import has_postgres_ledger  # noqa: PLC0415
+    return has_postgres_ledger(location)
+
+
+def select_clock(location: StoreLocation, own: "Clock") -> "Clock | None":
+    """Whose time counts there: that of this machine, or of the database. None if nothing was ever kept there.
+
+    Whoever writes without a node here has no other way to know it: a laptop that was ten minutes ahead could write
+    times that no node had reached, and pause until a moment that had passed. Raises StoreUnavailable.
+    """
+    if isinstance(location, Path):
+        return own if location.exists() else None
+    with _require_postgres_extra():
+        from herdbeat.store.postgres.reader import read_database_clock  # noqa: PLC0415
+    return read_database_clock(location, own)
+
+
+def exclusive_lock(location: StoreLocation) -> AbstractContextManager[object]:
+    """For who writes while no node runs here. A database has no owner: whoever writes takes its locks there.
+
+    Raises Conflict if a node has the file.
+    """
+    if isinstance(location, Path):
+        from herdbeat.store.state_lock import StateLock  # noqa: PLC0415
+
+        return StateLock(location.parent)
+    return nullcontext()
+
+
+@contextmanager
+def _require_postgres_extra() -> Iterator[None]:
+    """Around the imports of what only PostgreSQL needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("psycopg"):
+            raise MissingExtra("A store in PostgreSQL", "postgres") from error
+        raise

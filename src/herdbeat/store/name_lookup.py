@@ -1,0 +1,71 @@
+"""The names of schedules that begin in a certain way, in an instant: what a shell offers while somebody types."""
+
+import sqlite3
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from herdbeat.store.microseconds import from_micros
+from herdbeat.store.sanitize import decode_lossy
+from herdbeat.store.sql_files import load_statements
+
+_MAX_CHAR = "\U0010ffff"
+_DEFAULT_LATE_AFTER = timedelta(seconds=30)
+"""What a plan that says nothing means (domain/policies.py, which takes too long to load here)."""
+
+
+class NamedSchedule(NamedTuple):
+    """A name, and as much as its state is told by."""
+
+    target: str
+    name: str
+    running: int
+    enabled: bool
+    disabled_by: str | None
+    paused: bool
+    paused_until: datetime | None
+    waiting: int
+    quarantine: str | None
+    failures: int
+    next_run_at: datetime | None
+    last_run_at: datetime | None
+    waits_for_event: bool
+    late_after: timedelta
+
+
+def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedule]:
+    """Those of a target by its beginning, or of one target by the beginning of the schedule. Empty if it cannot be."""
+    target, slash, name = prefix.partition("/")
+    values = {
+        "target": target,
+        "target_end": target + ("\0" if slash else _MAX_CHAR),
+        "name": name,
+        "name_end": name + _MAX_CHAR,
+        "limit": limit,
+    }
+    connection = sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)
+    connection.text_factory = decode_lossy
+    try:
+        return [
+            _read_named_schedule(row) for row in connection.execute(load_statements("names")["names_beginning"], values)
+        ]
+    finally:
+        connection.close()
+
+
+def _read_named_schedule(row: tuple[object, ...]) -> NamedSchedule:
+    found = NamedSchedule(*row)  # type: ignore[arg-type] # what SQLite gives is put right below
+    late_after = row[13]
+    return found._replace(
+        enabled=bool(found.enabled),
+        paused=bool(found.paused),
+        paused_until=_read_time(row[6]),
+        next_run_at=_read_time(row[10]),
+        last_run_at=_read_time(row[11]),
+        waits_for_event=bool(found.waits_for_event),
+        late_after=timedelta(microseconds=late_after) if isinstance(late_after, int) else _DEFAULT_LATE_AFTER,
+    )
+
+
+def _read_time(micros: object) -> datetime | None:
+    return from_micros(micros) if isinstance(micros, int) else None

@@ -1,0 +1,90 @@
+"""What PostgreSQL says when something is wrong, as our errors: one calm sentence, and what to do.
+
+Nothing here ever repeats a URL: it may hold a password.
+"""
+
+import psycopg
+from psycopg import conninfo, errors
+
+from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
+
+_SERVER_ERROR_CLASSES = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
+"""Classes of SQLSTATE that are about the server, the connection or somebody else's lock, and not about the work."""
+
+_HINTS = {
+    "28P01": "Look at the user and the password in store:, or give the password in PGPASSWORD.",
+    "28000": "Look at the user in store:, and at what the server lets in (pg_hba.conf).",
+    "3D000": "Make the database first (createdb), or name another one in store:.",
+    "53300": "The server has no connection left: raise its max_connections, or use a pooler.",
+    "53100": "Make room on the server's disk.",
+    "25006": "The server takes no writes (a replica, or being moved). Wait, or name in store: the one that does.",
+    "57P03": "The server is starting or stopping.",
+    "42501": "Give the user the right to make tables in this database.",
+}
+
+
+def display_url(url: str) -> str:
+    """A store's URL for people: without its password."""
+    return redact_url(url) or "postgresql://…"
+
+
+def is_statement_error(error: psycopg.Error) -> bool:
+    """Whether only what was to be written is at fault. All else is about where: nobody's work can stand then."""
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return error.sqlstate is not None and not error.sqlstate.startswith(_SERVER_ERROR_CLASSES)
+
+
+def is_rejected_by_server(error: psycopg.Error) -> bool:
+    """The server's own no to a transaction. Everything else may have come after its yes.
+
+    A server that was shut down said so to who waited for the answer to a COMMIT, and had done it. Taken for a no, this
+    left the runs of a whole turn to a node that knew nothing of them.
+    """
+    return error.diag.severity_nonlocalized == "ERROR"
+
+
+def is_retryable(error: psycopg.Error) -> bool:
+    """Two that waited for each other: the one that was sent away has only to come again."""
+    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
+
+
+def to_store_unavailable(location: str, error: psycopg.Error) -> StoreUnavailable:
+    return StoreUnavailable(f"{location}: {summarize_error(error)}", hint=suggest_fix(error))
+
+
+def summarize_error(error: psycopg.Error) -> str:
+    """The first line of it that says something, without the driver's preface and without a full stop."""
+    text = error.diag.message_primary or str(error).strip() or type(error).__name__
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = lines[0] if error.diag.message_primary else lines[-1] if "FATAL" in lines[-1] else lines[0]
+    return last.rpartition("FATAL:")[2].rpartition(" failed: ")[2].strip().rstrip(".")
+
+
+def suggest_fix(error: psycopg.Error) -> str:
+    if error.sqlstate in _HINTS:
+        return _HINTS[error.sqlstate]
+    text = str(error)
+    for code, pattern in (
+        ("28P01", "password"),
+        ("3D000", "does not exist"),
+        ("53300", "too many"),
+        ("25006", "read-only"),
+    ):
+        if pattern in text:
+            return _HINTS[code]
+    return "Look whether the server runs, and can be reached from here."
+
+
+def check_url(url: str) -> HerdbeatError | None:
+    """What is wrong with a URL that the driver cannot even read, or would read otherwise than it was meant."""
+    try:
+        conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return _unreadable_url()
+    return None if redact_url(url) else _unreadable_url()
+
+
+def _unreadable_url() -> StoreUnavailable:
+    return StoreUnavailable(UNREADABLE_URL_MESSAGE, hint=URL_FORMAT_HINT)

@@ -1,0 +1,151 @@
+"""A ledger out of a file into a database: every row, in one transaction, counted on both sides."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from herdbeat.errors import Conflict, StoreUnavailable
+from herdbeat.store.location import PostgresLocation
+from herdbeat.store.postgres.connection import connect
+from herdbeat.store.postgres.errors import display_url, to_store_unavailable
+from herdbeat.store.postgres.migrate import migrate
+from herdbeat.store.postgres.statements import sanitize_text
+from herdbeat.store.sanitize import decode_lossy
+from herdbeat.store.sqlite.backup import CopyProgress
+
+IMPORTED_TABLES = (
+    "plan",
+    "target",
+    "schedule",
+    "beat",
+    "run",
+    "hint",
+    "gap",
+    "change",
+    "node",
+    "budget",
+    "spend",
+    "reservation",
+)
+"""In an order in which nothing points at what is not there yet."""
+
+IMPORT_TIMEOUT = timedelta(minutes=5)
+_PROGRESS_STEP_ROWS = 1_000
+
+Row = tuple[Any, ...]
+
+
+def import_sqlite_ledger(
+    file: Path, location: PostgresLocation, fleet: str, progress: CopyProgress | None = None
+) -> dict[str, int]:
+    """How many rows of each table there are now. All of them, or, if anything goes wrong, none.
+
+    Raises Conflict if the database holds a fleet already. The file must not be written to meanwhile.
+    """
+    with closing(_open_source(file)) as source_db:
+        counts = {table: _count_rows(source_db, table) for table in IMPORTED_TABLES}
+        try:
+            with connect(location.url, timeout=IMPORT_TIMEOUT) as target_db:
+                migrate(target_db)
+                with target_db.transaction():
+                    _require_empty(target_db, location)
+                    _copy_tables(source_db, target_db, progress, sum(counts.values()))
+                    target_db.execute("INSERT INTO meta (key, value) VALUES ('fleet', %s)", [fleet])
+                    _verify_counts(target_db, counts)
+        except psycopg.Error as error:
+            raise to_store_unavailable(display_url(location.url), error) from error
+    return counts
+
+
+def _open_source(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    connection.text_factory = decode_lossy
+    return connection
+
+
+def _require_empty(target_db: psycopg.Connection[Any], location: PostgresLocation) -> None:
+    row = target_db.execute("SELECT count(*) FROM target").fetchone()
+    if row is not None and row[0]:
+        raise Conflict(
+            f"{display_url(location.url)} holds a fleet already.", hint="Copy into an empty database: createdb NAME"
+        )
+
+
+def _copy_tables(
+    source_db: sqlite3.Connection, target_db: psycopg.Connection[Any], progress: CopyProgress | None, total: int
+) -> None:
+    before = done = 0
+    for table in IMPORTED_TABLES:
+        for done in _copy_table(source_db, target_db, table, before):
+            if progress is not None:
+                progress(done, total)
+        before = done
+        _advance_sequence(target_db, table)
+
+
+def _copy_table(
+    source_db: sqlite3.Connection, target_db: psycopg.Connection[Any], table: str, done: int
+) -> Iterator[int]:
+    """How many rows are there, again and again."""
+    columns = [name for _, name, *_ in source_db.execute(f"PRAGMA table_info({table})")]
+    rows: Iterable[Row] = source_db.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - our own names
+    if table == "node":
+        columns, rows = _add_lease_column(columns, rows)
+    statement = SQL("COPY {} ({}) FROM STDIN").format(Identifier(table), SQL(", ").join(map(Identifier, columns)))
+    with target_db.cursor().copy(statement) as copy:
+        for row in rows:
+            copy.write_row([sanitize_text(value) if isinstance(value, str) else value for value in row])
+            done += 1
+            if done % _PROGRESS_STEP_ROWS == 0:
+                yield done
+    yield done
+
+
+def _add_lease_column(columns: list[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
+    """A node of a file had no lease: it lived as long as it was seen, and none of them lives any more.
+
+    Who has left did so before its lease was over, and who died held it to the end: so they are told apart.
+    """
+    seen, stopped = columns.index("seen_at"), columns.index("stopped_at")
+
+    def ended(row: Row) -> Row:
+        end = row[stopped] or row[seen]
+        return (*row[:stopped], end, *row[stopped + 1 :], end + 1 if row[stopped] else end)
+
+    return [*columns, "lease_until"], (ended(row) for row in rows)
+
+
+def _advance_sequence(target_db: psycopg.Connection[Any], table: str) -> None:
+    """The next row gets a number that none has had."""
+    row = (
+        target_db.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table]).fetchone()
+        if _has_sequence(table)
+        else None
+    )
+    if row is not None:
+        newest = SQL("SELECT setval(%s, (SELECT coalesce(max(id), 0) + 1 FROM {}), false)").format(Identifier(table))
+        target_db.execute(newest, [row[0]])
+
+
+def _has_sequence(table: str) -> bool:
+    return table not in ("budget", "spend", "reservation")
+
+
+def _count_rows(source_db: sqlite3.Connection, table: str) -> int:
+    number: int = source_db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own names
+    return number
+
+
+def _verify_counts(target_db: psycopg.Connection[Any], counts: dict[str, int]) -> None:
+    for table, expected in counts.items():
+        row = target_db.execute(SQL("SELECT count(*) FROM {}").format(Identifier(table))).fetchone()
+        if row is None or row[0] != expected:
+            found = row[0] if row else 0
+            hint = "Nothing was changed. Look at the file: herdbeat db check"
+            raise StoreUnavailable(f"Of {table}, {found} rows arrived instead of {expected}.", hint=hint)

@@ -1,0 +1,81 @@
+"""The clock and the ears of a node: the database's time, and NOTIFY, each on a connection of its own."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.microseconds import from_micros
+from herdbeat.store.postgres.connection import PostgresConnector
+from herdbeat.store.postgres.errors import to_store_unavailable
+from herdbeat.store.postgres.statements import WRITER_SQL_FILES, load_translated_statements
+from herdbeat.store.postgres.store import PostgresStore
+from herdbeat.store.rows import StopRequest
+
+log = logging.getLogger(__name__)
+
+NOTIFY_CHANNEL = "herdbeat"
+LISTEN_TIMEOUT_S = 0.25
+"""Seconds between two looks whether somebody wants us to stop."""
+
+
+class PostgresSharedStore:
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._query_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
+        self._listen_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
+        self._sql_by_name = load_translated_statements(*WRITER_SQL_FILES)
+        self._is_closed = threading.Event()
+        self._lock = threading.Lock()
+
+    def now(self) -> datetime:
+        micros: int = self._run("database_time")[0][0]
+        return from_micros(micros)
+
+    def list_stop_requests(self, node_id: int) -> list[StopRequest]:
+        rows = self._run("asked_to_stop", node=node_id)
+        return [StopRequest(run_id, why, bool(force)) for run_id, why, force in rows]
+
+    def ack_stop_requests(self, node_id: int, run_ids: Sequence[int]) -> None:
+        self._run("forget_stops", node=node_id, taken=list(run_ids))
+
+    def publish_output(self, texts: Mapping[int, str]) -> None:
+        self._run("tell_outputs", runs=list(texts), texts=list(texts.values()))
+
+    def _run(self, statement: str, **values: object) -> list[Any]:
+        with self._lock:
+            try:
+                answer = self._query_connector.get().execute(self._sql_by_name[statement].text, values)
+                return answer.fetchall() if answer.description else []
+            except psycopg.Error as error:
+                raise to_store_unavailable(self._query_connector.location, error) from error
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Word that came while there was no connection is lost: whoever listens looks now and then anyway."""
+        while not self._is_closed.is_set():
+            try:
+                self._listen_once(self._listen_connector.get(), on_change)
+            except (psycopg.Error, StoreUnavailable) as error:
+                log.debug("nothing is heard error=%s", error)
+                self._listen_connector.disconnect()
+                self._is_closed.wait(LISTEN_TIMEOUT_S)
+        self._listen_connector.disconnect()
+
+    def _listen_once(self, connection: psycopg.Connection[Any], on_change: Callable[[], None]) -> None:
+        connection.execute(f"LISTEN {NOTIFY_CHANNEL}".encode())
+        on_change()  # what was said before somebody listened
+        while not self._is_closed.is_set():
+            for _ in connection.notifies(timeout=LISTEN_TIMEOUT_S, stop_after=1):
+                on_change()
+
+    def abandon_node(self) -> None:
+        self._store.abandon_node()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        with self._lock:
+            self._query_connector.disconnect()

@@ -1,0 +1,386 @@
+"""The transaction of the PostgreSQL store: the same as anywhere, under locks that hold across nodes."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from herdbeat.domain.budget import FLEET_OWNER, BudgetOwner, Reservation
+from herdbeat.domain.policies import Budget
+from herdbeat.errors import ClaimLost
+from herdbeat.store.base import (
+    CatchupCursor,
+    FinishedRun,
+    NewBeat,
+    OpenRun,
+    PendingBeat,
+    ScheduleSnapshot,
+    TargetCapacity,
+    TargetCounterCheck,
+    TargetRow,
+)
+from herdbeat.store.microseconds import from_micros, to_micros
+from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
+from herdbeat.store.record_mapping import read_budgets
+from herdbeat.store.sql_transaction import SqlTransaction, read_reservations
+from herdbeat.store.sql_transaction_admin import read_pending_beats
+from herdbeat.store.statements import RowCount, dump_sanitized
+
+# What a transaction is going to ask, asked as soon as it can be: the answers then come along with another one.
+
+
+class _PendingQuery(NamedTuple):
+    keys: frozenset[int]
+    sent: SentStatement
+    after: int
+
+
+class Prefetcher:
+    """For one transaction. What was not foreseen is asked in the usual way, and so is what was written over since."""
+
+    def __init__(self, connection: PostgresConnection) -> None:
+        self._connection = connection
+        self._pending_ids: SentStatement | None = None
+        self._beats: list[int] = []
+        self._runs: list[int] = []
+        self._pending: dict[str, _PendingQuery] = {}
+
+    # ── numbers for new rows, which nobody else will ever have ──
+
+    def reserve_ids(self, number: int) -> None:
+        """So many beats may begin, each with a run. Those that do not leave a gap in the numbers."""
+        self._pending_ids = self._connection.send_query("both_numbers", number=number)
+
+    def take_beat_ids(self, number: int) -> list[int]:
+        self._receive_ids()
+        taken, self._beats = self._beats[:number], self._beats[number:]
+        return taken + self._fetch_ids("beat_numbers", number - len(taken))
+
+    def take_run_ids(self, number: int) -> list[int]:
+        self._receive_ids()
+        taken, self._runs = self._runs[:number], self._runs[number:]
+        return taken + self._fetch_ids("run_numbers", number - len(taken))
+
+    def _receive_ids(self) -> None:
+        if self._pending_ids is not None:
+            found = self._connection.receive(self._pending_ids)
+            self._beats, self._runs = [beat for beat, _ in found], [run for _, run in found]
+            self._pending_ids = None
+
+    def _fetch_ids(self, statement: str, number: int) -> list[int]:
+        return list(self._connection.query(statement, number=number)) if number else []
+
+    # ── questions ──
+
+    def query(self, statement: str, keys: Iterable[int], **values: object) -> None:
+        wanted = frozenset(keys)
+        if wanted:
+            self.add(statement, wanted, self._connection.send_query(statement, wanted, **values))
+
+    def add(self, statement: str, keys: Iterable[int], sent: SentStatement) -> None:
+        """Under the name of a question whose answer this is."""
+        self._pending[statement] = _PendingQuery(frozenset(keys), sent, self._connection.write_count)
+
+    def receive(self, statement: str, keys: Iterable[int] = ()) -> Any:
+        """None if just this was not foreseen, or something was written since."""
+        asked = self._pending.pop(statement, None)
+        if asked is None or asked.keys != frozenset(keys) or asked.after != self._connection.write_count:
+            return None
+        return self._connection.receive(asked.sent)
+
+
+MAX_RESCUED_RUNS = 500
+"""Runs of dead nodes that one sweep closes: what is left is closed by the next."""
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class DuplicateBeat(Exception):
+    """A beat that was to start is in the ledger already, which was found out after its run was written."""
+
+
+class PostgresTransaction(SqlTransaction):
+    """One connection's view of the ledger. `lease` is how long a node holds what it holds without a word.
+
+    Locks are taken in one order: targets by id, then schedules by id. A claim passes by what others are at.
+    """
+
+    def __init__(self, connection: PostgresConnection, lease: timedelta, *, locks: bool = True) -> None:
+        super().__init__(connection)
+        self._takes_locks = locks
+        self._lease = lease // _MICROSECOND
+        self._labels: tuple[str, ...] = ()
+        self._has_locked_targets = False
+        self._locked_schedules: set[int] = set()
+        self._pg_connection = connection
+        self._prefetch = Prefetcher(connection)
+        self._has_event = False
+        self.verify_inserts = False
+        self.node_id: int | None = None
+        self.writes = 0
+
+    def rebind(self, connection: PostgresConnection) -> None:
+        """Another connection. What is known of plans stays known."""
+        self._connection = self._pg_connection = connection
+        self._prefetch = Prefetcher(connection)
+
+    @property
+    def has_pending_notify(self) -> bool:
+        """Whether other nodes should look at once."""
+        return self._has_event or self._pg_connection.has_pending_notify
+
+    def begin(self) -> None:
+        self._pg_connection.reset()
+        self._prefetch = Prefetcher(self._pg_connection)
+        self._has_locked_targets = self._has_event = False
+        self._locked_schedules.clear()
+
+    def flush(self) -> None:
+        """Wait until everything that was written is there, or has failed."""
+        self._pg_connection.flush()
+
+    def _next_beat_ids(self, number: int) -> list[int]:
+        return self._prefetch.take_beat_ids(number)
+
+    def _next_run_ids(self, number: int) -> list[int]:
+        return self._prefetch.take_run_ids(number)
+
+    def _has_all_rows(self, touched: RowCount, number: int) -> bool:
+        """Nearly always, so we go on without waiting; if not, all is undone, and done again with care."""
+        if self.verify_inserts:
+            return super()._has_all_rows(touched, number)
+        self._pg_connection.expect_row_count(touched, number, DuplicateBeat)
+        return True
+
+    def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
+        """What an event brings is news: the node that hears of it may have no room, and another may."""
+        self._has_event |= any(beat.wake_at is not None and not beat.source.is_clock for beat in beats)
+        return super().add_beats(beats)
+
+    def finish_runs(self, runs: Sequence[FinishedRun], now: datetime) -> None:
+        super().finish_runs(runs, now)
+        self._connection.execute_many("keep_output", [(run.run_id, run.output) for run in runs if run.output])
+
+    def change_targets(self, rows: Sequence[tuple[int, TargetRow]]) -> None:
+        """Other nodes remember targets, until they see that this number has changed."""
+        super().change_targets(rows)
+        self._connection.execute("change_catalogue")
+
+    def add_targets(self, rows: Sequence[TargetRow]) -> list[int]:
+        """One that was removed may come back with another spec."""
+        self._connection.execute("change_catalogue")
+        return super().add_targets(rows)
+
+    # ── what is due, and not somebody else's already ──
+
+    def due_schedules(self, now: datetime, limit: int) -> list[ScheduleSnapshot]:
+        number, targets = self._lock_due_targets("targets_due", now, limit)
+        if number and not targets:
+            targets = self._wait_first_target(now)
+        if targets:
+            self._prefetch.reserve_ids(number)
+        return self._claim_due(targets, now, limit, since=0)
+
+    def schedule_list_due_excluding(
+        self, now: datetime, limit: int, targets: Iterable[int], since: datetime
+    ) -> list[ScheduleSnapshot]:
+        first = to_micros(since)
+        _, free = self._lock_due_targets("targets_due_beside", now, limit, beside=list(targets), since=first)
+        return self._claim_due(free, now, limit, since=first)
+
+    def due_beats(self, now: datetime, limit: int) -> list[PendingBeat]:
+        _, targets = self._lock_due_targets("targets_of_due_beats", now, limit)
+        found = self._connection.query("take_due_beats", targets, limit=limit, **self._claim_values(now))
+        self._locked_schedules.update(schedule for _, schedule in found)
+        return read_pending_beats(self._connection.query("some_beats", [beat for beat, _ in found]))
+
+    def _claim_due(self, targets: list[int], now: datetime, limit: int, *, since: int) -> list[ScheduleSnapshot]:
+        found = self._read_snapshots(
+            self._connection.query("take_due", targets, limit=limit, since=since, **self._claim_values(now))
+        )
+        self._locked_schedules.update(each.id for each in found)
+        target_ids = {each.target_id for each in found}
+        self._prefetch.query("rooms", target_ids)
+        self._prefetch.query("budgets", target_ids | {FLEET_OWNER.id})
+        return found
+
+    def _lock_due_targets(self, statement: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
+        number, targets = self._connection.query_one(statement, limit=limit, **self._claim_values(now), **more)
+        self._has_locked_targets |= bool(targets)
+        return number, targets or []
+
+    def _wait_first_target(self, now: datetime) -> list[int]:
+        """Others are at everything that is due: wait for one of them instead of asking again and again.
+
+        Only as the first thing of a transaction: while nothing is locked, nobody can be waiting for us.
+        """
+        if self._has_locked_targets:
+            return []
+        first = self._connection.query_one("first_target_due", now=to_micros(now))
+        return [] if first is None else list(self._connection.query("lock_targets", first))
+
+    def _claim_values(self, now: datetime) -> dict[str, object]:
+        return {"now": to_micros(now), "labels": self._labels}
+
+    def run_count_active(self) -> int:
+        """The first lock of a claim, so it may be waited for: one after the other looks at the fleet's room."""
+        self._connection.query("only_one_claims")
+        return super().run_count_active()
+
+    def catchup_get_cursor(self) -> CatchupCursor:
+        """Read after its lock was waited for: whoever had it has just given places away."""
+        self._connection.query("only_one_paces")
+        return super().catchup_get_cursor()
+
+    def next_wake(self) -> datetime | None:
+        micros: int | None
+        (micros,) = self._prefetch.receive("next_wake") or self._connection.query_one("next_wake", labels=self._labels)
+        return from_micros(micros)
+
+    def target_get_capacity(self, target_ids: Iterable[int]) -> dict[int, TargetCapacity]:
+        wanted = list(target_ids)
+        rows = self._prefetch.receive("rooms", wanted)
+        if rows is None:
+            # A finish: if nobody waits for the room it gives, all that is left to ask is when to look again.
+            self._prefetch.query("rooms", wanted)
+            self._prefetch.add("next_wake", (), self._pg_connection.send_query("next_wake", labels=self._labels))
+            rows = self._prefetch.receive("rooms", wanted) or []
+        return {row[0]: TargetCapacity(*row) for row in rows}
+
+    def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
+        wanted = list(target_ids)
+        rows = self._prefetch.receive("budgets", [*wanted, FLEET_OWNER.id])
+        return super().budgets(wanted) if rows is None else read_budgets(rows)
+
+    # ── the same rows under their locks ──
+
+    def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
+        """Locked, with their targets: whoever reads them here is about to change them."""
+        wanted = list(ids)
+        self._lock_rows("lock_targets_of_schedules", [each for each in wanted if each not in self._locked_schedules])
+        self._lock_missing_schedules(wanted)
+        rows = self._prefetch.receive("some_schedules", wanted)
+        if rows is None:
+            return super().schedules(wanted)
+        known = set(wanted)
+        return {each.id: each for each in self._read_snapshots([row for row in rows if row[0] in known])}
+
+    def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
+        wanted = list(run_ids)
+        rows = self._prefetch.receive("reservations", wanted)
+        return super().reservations(wanted) if rows is None else read_reservations(rows)
+
+    def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
+        """Under the locks of their targets and schedules: a sweep may be at them, too."""
+        wanted = list(ids)
+        if not self._takes_locks or not wanted:
+            return super().open_runs(wanted)
+        self._pg_connection.send_query("lock_targets_of_runs", wanted)
+        self._pg_connection.send_query("lock_schedules_of_runs", wanted)
+        snapshots = self._pg_connection.send_query("schedules_of_runs", wanted)
+        self._prefetch.query("reservations", wanted)
+        found = super().open_runs(wanted)
+        schedules = {run.schedule_id for run in found.values()}
+        self._locked_schedules |= schedules
+        self._prefetch.add("some_schedules", schedules, snapshots)
+        return found
+
+    def _lock_missing_schedules(self, schedule_ids: Iterable[int]) -> None:
+        """Lock those that are not locked yet."""
+        missing = [each for each in schedule_ids if each not in self._locked_schedules]
+        self._locked_schedules.update(self._lock_rows("lock_schedules", missing))
+
+    def _lock_rows(self, statement: str, ids: Iterable[int]) -> list[int]:
+        """Wait for these rows. Who only looks takes no locks, and is in nobody's way."""
+        return list(self._connection.query(statement, ids)) if self._takes_locks else []
+
+    def target_count_running(self, ids: Iterable[int]) -> list[TargetCounterCheck]:
+        """Locked first, and counted by a question of its own: one that waits for a lock counts what was before."""
+        wanted = list(ids)
+        self._lock_rows("lock_targets", wanted)
+        return super().target_count_running(wanted)
+
+    def target_list_stalled(self, ids: Iterable[int], now: datetime) -> list[TargetCounterCheck]:
+        wanted = list(ids)
+        self._lock_rows("lock_targets", wanted)
+        return super().target_list_stalled(wanted, now)
+
+    def fleet_claim_name(self, name: str) -> str:
+        """Whoever applies is alone in doing so until the end of its transaction."""
+        self._connection.query("only_one_applies")
+        self._connection.execute("take_fleet_name", fleet=name)
+        return self.fleet_name() or name
+
+    def run_request_stop(
+        self,
+        why: str,
+        *,
+        schedules: Sequence[int] = (),
+        runs: Sequence[int] = (),
+        node_id: int = 0,
+        force: bool = False,
+    ) -> list[tuple[int, int]]:
+        values: dict[str, object] = {"why": why, "node": node_id, "force": int(force)}
+        asked = [
+            *self._connection.query("ask_to_stop_runs_of", schedules, **values),
+            *self._connection.query("ask_to_stop_runs", runs, **values),
+        ]
+        self._has_event |= bool(asked)
+        return asked
+
+    # ── nodes ──
+
+    def join_node(
+        self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
+    ) -> int:
+        """From here on this connection writes as that node, and only while it holds its lease."""
+        known = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
+        row = self._connection.query_one("join_node", **known, now=to_micros(now), lease=self._lease, works=int(works))
+        number: int = row[0]
+        self.node_id, self._labels = number, tuple(labels)
+        return number
+
+    def node_get_last_seen(self) -> datetime | None:
+        """Until when anybody could run anything, which may lie in the future."""
+        self._connection.query("only_one_joins")
+        return super().node_get_last_seen()
+
+    def renew_node(self, node_id: int, now: datetime) -> None:
+        if not self._connection.execute("renew_node", node=node_id, now=to_micros(now), lease=self._lease)():
+            raise lease_lost_error(node_id)
+
+    def leave_node(self, node_id: int, now: datetime) -> None:
+        super().leave_node(node_id, now)
+        if node_id == self.node_id:
+            self.node_id = None
+
+    def orphaned_runs(self, node_id: int) -> list[int]:
+        """Open runs of nodes that are dead, which are given up here, or gone."""
+        self._connection.execute("give_up_dead_nodes", node=node_id)
+        return list(self._connection.query("orphaned_runs", node=node_id, limit=MAX_RESCUED_RUNS))
+
+    def assert_lease(self) -> None:
+        """What every write of a node begins with. If it was given up meanwhile, the next answer raises ClaimLost."""
+        if self.node_id is None:
+            return
+        self.writes += 1
+        node_id = self.node_id
+        self._pg_connection.expect_row_count(
+            self._pg_connection.execute("hold_node", node=node_id, writes=self.writes),
+            1,
+            lambda: lease_lost_error(node_id),
+        )
+
+    def has_committed(self, node_id: int) -> bool:
+        """Whether the last transaction that a node began has made it, asked over another connection.
+
+        By the number that it began with: one that has left in it has none any more.
+        """
+        row = self._connection.query_one("last_write", node=node_id)
+        return row is not None and row[0] == self.writes
+
+
+def lease_lost_error(node_id: int) -> ClaimLost:
+    return ClaimLost(
+        f"Node {node_id} has lost its lease: what it held may be somebody else's by now.",
+        hint="It stops what it runs and joins anew.",
+    )

@@ -1,0 +1,108 @@
+"""Copies of the ledger: made while it is written to, checked before they are trusted."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from herdbeat.errors import Conflict, NotFound, StoreUnavailable
+from herdbeat.store.sql_files import load_migrations
+
+CopyProgress = Callable[[int, int], None]
+"""Told as it goes: pages copied, and pages in all."""
+
+_PAGES_PER_STEP = 500
+_LEDGER_TABLES = {"schedule", "beat", "run", "target"}
+
+
+def backup_ledger(ledger: Path, to: Path, *, replace: bool = False, progress: CopyProgress | None = None) -> int:
+    """Copy the ledger as it is at this moment into one file, and return its size.
+
+    The node may go on writing: the copy is of the moment it began. It gets its name only when it is whole and sound.
+    Raises Conflict if the file exists, unless it may be replaced.
+    """
+    if not replace and to.exists():
+        raise Conflict(f"{to} exists already.", hint="Choose another name, or write over it with --force.")
+    part = to.with_name(f"{to.name}.part")
+    with _wrap_errors(f"The backup {to} could not be written"):
+        try:
+            copy_ledger_file(ledger, part, progress)
+            if damage := find_damage(part):
+                raise StoreUnavailable(f"{ledger} is damaged: {damage[0]}", hint="Look closer: herdbeat db check")
+            part.replace(to)
+        finally:
+            part.unlink(missing_ok=True)
+    return to.stat().st_size
+
+
+def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = None) -> None:
+    """One file, readable by us alone, without a journal beside it, and on the disk when this returns."""
+    to.unlink(missing_ok=True)
+    os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(_open_read_only(source)) as source_db, closing(sqlite3.connect(to, isolation_level=None)) as target_db:
+        # A read transaction of our own: without it, every commit of the node would make the copy begin again.
+        source_db.execute("BEGIN")
+        source_db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        target_db.execute("PRAGMA synchronous = FULL")
+        source_db.backup(target_db, pages=_PAGES_PER_STEP, progress=_sqlite_progress(progress))
+        target_db.execute("PRAGMA journal_mode = DELETE")
+
+
+def require_restorable(file: Path) -> None:
+    """Raises NotFound or StoreUnavailable unless the file is a whole ledger that this program can read."""
+    if not file.is_file():
+        raise NotFound(f"There is no file {file}.", hint="Name a file that `herdbeat db backup` has written.")
+    with _wrap_errors(f"{file} cannot be restored"), closing(_open_read_only(file)) as source_db:
+        version: int = source_db.execute("PRAGMA user_version").fetchone()[0]
+        tables = {name for (name,) in source_db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not version or not tables >= _LEDGER_TABLES:
+        raise StoreUnavailable(f"{file} is not a ledger of herdbeat.", hint="Name a file of `herdbeat db backup`.")
+    if version > load_migrations()[-1][0]:
+        known = load_migrations()[-1][0]
+        message = f"{file} was written by a newer herdbeat (schema {version}; this one knows {known})."
+        raise StoreUnavailable(message, hint="Use that version, or another backup.")
+    if damage := find_damage(file):
+        raise StoreUnavailable(f"{file} is damaged: {damage[0]}", hint="Use another backup. Nothing was changed.")
+
+
+def find_damage(file: Path) -> list[str]:
+    """What SQLite finds wrong with a file; empty is good. Never raises for what is in it."""
+    try:
+        with closing(_open_read_only(file)) as source_db:
+            return [line for (line,) in source_db.execute("PRAGMA integrity_check(3)") if line != "ok"]
+    except sqlite3.Error as error:
+        return [str(error)]
+
+
+def preserve_ledger(ledger: Path, kept_path: Path) -> None:
+    """Keep a ledger under another name, while it also stays where it is: there is no moment without one."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for journal in ("-wal", "-shm"):  # left only where the checkpoint failed: they belong to what is kept
+        with suppress(FileNotFoundError):
+            ledger.with_name(ledger.name + journal).rename(kept_path.with_name(kept_path.name + journal))
+    try:
+        kept_path.hardlink_to(ledger)
+    except OSError:  # a file system without hard links
+        shutil.copy2(ledger, kept_path)
+
+
+def _sqlite_progress(progress: CopyProgress | None) -> Callable[[int, int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda _, remaining, total: progress(total - remaining, total)
+
+
+def _open_read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+
+
+@contextmanager
+def _wrap_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StoreUnavailable(f"{what}: {message}.", hint="Look at the file and its folder.") from error

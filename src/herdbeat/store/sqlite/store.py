@@ -1,0 +1,184 @@
+"""The SQLite store: one file, one writing connection in one thread, readers that never block it."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.base import Transaction
+from herdbeat.store.sanitize import decode_lossy
+from herdbeat.store.sql_files import load_migrations
+from herdbeat.store.sql_transaction import SqlTransaction
+from herdbeat.store.sqlite.connection import SqliteConnection
+from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.writer import Writer
+
+# The transaction of the SQLite store. One process writes, so it counts the ids by itself.
+
+
+class SqliteTransaction(SqlTransaction):
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        sqlite_connection = SqliteConnection(connection)
+        super().__init__(sqlite_connection)
+        self._last_beat, self._last_run = sqlite_connection.query_one("last_ids")
+
+    def _next_beat_ids(self, number: int) -> list[int]:
+        first = self._last_beat + 1
+        self._last_beat += number
+        return list(range(first, first + number))
+
+    def _next_run_ids(self, number: int) -> list[int]:
+        first = self._last_run + 1
+        self._last_run += number
+        return list(range(first, first + number))
+
+
+T = TypeVar("T")
+
+CACHE_KIB = 16_384
+CHECKPOINT_CHANGES = 4_000
+"""Changed rows until the log is moved into the main file at the next quiet moment: some hundred beats."""
+
+IDLE_CHECKPOINT_CHANGES, IDLE_CHECKPOINT_S = 100, 30.0
+"""In a fleet with little to do so many are enough after that time: its log stays small, too."""
+
+MAX_WAL_PAGES = 16_000
+"""Where SQLite moves it by itself, quiet or not: 64 MB."""
+
+_STATEMENT_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
+"""Errors about what was to be written. All others are about where: nobody's work can stand then."""
+
+
+class SqliteSession:
+    """The writer's side of the database: opened, used and closed in the writer's own thread."""
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        self._path = path
+        self._synchronous = synchronous
+        self._checkpointed_changes = 0
+        self._checkpointed_at = 0.0
+
+    def open(self) -> None:
+        try:
+            # Statements are kept prepared: there are few, and they are asked thousands of times a second.
+            self._connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256)
+            self._connection.text_factory = decode_lossy
+            _require_known_schema(self._connection, self._path)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._connection.execute("PRAGMA busy_timeout = 2000")
+            self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {MAX_WAL_PAGES}")
+            _migrate(self._connection)
+            self._transaction = SqliteTransaction(self._connection)
+        except sqlite3.Error as error:
+            raise to_store_unavailable(self._path, error) from error
+
+    def begin(self) -> None:
+        self._execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self._execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def attempt(self, work: Callable[[Transaction], T]) -> T:
+        self._execute("SAVEPOINT attempt")
+        try:
+            result = work(self._transaction)
+        except sqlite3.Error as error:
+            if not isinstance(error, _STATEMENT_ERRORS):
+                # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
+                raise to_store_unavailable(self._path, error) from error
+            self._rollback_savepoint()
+            raise
+        except BaseException:
+            self._rollback_savepoint()
+            raise
+        self._execute("RELEASE attempt")
+        return result
+
+    def _rollback_savepoint(self) -> None:
+        self._execute("ROLLBACK TO attempt")
+        self._execute("RELEASE attempt")
+
+    def on_idle(self) -> None:
+        """Move what was written into the main file. Done inside a commit, it held up beats by ten milliseconds."""
+        changes, now = self._connection.total_changes, time.monotonic()
+        new = changes - self._checkpointed_changes
+        if new < CHECKPOINT_CHANGES and (
+            new < IDLE_CHECKPOINT_CHANGES or now < self._checkpointed_at + IDLE_CHECKPOINT_S
+        ):
+            return
+        self._checkpointed_changes, self._checkpointed_at = changes, now
+        with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next time tries again
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _execute(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except sqlite3.Error as error:
+            raise to_store_unavailable(self._path, error) from error
+
+
+class SqliteStore:
+    """A store in one file. Writes are durable when they return; reads go their own way."""
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        self.path = path
+        self._writer = Writer[Transaction](SqliteSession(path, synchronous=synchronous), name="herdbeat-writer")
+
+    @property
+    def location(self) -> Path:
+        return self.path
+
+    def open(self) -> None:
+        """Raises StoreUnavailable if the file cannot be opened, is no database, or is newer than this program."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.path.exists():
+                # For this user alone, and so are the files SQLite makes beside it: specs may hold secrets of endpoints.
+                self.path.touch(mode=0o600)
+        except OSError as error:
+            hint = "Look at the folder, or name another place in store:."
+            raise StoreUnavailable(f"{self.path}: {error.strerror}", hint=hint) from error
+        self._writer.start()
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return await self._writer.write(work)
+
+    def write_now(self, work: Callable[[Transaction], T]) -> T:
+        return self._writer.write_now(work)
+
+    def close(self) -> None:
+        self._writer.stop()
+
+
+def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Before anything is changed in a file that we may not understand."""
+    current, newest = _current_schema(connection), load_migrations()[-1][0]
+    if current > newest:
+        raise StoreUnavailable(
+            f"{path} was written by a newer herdbeat (schema {current}; this one knows {newest}).",
+            hint="Use that version, or restore a backup made by this one.",
+        )
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    current = _current_schema(connection)
+    for number, text in load_migrations():
+        if number > current:
+            connection.executescript(f"BEGIN; {text} PRAGMA user_version = {number}; COMMIT;")
+
+
+def _current_schema(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version

@@ -1,0 +1,23 @@
+import subprocess
+import sys
+
+GC_SCRIPT = """
+import gc
+from herdbeat.bootstrap.fleet import GC_THRESHOLD_OBJECTS, tune_gc
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+tune_gc()
+Cycle()
+before = gc.get_stats()[0]["collected"]
+kept = [[] for _ in range(2 * GC_THRESHOLD_OBJECTS)]
+print(gc.get_stats()[0]["collected"] - before)
+"""
+
+
+def test_garbage_is_still_found_without_being_asked_for() -> None:
+    found = subprocess.run([sys.executable, "-c", GC_SCRIPT], capture_output=True, text=True, check=True)
+
+    assert int(found.stdout) >= 1

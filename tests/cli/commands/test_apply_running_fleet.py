@@ -1,0 +1,74 @@
+"""Files that change under a fleet that really runs: by themselves, by `apply`, and one at a time."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.running_fleet import EXTENDED_FLEET_YAML, RunningFleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> RunningFleet:
+    return RunningFleet(tmp_path)
+
+
+def test_files_that_change_are_applied_and_a_mistake_is_not(fleet: RunningFleet) -> None:
+    with fleet.up() as feed:
+        fleet.write(EXTENDED_FLEET_YAML)
+        applied = feed.until("files_applied")
+        ran = feed.until("run_finished", schedule="more")
+        fleet.write(EXTENDED_FLEET_YAML.replace("1h", "1x"))
+        refused = feed.until("files_refused")
+        labels = fleet.labels()
+
+    assert applied["added"] == ["more"]
+    assert ran["status"] == "succeeded"
+    assert str(refused["where"]).startswith("herdbeat.yaml:5:")
+    assert labels == ["quick", "more"]
+
+
+def test_apply_acts_at_once_on_a_fleet_that_runs(fleet: RunningFleet) -> None:
+    with fleet.up() as feed:
+        fleet.write(EXTENDED_FLEET_YAML)
+
+        applied = fleet.call("apply")
+
+        assert (applied.returncode, f"In effect now (pid {feed.process.pid})." in applied.stderr) == (0, True)
+        feed.until("run_finished", schedule="more")
+
+
+def test_a_dry_run_writes_nothing_at_all(fleet: RunningFleet) -> None:
+    fleet.call("apply")
+    fleet.write(EXTENDED_FLEET_YAML)
+    ledger, log = (fleet.folder / ".herdbeat" / name for name in ("herdbeat.db", "herdbeat.db-wal"))
+    before = ledger.read_bytes()
+
+    planned = fleet.call("apply", "--dry-run", "--exit-code")
+
+    assert planned.returncode == 6
+    assert ledger.read_bytes() == before
+    assert not log.exists() or log.read_bytes() == b""  # a reader may leave an empty one
+
+
+def test_a_dry_run_makes_no_ledger_where_there_is_none(fleet: RunningFleet) -> None:
+    fleet.call("apply", "--dry-run")
+
+    assert [path.name for path in fleet.folder.iterdir()] == ["herdbeat.yaml"]
+
+
+def test_one_workflow_file_is_applied_by_itself_and_stays(fleet: RunningFleet, tmp_path: Path) -> None:
+    workflow = tmp_path / "elsewhere" / "report.yml"
+    workflow.parent.mkdir()
+    text = 'name: report\nagent: quick\nsource: { type: cron, expression: "0 9 * * *" }\nprompt_template: Go.\n'
+    workflow.write_text(text, encoding="utf-8")
+    fleet.call("apply")
+
+    applied = fleet.call("apply", str(workflow))
+    fleet.call("apply")
+    labels = fleet.labels()
+    homeless = workflow.with_name("homeless.yml")
+    homeless.write_text(text.replace("quick", "quik"), encoding="utf-8")
+    refused = fleet.call("apply", str(homeless))
+
+    assert (applied.returncode, applied.stderr[:8]) == (0, "1 added.")
+    assert labels == ["quick", "quick/report"]
+    assert (refused.returncode, 'did you mean "quick"?' in refused.stderr) == (3, True)

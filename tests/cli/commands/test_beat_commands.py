@@ -1,0 +1,279 @@
+"""Skip, cancel, retry and backfill at the terminal, while nothing runs."""
+
+from datetime import timedelta
+
+import pytest
+from tests.support.fleet_history import create_fleet_history
+
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.testing.command_line import CommandLine
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
+
+FLEET = """\
+version: 1
+fleet: { name: my-fleet }
+timezone: Europe/Berlin
+callables:
+  - { name: report, call: "fleet:report", cron: "0 * * * *" }
+  - { name: api-health, call: "fleet:api", every: 5m }
+"""
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+async def fleet(cli: CommandLine) -> CommandLine:
+    """A report every hour, an interval whose first run failed, and one that waits for the room of another."""
+    await create_fleet_history(cli, FLEET, _schedules, lasted=HOUR)
+    return cli
+
+
+def _schedules(herd: SimulatedHerd) -> None:
+    herd.schedule("report", cron="0 * * * *", zone="Europe/Berlin", tags=("ops",))
+    herd.schedule("api-health", every="1d", runner=ScriptedRunner(fails=1), tags=("ops",))
+    herd.schedule("worker/busy", every="1d", runner=ScriptedRunner(holds=True))
+    herd.schedule("worker/waits", cron="30 13 * * *", zone="Europe/Berlin")
+    herd.schedule("launch", at="2026-03-26T12:30:00Z")
+
+
+def fates(cli: CommandLine, target: str) -> list[tuple[str, str, str]]:
+    reader = SqliteReader(cli.folder / ".herdbeat" / "herdbeat.db")
+    try:
+        found = reader.beats(Filter(target=target, limit=100))
+        return [(beat.outcome.value, beat.reason, beat.dedup_id) for beat in reversed(found)]
+    finally:
+        reader.close()
+
+
+# ── skip ──
+
+
+def test_a_skip_says_which_beat_and_how_to_undo_it(fleet: CommandLine) -> None:
+    answer = fleet.run("skip", "report", "--reason", "holiday")
+
+    assert answer.out == "Skips report: the next beat, 15:00 CET.   undo: herdbeat skip --clear report\n"
+    assert answer.status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("skip", "report", "--count", "3"), "Skips report: the next 3 beats, 15:00 CET to 17:00 CET."),
+        (("skip", "report", "-n", "30"), "Skips report: the next 30 beats, from 15:00 CET on."),
+        (("skip", "api-health"), "Skips api-health: the next beat, Sat 28 Mar 13:04 CET."),
+        (("skip", "--tag", "ops"), "Skips 2 schedules: the next beat.   undo: herdbeat skip --clear --tag ops"),
+        (("skip", "report", "--clear"), "· report  nothing is to be skipped; nothing changed"),
+    ],
+)
+def test_what_is_skipped_is_said_as_exactly_as_it_is_known(
+    fleet: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    assert fleet.run(*words).out.startswith(said)
+
+
+def test_asked_twice_it_says_so_and_taken_back_it_runs_again(fleet: CommandLine) -> None:
+    fleet.run("skip", "report")
+
+    again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
+
+    assert again.out == "· report  it skips its next beat already; nothing changed\n"
+    assert back.out == "Skips report no longer. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
+
+
+def test_the_wish_is_seen_where_people_look(fleet: CommandLine) -> None:
+    fleet.run("skip", "report", "--reason", "holiday")
+
+    explained, following = fleet.run("explain", "report"), fleet.run("next", "report", "-n", "2")
+    changes = fleet.run("changes", "report")
+
+    assert 'the next beat is let pass, asked by human:you "holiday"' in explained.out
+    assert ["let pass: by_request" in line for line in following.lines()[1:]] == [True, False]
+    assert "skips 0 → 1" in changes.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "status"),
+    [
+        (("skip", "launch"), "no further beat is planned", 1),
+        (("skip", "report", "--count", "0"), '--count cannot be "0"', 2),
+        (("skip", "report", "--count", "5000"), "5000 beats cannot be skipped", 2),
+        (("skip", "report", "--count", "2", "--clear"), "--clear and --count exclude each other", 2),
+        (("skip",), "Nothing is selected", 2),
+    ],
+)
+def test_what_cannot_be_skipped_is_refused(
+    fleet: CommandLine, words: tuple[str, ...], message: str, status: int
+) -> None:
+    answer = fleet.run(*words)
+
+    assert message in answer.out + answer.err
+    assert answer.status == status
+
+
+# ── cancel ──
+
+
+def test_what_waits_is_called_off(fleet: CommandLine) -> None:
+    answer = fleet.run("cancel", "worker/waits", "--reason", "not today")
+
+    assert answer.out == "– worker/waits  1 beat that waited: skipped by_request\n"
+    assert [fate[:2] for fate in fates(fleet, "worker") if "cron" in fate[2]] == [("skipped", "by_request")]
+    assert "not today" in fleet.run("changes", "worker/waits").out
+
+
+def test_cancelling_what_does_nothing_changes_nothing(fleet: CommandLine) -> None:
+    answer = fleet.run("cancel", "report")
+
+    assert (answer.out, answer.err) == ("", "Nothing was running or waiting; nothing changed.\n")
+    assert answer.status == 0
+
+
+def test_a_dry_run_only_shows(fleet: CommandLine) -> None:
+    shown = fleet.run("cancel", "worker", "--dry-run", "--json").json()
+
+    assert [(each["schedule"], each["waiting"]) for each in shown["items"]] == [
+        ("worker/busy", "0"),
+        ("worker/waits", "1"),
+    ]
+    assert [fate[0] for fate in fates(fleet, "worker") if "cron" in fate[2]] == ["pending"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "status"),
+    [
+        (("cancel", "0001"), "Run 0001 is over: ", 1),
+        (("cancel", "reprt"), 'There is no target, schedule or run "reprt"; did you mean "report"?', 3),
+        (("cancel", "--all"), "Nobody can be asked here.", 2),
+        (("cancel",), "Nothing is selected", 2),
+    ],
+)
+def test_what_cannot_be_cancelled_is_refused(
+    fleet: CommandLine, words: tuple[str, ...], message: str, status: int
+) -> None:
+    answer = fleet.run(*words)
+
+    assert message in answer.err
+    assert answer.status == status
+
+
+# ── retry ──
+
+
+def test_a_failed_run_is_written_down_for_another_attempt(fleet: CommandLine) -> None:
+    answer = fleet.run("retry", "api-health")
+
+    assert answer.out.startswith("◷ api-health  attempt 2 at beat ")
+    assert "starts with the next: herdbeat up   undo: herdbeat cancel api-health" in answer.out
+    assert [fate[:2] for fate in fates(fleet, "api-health")] == [("pending", "retry")]
+
+
+def test_what_succeeded_is_repeated_only_if_somebody_insists(fleet: CommandLine) -> None:
+    refused, insisted = fleet.run("retry", "report"), fleet.run("retry", "report", "--force", "--json")
+
+    assert refused.status == 1
+    assert "is not run again: it succeeded.   Insist with --force" in refused.out
+    assert insisted.json()["items"][0]["attempt"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "status"),
+    [
+        (("retry", "worker/waits"), '"worker/waits" has never run.', 3),
+        (("retry", "report", "api-health", "--wait"), "--wait follows one run.", 2),
+        (("retry", "api-health", "--wait"), "Nothing runs here", 1),
+        (("retry",), "WHICH is missing", 2),
+    ],
+)
+def test_what_cannot_be_tried_again_is_refused(
+    fleet: CommandLine, words: tuple[str, ...], message: str, status: int
+) -> None:
+    answer = fleet.run(*words)
+
+    assert message in answer.err
+    assert answer.status == status
+
+
+def test_a_dry_run_of_a_retry_changes_nothing(fleet: CommandLine) -> None:
+    shown = fleet.run("retry", "api-health", "--dry-run")
+
+    assert shown.lines()[1].split() == ["api-health", "0001", "failed", "2"]
+    assert [fate[0] for fate in fates(fleet, "api-health")] == ["ran"]
+
+
+# ── backfill ──
+
+
+def test_a_past_window_is_written_down_as_beats(fleet: CommandLine) -> None:
+    answer = fleet.run("backfill", "report", "--from", "today 09:00", "--until", "today 12:00", "--reason", "lost data")
+
+    assert answer.out.startswith("◷ report  backfill #1: 3 beats, 09:00:00 to 11:00:00   undo what still waits: ")
+    assert answer.err.startswith("They start with the next: herdbeat up.")
+    assert [fate[2] for fate in fates(fleet, "report")][1:] == [
+        f"backfill:2026-03-26T{hour:02}:00:00Z#1" for hour in (8, 9, 10)
+    ]
+
+
+def test_it_can_be_looked_at_first_and_called_off_afterwards(fleet: CommandLine) -> None:
+    planned = fleet.run("backfill", "report", "--from", "3h", "--dry-run", "--json").json()
+    before = len(fates(fleet, "report"))
+    fleet.run("backfill", "report", "--from", "3h")
+
+    called_off = fleet.run("cancel", "report")
+
+    assert planned["instants"] == [f"2026-03-26T{hour}:00:00Z" for hour in (11, 12, 13)]
+    assert before == 1
+    assert called_off.out == "– report  3 beats that waited: skipped by_request\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "status"),
+    [
+        (("--from", "30d"), "720 instants of report lie in that window; --max is 100.", 1),
+        (("--from", "30d", "--max", "1000"), "Runs 720 past instants of report now. Nobody can be asked here.", 2),
+        (("--from", "5000d", "--max", "10000"), "at most 10000 are written at once", 1),
+        (("--from", "14:01", "--until", "14:02"), "report has no instant in that window.", 3),
+        (("--from", "1h", "--until", "2h"), "The window is empty", 2),
+        (("--until", "2h"), "--from is missing", 2),
+        (("--from", "1h", "--max", "many"), '--max cannot be "many"', 2),
+    ],
+)
+def test_what_cannot_be_filled_in_is_refused(
+    fleet: CommandLine, words: tuple[str, ...], message: str, status: int
+) -> None:
+    answer = fleet.run("backfill", "report", *words)
+
+    assert message in answer.err
+    assert answer.status == status
+    assert len(fates(fleet, "report")) == 1
+
+
+def test_an_interval_has_no_past_to_fill_in(fleet: CommandLine) -> None:
+    answer = fleet.run("backfill", "api-health", "--from", "1h")
+
+    assert "An interval has no instants of its own in the past" in answer.err
+    assert answer.status == 1
+
+
+def test_many_are_run_without_a_question_if_one_says_yes(fleet: CommandLine) -> None:
+    answer = fleet.run("backfill", "report", "--from", "30h", "--yes", "--json")
+
+    assert (answer.status, answer.json()["count"]) == (0, 30)
+
+
+def test_what_became_of_an_instant_is_not_hidden_by_its_backfill(fleet: CommandLine) -> None:
+    fleet.run("backfill", "report", "--from", "14:00", "--until", "14:01")
+
+    explained = fleet.run("explain", "report", "--at", "14:00")
+
+    assert "report was due Thu 26 Mar 14:00:00 CET and ran." in explained.out
+    assert [fate[0] for fate in fates(fleet, "report")] == ["ran", "pending"]
+
+
+def test_the_past_that_is_filled_in_is_not_late(fleet: CommandLine) -> None:
+    before = fleet.run("status").out
+    fleet.run("backfill", "report", "--from", "5h")
+
+    after = fleet.run("status").out
+
+    assert [line for line in after.splitlines() if "report" in line] == [
+        line for line in before.splitlines() if "report" in line
+    ]

@@ -1,0 +1,392 @@
+"""Pause, resume, disable, enable, hint, reset and changes at the terminal, while nothing runs."""
+
+import json
+import shlex
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from tests.support.fleet_history import create_fleet_history
+
+from herdbeat.domain.policies import Limits
+from herdbeat.store.state_lock import StateLock, find_lock_holder
+from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.command_line import CommandLine, CommandResult
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
+
+FLEET = """\
+version: 1
+fleet: { name: my-fleet }
+timezone: Europe/Berlin
+callables:
+  - { name: queue-depth, call: "fleet:queue", every: 1h }
+  - { name: unborn, call: "fleet:unborn", every: 1h }
+"""
+LIMITS = Limits(at_least=timedelta(seconds=15), at_most=timedelta(minutes=15))
+
+
+@pytest.fixture
+async def fleet(cli: CommandLine) -> CommandLine:
+    """Three targets with a past of one run each, and nobody at work."""
+    await create_fleet_history(cli, FLEET, _schedules)
+    return cli
+
+
+def _schedules(herd: SimulatedHerd) -> None:
+    herd.schedule("queue-depth", every="1h", tags=("ops",))
+    herd.schedule("api-health", every="5m", runner=ScriptedRunner(fails=1), limits=LIMITS, tags=("ops",))
+    herd.schedule("triage/check", every="30m", group="agents", tags=("on call",))
+    herd.schedule("triage/standup", cron="0 9 * * 1-5", zone="Europe/Berlin", group="agents")
+    herd.schedule("launch", at="2026-03-26T13:00:00Z")
+
+
+def advance(cli: CommandLine, by: timedelta) -> None:
+    assert isinstance(cli.clock, FakeClock)
+    cli.clock.advance(by)
+
+
+def states(cli: CommandLine) -> dict[str, str]:
+    return {each["schedule"]: each["state"] for each in json.loads(cli.run("list", "--json").out)["items"]}
+
+
+def said_of(cli: CommandLine, label: str) -> list[str]:
+    """When it runs next, and why."""
+    return cli.run("explain", label).lines()[:2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pause", "queue-depth"),
+        ("pause", "triage/*"),
+        ("pause", "--tag", "on call"),
+        ("pause", "--all", "--yes"),
+        ("disable", "--group", "agents", "--tag", "ops"),
+        ("skip", "triage/check"),
+        ("hint", "queue-depth", "--every", "20s"),
+        ("pause", "queue-depth", "--config", "my fleet.yaml"),
+    ],
+)
+def test_an_undo_that_is_pasted_brings_back_what_was_before(fleet: CommandLine, words: tuple[str, ...]) -> None:
+    (fleet.folder / "my fleet.yaml").write_text(FLEET, encoding="utf-8")
+    fleet.run("pause", "triage/standup")  # by somebody else, earlier: an undo is not to touch it
+    before = (states(fleet), said_of(fleet, "triage/check"), said_of(fleet, "queue-depth"))
+
+    done = fleet.run(*words)
+    undo = shlex.split((done.out + done.err).partition("undo: ")[2].partition("\n")[0])
+    undone = fleet.run(*undo[1:], *(["--yes"] if "--all" in undo else []))
+
+    assert undo[0] == "herdbeat"
+    assert undone.status == 0
+    assert (states(fleet), said_of(fleet, "triage/check"), said_of(fleet, "queue-depth")) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (("pause", "queue-depth", "--for", "2h", "--reason", "it's the db"), ("resume", "queue-depth")),
+        (("pause", "queue-depth", "--until", "18:00"), ("pause", "queue-depth", "--for", "9h")),
+        (("pause", "queue-depth"), ("resume", "queue-depth", "--config", "my fleet.yaml")),
+        (("pause", "queue-depth", "--for", "2h"), ("resume", "queue-depth", "triage/standup")),
+        (("skip", "queue-depth", "--count", "2"), ("skip", "queue-depth", "--count", "5")),
+        (("skip", "queue-depth", "--count", "2"), ("skip", "queue-depth", "--clear")),
+    ],
+)
+def test_the_undo_of_a_resume_forgot_when_the_pause_was_to_end(
+    fleet: CommandLine, first: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    (fleet.folder / "my fleet.yaml").write_text(FLEET, encoding="utf-8")
+    fleet.run("pause", "triage/standup", "--reason", "holidays")
+    fleet.run(*first)
+    before = (said_of(fleet, "queue-depth"), said_of(fleet, "triage/standup"))
+
+    changed = fleet.run(*then)
+    for undo in changed.out.partition("undo: ")[2].partition("\n")[0].split(" && "):
+        fleet.run(*shlex.split(undo)[1:])
+
+    assert (said_of(fleet, "queue-depth"), said_of(fleet, "triage/standup")) == before
+
+
+def test_a_pause_says_until_when_and_how_to_undo_it(fleet: CommandLine) -> None:
+    answer = fleet.run("pause", "queue-depth", "--for", "2h", "--reason", "db maintenance")
+
+    assert answer.out == "Paused queue-depth until 16:04 CET.   undo: herdbeat resume queue-depth\n"
+    assert answer.err == "Nothing runs here: it is written down, and counts from the next herdbeat up.\n"
+    assert answer.status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "until"),
+    [
+        (("--for", "90m"), "15:34 CET"),
+        (("--until", "18:00"), "18:00 CET"),
+        (("--until", "09:30"), "tomorrow 09:30 CET"),
+        (("--until", "tomorrow 09:00:30"), "tomorrow 09:00:30 CET"),
+        (("--until", "2026-03-28"), "Sat 28 Mar 00:00 CET"),
+        (("--until", "2026-03-30T08:00:00Z"), "Mon 30 Mar 10:00 CEST"),
+        (("--until", "2h"), "16:04 CET"),
+    ],
+)
+def test_the_end_of_a_pause_is_written_as_people_say_it(fleet: CommandLine, words: tuple[str, str], until: str) -> None:
+    assert fleet.run("pause", "queue-depth", *words).out.startswith(f"Paused queue-depth until {until}.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pause", "queue-depth", "--for", "2h", "--until", "18:00"), "--for and --until say the same thing"),
+        (("pause", "queue-depth", "--until", "2026-03-26T08:00:00Z"), "The pause would be over already"),
+        (("pause", "queue-depth", "--until", "25:00"), '"25:00" is not a time of the calendar'),
+        (("pause", "queue-depth", "--for", "2x"), "is not a time unit"),
+        (("pause",), "Nothing is selected"),
+        (("pause", "--all"), "Pauses 5 schedules. Nobody can be asked here"),
+        (("hint", "queue-depth"), "The hint says nothing"),
+        (("hint", "queue-depth", "--every", "5s", "--clear"), "--every and --clear do not go together"),
+        (("hint", "queue-depth", "--at", "18:00", "--for", "1h"), "would end before its moment"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_way_out(
+    fleet: CommandLine, words: tuple[str, ...], message: str
+) -> None:
+    answer = fleet.run(*words)
+
+    assert (answer.status, answer.out) == (2, "")
+    assert message in answer.err
+    assert len(answer.err.splitlines()) == 2
+
+
+def test_an_unknown_name_is_guessed_at_and_one_of_the_files_is_told_apart(fleet: CommandLine) -> None:
+    typo, unborn = fleet.run("pause", "queue-dept"), fleet.run("pause", "unborn")
+
+    assert (typo.status, unborn.status) == (3, 3)
+    assert 'did you mean "queue-depth"?' in typo.err
+    assert '"unborn" is in the files, but not in the ledger yet.' in unborn.err
+
+
+def test_toggles_are_idempotent(fleet: CommandLine) -> None:
+    fleet.run("pause", "queue-depth", "--until", "16:04", "--reason", "db")
+    paused = fleet.run("pause", "queue-depth", "--until", "16:04")
+    fleet.run("resume", "queue-depth")
+    resumed = fleet.run("resume", "queue-depth")
+
+    assert paused.out == '· queue-depth  already paused until 16:04 CET by human:you "db"; nothing changed\n'
+    assert resumed.out == "· queue-depth  it is not paused; nothing changed\n"
+    assert (paused.status, resumed.status) == (0, 0)
+
+
+def test_a_bulk_change_is_one_line_with_one_undo(fleet: CommandLine) -> None:
+    fleet.run("pause", "queue-depth")
+
+    answer = fleet.run("pause", "--tag", "ops", "--group", "agents")
+
+    assert answer.lines() == [
+        "Paused 3 schedules until somebody resumes.   undo: herdbeat resume api-health triage/check triage/standup",
+        "· queue-depth  already paused without an end by human:you; nothing changed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "said"), [("y\n", 0, "Paused 5 schedules"), ("\n", 1, ""), ("no\n", 1, ""), ("", 1, "")]
+)
+def test_everything_asks_first(fleet: CommandLine, typed: str, status: int, said: str) -> None:
+    fleet.typed = typed
+
+    answer = fleet.run("pause", "--all", "--reason", "incident-42")
+
+    assert answer.err.startswith("Pauses 5 schedules. Continue? [y/N] ")
+    assert answer.status == status
+    assert answer.out.startswith(said)
+    assert bool(answer.out) is (status == 0)
+
+
+def test_with_yes_nobody_is_asked(fleet: CommandLine) -> None:
+    answer = fleet.run("disable", "--all", "--yes")
+
+    assert answer.out.startswith("Disabled 5 schedules: off until enabled, also after a restart.")
+
+
+def test_a_dry_run_only_shows_which(fleet: CommandLine) -> None:
+    answer = fleet.run("disable", "triage/*", "--dry-run")
+
+    assert answer.lines() == ["SCHEDULE        STATE", "triage/check    ok", "triage/standup  new"]
+    assert answer.err == "Would disable 2 schedules. Nothing was changed.\n"
+    assert fleet.run("changes", "triage/check", "--json").json()["items"][0]["what"] == "add"
+
+
+def test_disable_and_enable_say_when_it_runs_again(fleet: CommandLine) -> None:
+    off, on = fleet.run("disable", "triage/standup"), fleet.run("enable", "triage/standup")
+
+    assert off.out.startswith(
+        "Disabled triage/standup: off until enabled, also after a restart.   undo: herdbeat enable"
+    )
+    assert on.out.startswith("Enabled triage/standup. Next run tomorrow 09:00 CET.   undo: herdbeat disable")
+
+
+def test_a_one_shot_is_armed_again(fleet: CommandLine) -> None:
+    answer = fleet.run("enable", "launch")
+
+    assert answer.lines() == [
+        "Enabled launch. Next run 14:04 CET.   undo: herdbeat disable launch",
+        "  armed again, as number 2",
+    ]
+
+
+def test_a_hint_says_what_it_does_and_whom_it_silences(fleet: CommandLine) -> None:
+    fine = fleet.run("hint", "queue-depth", "--every", "20s", "--for", "1h", "--reason", "watching the deploy")
+    fast = fleet.run("hint", "api-health", "--every", "5s", "--for", "10m")
+
+    assert fine.lines() == ["queue-depth  every 20s until 15:04 CET, by human:you   next 14:04:20"]
+    assert fine.err.startswith("undo: herdbeat hint queue-depth --clear\n")
+    assert fast.lines() == [
+        "api-health  every 5s until 14:14 CET, by human:you   next 14:04:15",
+        "  asked for 5s, will run every 15s: min_interval 15s (clamped-min)",
+    ]
+
+
+def test_a_hint_for_a_moment_and_the_way_back(fleet: CommandLine) -> None:
+    given = fleet.run("hint", "queue-depth", "--at", "14:10")
+    cleared = fleet.run("hint", "queue-depth", "--clear")
+    again = fleet.run("hint", "queue-depth", "--clear")
+
+    assert given.lines() == ["queue-depth  at 14:10:00, by human:you   next 14:10:00"]
+    assert cleared.lines() == ["Cleared the hints of queue-depth. Next run 15:04 CET."]
+    assert again.lines() == ["· queue-depth  there is no hint; nothing changed"]
+
+
+async def test_the_list_of_hints_shows_how_each_stands_or_ended(fleet: CommandLine) -> None:
+    fleet.run("hint", "queue-depth", "--every", "30s", "--for", "1m")
+    advance(fleet, timedelta(minutes=2))
+    for words in (("--every", "20s"), ("--every", "10s"), ("--at", "14:30")):
+        fleet.run("hint", "queue-depth", *words)
+    fleet.run("hint", "api-health", "--every", "1m")
+    fleet.run("hint", "api-health", "--clear")
+
+    answer, one = fleet.run("hint", "--list"), fleet.run("hint", "--list", "api-health", "--json")
+
+    assert [line.split("  ")[0] for line in answer.lines()[1:]] == ["api-health", *["queue-depth"] * 4]
+    assert [
+        (item["every"] or item["at"], item["state"]) for item in fleet.run("hint", "--list", "--json").json()["items"]
+    ] == [
+        ("1m", "cleared"),
+        ("2026-03-26T13:30:00Z", "active"),
+        ("10s", "active"),
+        ("20s", "replaced"),
+        ("30s", "expired"),
+    ]
+    assert [item["ended_by"] for item in one.json()["items"]] == ["human:you"]
+
+
+def test_a_reset_says_what_it_did(fleet: CommandLine) -> None:
+    first, second = fleet.run("reset", "api-health"), fleet.run("reset", "api-health")
+
+    assert first.lines() == ["Reset api-health: 1 failure forgotten. Next run 14:09 CET."]
+    assert second.lines() == ["· api-health  nothing to reset: no failures, no quarantine; nothing changed"]
+
+
+def test_changes_tell_who_and_what_newest_first(fleet: CommandLine) -> None:
+    fleet.run("pause", "queue-depth", "--until", "16:04", "--reason", "db")
+    advance(fleet, timedelta(minutes=1))
+    fleet.run("resume", "queue-depth", USER="ada")
+
+    answer, page = fleet.run("changes", "queue-depth", "-n", "2"), fleet.run("changes", "--json", "-n", "1").json()
+
+    heading, resumed, paused = answer.lines()
+    assert heading == "WHEN      WHO        WHAT    OF           HOW"
+    until = "until 16:04:00"
+    assert resumed == (
+        f"14:05:00  human:ada  resume  queue-depth  paused yes → no, {until} → –, by human:you → –, reason db → –"
+    )
+    assert paused == f"14:04:00  human:you  pause   queue-depth  paused no → yes, {until}, by human:you, reason db"
+    assert "There are more: --cursor" in answer.err
+    assert page["items"][0]["who"] == "human:ada"
+    assert fleet.run("changes", "queue-dept").status == 3
+    older = fleet.run("changes", "--cursor", page["next_cursor"], "-n", "1", "--json").json()
+    assert older["items"][0]["what"] == "pause"
+
+
+@pytest.mark.parametrize("words", [("pause", "queue-depth"), ("hint", "queue-depth", "--every", "20s")])
+def test_the_json_says_the_same(fleet: CommandLine, words: tuple[str, ...]) -> None:
+    answer = fleet.run(*words, "--json")
+
+    found = answer.json()
+    assert (found["changed"], found["served"]) == (1, False)
+    assert found["undo"].startswith("herdbeat ")
+    assert found["items"][0]["schedule"] == "queue-depth"
+
+
+@pytest.mark.parametrize("words", [("hint", "--list"), ("changes",)])
+def test_where_nothing_ever_ran_there_is_nothing_to_list(cli: CommandLine, words: tuple[str, ...]) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+
+    answer = cli.run(*words)
+
+    assert (answer.status, answer.out) == (0, "")
+    assert "herdbeat up" in answer.err
+
+
+def test_the_lock_is_let_go_and_one_that_is_held_is_waited_for(fleet: CommandLine) -> None:
+    state = fleet.folder / ".herdbeat"
+    fleet.run("pause", "queue-depth")
+    assert find_lock_holder(state) is None
+
+    with StateLock(state):
+        answer = fleet.run("resume", "queue-depth")
+
+    assert answer.status == 1
+    assert "already running on" in answer.err
+
+
+EXPLAINED: list[tuple[Callable[[CommandLine], CommandResult], str]] = [
+    (
+        lambda cli: cli.run("pause", "queue-depth", "--for", "2h", "--reason", "db"),
+        'paused for another 2h by human:you "db"; go on with: herdbeat resume queue-depth',
+    ),
+    (
+        lambda cli: cli.run("disable", "queue-depth"),
+        "no next run: it is disabled by human:you (herdbeat enable queue-depth)",
+    ),
+    (
+        lambda cli: cli.run("hint", "queue-depth", "--every", "20s", "--reason", "deploy"),
+        '✓ hint every 20s by human:you, 1h left "deploy"  14:04:20',
+    ),
+]
+
+
+@pytest.mark.parametrize(("act", "told"), EXPLAINED)
+def test_explain_tells_what_was_changed(
+    fleet: CommandLine, act: Callable[[CommandLine], CommandResult], told: str
+) -> None:
+    act(fleet)
+
+    assert told in fleet.run("explain", "queue-depth").out
+
+
+def test_a_hint_is_told_once_and_as_it_stands_now(fleet: CommandLine) -> None:
+    """It stood under WHY as it was when it was decided, and again under HINTS."""
+    fleet.run("hint", "queue-depth", "--every", "2h", "--for", "5h", "--reason", "deploy")
+    advance(fleet, timedelta(minutes=90))
+
+    found = fleet.run("explain", "queue-depth")
+
+    assert found.out.count("deploy") == 2  # in the headline, and under WHY
+    assert '✓ hint every 2h by human:you, 3h 30m left "deploy"  16:04:00' in found.out
+    assert "HINTS" not in found.out
+
+
+def test_status_tells_what_is_held_and_shows_no_time_that_will_not_happen(fleet: CommandLine) -> None:
+    fleet.run("pause", "queue-depth", "--until", "16:04", "--reason", "db")
+    fleet.run("disable", "triage/check")
+
+    answer, found = fleet.run("status"), fleet.run("status", "--json").json()
+
+    assert "HELD 2 by hand" in answer.out
+    assert "queue-depth   ‖ paused until 16:04:00  by human:you  db" in answer.out
+    assert "triage/check  ○ disabled               by human:you" in answer.out
+    assert [item["schedule"] for item in found["next"]] == ["api-health", "triage/standup"]
+    assert [item["state"] for item in found["held"]] == ["paused", "disabled"]
+
+
+def test_a_person_may_run_what_is_paused(fleet: CommandLine) -> None:
+    fleet.run("pause", "queue-depth")
+
+    assert fleet.run("run", "queue-depth", "--json").json()["success"] is True

@@ -1,0 +1,118 @@
+"""Changing a fleet that runs, as real processes: it acts at once, and who only writes never gets in its way."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.cli.commands.test_up import PATIENCE, UpFleet, read_until
+
+from herdbeat.control_socket.client import send_request
+from herdbeat.errors import UsageError
+from herdbeat.store.state_lock import StateLock
+
+FLEET = """\
+version: 1
+fleet: { name: my-fleet }
+timezone: UTC
+commands:
+  - { name: hourly, command: [echo, hello], every: 1h }
+  - { name: endless, command: [sleep, "600"], every: 1h }
+  - { name: yearly, command: [echo, hello], cron: "0 0 1 1 *" }
+  - { name: off, command: [echo, hello], every: 1h, enabled: false }
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> UpFleet:
+    made = UpFleet(tmp_path)
+    (tmp_path / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    return made
+
+
+def read_run(process: subprocess.Popen[str], schedule: str) -> dict[str, object]:
+    """The next run of it that starts."""
+    while (found := read_until(process, "run_started"))["schedule"] != schedule:
+        pass
+    return found
+
+
+def test_a_fast_hint_on_an_hourly_schedule_acts_at_once(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        read_run(process, "hourly")
+        given = fleet.answer("hint", "hourly", "--every", "1s", "--reason", "watching")
+        told = read_until(process, "schedules_changed")
+        started = read_run(process, "hourly")
+        explained = fleet.call("explain", "hourly").stdout
+
+    assert (given["served"], given["changed"]) == (True, 1)
+    assert (told["what"], told["schedules"], told["reason"]) == ("hint", ["hourly"], "watching")
+    assert started["source"] == "ai-interval"
+    assert "every 1s by human:" in explained
+
+
+def test_pause_stops_runs_if_it_is_asked_to_and_enable_says_what_the_file_says(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        read_run(process, "endless")
+        paused = fleet.call("pause", "endless", "--cancel-running", "--reason", "enough")
+        while (ended := read_until(process, "run_finished"))["schedule"] != "endless":
+            pass
+        refused = fleet.call("enable", "off")
+        everything = fleet.answer("pause", "--all", "--yes")
+
+    assert "1 run in progress stops." in paused.stdout
+    assert ended["status"] == "cancelled"
+    assert "enough" in fleet.call("explain", "endless").stdout
+    assert refused.returncode == 1
+    assert "refused: enabled: false in herdbeat.yaml:8:5" in refused.stdout
+    assert "Write enabled: true in herdbeat.yaml:8:5." in refused.stdout
+    assert everything["served"] is True
+
+
+def test_what_was_changed_while_nothing_ran_holds_in_the_next_up(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        read_run(process, "hourly")
+        assert fleet.call("down", "--force").returncode == 0
+        process.wait(PATIENCE)
+
+    paused = fleet.answer("pause", "hourly")
+    with fleet.up():
+        state = fleet.answer("explain", "hourly")["state"]
+        resumed = fleet.answer("resume", "hourly")
+
+    assert (paused["served"], state, resumed["served"]) == (False, "paused", True)
+
+
+def test_up_waits_for_a_command_that_is_just_writing(fleet: UpFleet) -> None:
+    fleet.state_dir.mkdir()
+    lock = StateLock(fleet.state_dir)
+    lock.acquire()
+    with subprocess.Popen(
+        fleet._argv("up", "--json"), cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(2)  # one that does not wait is gone by now
+            lock.release()
+            ready = read_until(process, "node_ready")
+        finally:
+            lock.release()
+            process.kill()
+
+    assert ready["event"] == "node_ready"
+
+
+def test_a_request_that_makes_no_sense_is_answered_in_words(fleet: UpFleet) -> None:
+    act = {"what": "pause", "who": "human:you"}
+    with fleet.up():
+        for request in (
+            {"do": "change", "act": act},
+            {"do": "change", "act": act, "schedules": ["one"]},
+            {"do": "change", "act": act, "schedules": list(range(1_000))},
+            {"do": "change", "act": {"what": "dance"}, "schedules": [1]},
+            {"do": "change", "act": {**act, "until": "2001-01-01T00:00:00"}, "schedules": [1]},
+        ):
+            with pytest.raises(UsageError):
+                send_request(fleet.state_dir, request)
+        left = send_request(fleet.state_dir, {"do": "change", "act": act, "schedules": [99_999]})
+
+    assert left == {"items": []}

@@ -1,0 +1,42 @@
+"""Schedules without a file, and a state from elsewhere, in a fleet that really runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.running_fleet import FLEET_YAML, RunningFleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> RunningFleet:
+    return RunningFleet(tmp_path)
+
+
+def test_a_schedule_made_by_hand_runs_at_once_stays_over_a_restart_and_goes(fleet: RunningFleet) -> None:
+    with fleet.up() as feed:
+        made = fleet.call("create", "tidy", "--command", "echo 'a b'", "--every", "1h")
+        ran = feed.until("run_finished", schedule="tidy")
+        slower = fleet.call("update", "tidy", "--every", "2h")
+    with fleet.up():
+        fleet.call("apply")
+        labels = fleet.labels()
+        gone = fleet.call("delete", "tidy")
+        left = fleet.labels()
+
+    assert (made.returncode, slower.returncode, gone.returncode) == (0, 0, 0), (made, slower, gone)
+    assert ran["status"] == "succeeded"
+    assert (labels, left) == (["quick", "tidy"], ["quick"])
+
+
+def test_a_state_file_is_taken_over_by_a_fleet_that_runs(fleet: RunningFleet) -> None:
+    (fleet.folder / "state.yaml").write_text(
+        "agents: { late: { schedules: { default: { status: disabled } } } }\n", encoding="utf-8"
+    )
+    fleet.write(FLEET_YAML + '  - { name: late, command: [echo], cron: "0 1 1 1 *" }\n')
+
+    with fleet.up():
+        done = fleet.call("state", "--import", "state.yaml")
+        state = json.loads(fleet.call("state", "--json").stdout)
+
+    assert "Took over 1 schedule" in done.stdout
+    assert state["agents"]["late"]["schedules"]["default"]["status"] == "disabled"

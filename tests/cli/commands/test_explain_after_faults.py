@@ -1,0 +1,208 @@
+"""What `explain` answers after a bad day: of the schedule, of an instant of that day, and of a run.
+
+One test for each kind of day, and in each the sentences that a person reads.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.running_fleet import RunningFleet
+
+from herdbeat.store.state_lock import StateLock
+from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.command_line import CommandLine
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
+
+ZONE = "Europe/Berlin"
+HOUR = timedelta(hours=1)
+MORNING = datetime(2026, 3, 26, 6, 30, tzinfo=UTC)
+"""Half past seven in Berlin."""
+
+SLOW = """\
+version: 1
+timezone: UTC
+commands:
+  - { name: slow, command: [sleep, "600"], every: 1h }
+"""
+
+
+@pytest.fixture
+def state(cli: CommandLine) -> Path:
+    folder = cli.folder / ".herdbeat"
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def looking(cli: CommandLine, herd: SimulatedHerd) -> Iterator[CommandLine]:
+    """The command line at the moment of the herd, and as if the herd were a process that runs."""
+    with StateLock(cli.folder / ".herdbeat"):
+        yield CommandLine(folder=cli.folder, clock=FakeClock(herd.now), environ={"TZ": ZONE})
+
+
+def told(cli: CommandLine, *words: str) -> str:
+    """The answer in one line, so that a sentence can be looked for wherever it folds."""
+    answer = cli.run("explain", *words)
+    assert answer.status == 0, answer
+    return " ".join(answer.out.split())
+
+
+def test_after_kill_9(tmp_path: Path) -> None:
+    fleet = RunningFleet(tmp_path)
+    fleet.write(SLOW)
+    with fleet.up() as feed:
+        killed = str(feed.until("run_started")["run_id"])
+
+    with fleet.up() as feed:
+        schedule, run = (" ".join(fleet.call("explain", each).stdout.split()) for each in ("slow", killed))
+        instant = " ".join(fleet.call("explain", "slow", "--at", "1s").stdout.split())
+
+    assert "slow ok" in schedule
+    assert "because of baseline every 1h" in schedule
+    assert f"slow run {killed} happened because of first-run." in run
+    assert "result interrupted" in run
+    assert "and ran." in instant
+    assert f"ran {killed} interrupted" in instant
+
+
+async def test_after_a_suspend(cli: CommandLine, state: Path) -> None:
+    async with open_herd(state, MORNING) as herd:
+        herd.schedule("report", cron="0 9 * * *", zone=ZONE)
+        herd.schedule("poll", every="1h", zone=ZONE)
+        await herd.tick()
+        herd.clock.suspend(3 * HOUR)
+        await herd.tick()
+        with looking(cli, herd) as now:
+            schedule, instant = told(now, "report"), told(now, "report", "--at", "09:00")
+            run = told(now, now.run("runs", "poll", "--json").json()["items"][0]["id"])
+
+    assert "next run in 22h 30m because of baseline at 09:00 every day" in schedule
+    assert "report was due Thu 26 Mar 09:00:00 CET and did not run." in instant
+    assert "missed this machine slept from Thu 26 Mar 07:30:00 CET to Thu 26 Mar 10:30:00 CET" in instant
+    assert "fix catchup: once" in instant
+    assert "poll run 0002 happened because of catch-up." in run
+    assert "started Thu 26 Mar 10:30:00 CET, 2h late" in run
+
+
+async def test_after_a_night_on_which_the_clocks_changed(cli: CommandLine, state: Path) -> None:
+    night = datetime(2026, 3, 28, 23, 0, tzinfo=UTC)
+    async with open_herd(state, night) as herd:
+        herd.schedule("backup", cron="30 2 * * *", zone=ZONE)
+        await herd.advance(9 * HOUR)
+        with looking(cli, herd) as now:
+            schedule, instant = told(now, "backup"), told(now, "backup", "--at", "2026-03-29T01:00:00Z")
+            missing, run = told(now, "backup", "--at", "2026-03-29 02:30"), told(now, "0001")
+
+    assert "next run in 16h 30m because of baseline at 02:30 every day" in schedule
+    assert "backup was due Sun 29 Mar 03:00:00 CEST and ran." in instant
+    assert "ran" in missing
+    assert "backup run 0001 happened because of baseline-cron." in run
+    assert "due Sun 29 Mar 03:00:00 CEST" in run
+
+
+async def test_after_there_was_no_room(cli: CommandLine, state: Path) -> None:
+    busy = ScriptedRunner(holds=True)
+    async with open_herd(state, MORNING) as herd:
+        herd.schedule("triage/scan", every="1h", zone=ZONE, runner=busy)
+        herd.schedule("triage/report", cron="0 8 * * *", zone=ZONE)
+        await herd.advance(HOUR)
+        with looking(cli, herd) as now:
+            waits, instant = told(now, "triage/report"), told(now, "triage/report", "--at", "08:00")
+        busy.let_go()
+        await herd.advance(HOUR / 2)
+        with looking(cli, herd) as now:
+            later, run = told(now, "triage/report", "--at", "08:00"), told(now, "0002")
+
+    assert "a beat due 30m ago waits (at_capacity, 1 of 1 running)" in waits
+    assert "triage/report was due Thu 26 Mar 08:00:00 CET and waits." in instant
+    assert "waiting at_capacity: the target had no room" in instant
+    assert "triage/report was due Thu 26 Mar 08:00:00 CET and ran." in later
+    assert "triage/report run 0002 happened because of baseline-cron." in run
+    assert "started Thu 26 Mar 08:30:00 CET, 30m late" in run
+
+
+async def test_after_a_pause(cli: CommandLine, state: Path) -> None:
+    async with open_herd(state, MORNING) as herd:
+        herd.schedule("report", cron="0 * * * *", zone=ZONE)
+        herd.pause("report", MORNING + 2 * HOUR)
+        await herd.advance(HOUR)
+        with looking(cli, herd) as now:
+            held = told(now, "report")
+        await herd.advance(2 * HOUR)
+        with looking(cli, herd) as now:
+            schedule, instant, run = told(now, "report"), told(now, "report", "--at", "09:00"), told(now, "0001")
+
+    assert 'paused for another 1h by human:you "told to"; go on with: herdbeat resume report' in held
+    assert "next run in 30m because of baseline" in schedule
+    assert "report was due 2 times from Thu 26 Mar 08:00:00 CET to Thu 26 Mar 09:00:00 CET and did not run." in instant
+    assert "skipped paused: the schedule was paused" in instant
+    assert "report run 0001 happened because of baseline-cron." in run
+    assert "due Thu 26 Mar 10:00:00 CET" in run
+
+
+async def test_after_it_was_disabled(cli: CommandLine, state: Path) -> None:
+    async with open_herd(state, MORNING) as herd:
+        herd.schedule("report", cron="0 * * * *", zone=ZONE)
+        herd.disable("report")
+        await herd.advance(HOUR)
+        with looking(cli, herd) as now:
+            off = told(now, "report")
+        herd.enable("report")
+        await herd.advance(HOUR)
+        with looking(cli, herd) as now:
+            schedule, instant, run = told(now, "report"), told(now, "report", "--at", "08:00"), told(now, "0001")
+
+    assert "no next run: it is disabled by human:you (herdbeat enable report)" in off
+    assert "next run in 30m because of baseline" in schedule
+    assert "report was due Thu 26 Mar 08:00:00 CET and did not run." in instant
+    assert "skipped disabled: the schedule was disabled" in instant
+    assert "report run 0001 happened because of baseline-cron." in run
+
+
+async def test_after_its_plan_broke(cli: CommandLine, state: Path) -> None:
+    """One that cannot be read any more: as a newer version, or a torn disk, may leave it."""
+    async with open_herd(state, MORNING) as herd:
+        herd.schedule("report", cron="0 * * * *", zone=ZONE)
+        herd.schedule("other", cron="0 * * * *", zone=ZONE)
+        await herd.advance(HOUR)
+        _break_plan(herd, "report")
+        await herd.advance(HOUR)
+        with looking(cli, herd) as now:
+            schedule, neighbour = told(now, "report"), told(now, "other")
+            instant, run = told(now, "report", "--at", "09:00"), told(now, "0001")
+
+    assert "no next run: it cannot be decided" in schedule
+    assert "edit it, or try it again: herdbeat reset report" in schedule
+    assert "next run in 30m because of baseline" in neighbour
+    assert "skipped config_error: its configuration could not be used" in instant
+    assert "report run 0001 happened because of baseline-cron." in run
+
+
+def _break_plan(herd: SimulatedHerd, label: str) -> None:
+    number = herd.snapshot(label).id
+    with closing(sqlite3.connect(herd.store.path)) as connection, connection:
+        connection.execute("INSERT INTO plan (text) VALUES ('no plan')")
+        connection.execute("UPDATE schedule SET plan_id = (SELECT max(id) FROM plan) WHERE id = ?", (number,))
+
+
+def test_after_its_file_broke(tmp_path: Path) -> None:
+    """It was answered with the mistake in the file; but what runs is the last good one, and the ledger knows it."""
+    fleet = RunningFleet(tmp_path)
+    with fleet.up() as feed:
+        assert fleet.call("run", "quick").returncode == 0
+        ran = str(feed.until("run_finished")["run_id"])
+        fleet.write("commands: [")
+        feed.until("files_refused")
+        schedule, run = fleet.call("explain", "quick"), fleet.call("explain", ran)
+        instant = fleet.call("explain", "quick", "--at", "1s")
+    later = fleet.call("explain", "quick")
+
+    assert "because of baseline at 00:00 on 1 January" in " ".join(schedule.stdout.split())
+    assert "because of baseline at 00:00 on 1 January" in " ".join(later.stdout.split())
+    assert "The files cannot be read (1 problem); this is the ledger. See: herdbeat validate" in later.stderr
+    assert f"quick run {ran} happened because of manual by human:" in run.stdout
+    assert "and ran." in instant.stdout

@@ -1,0 +1,211 @@
+"""`herdbeat next` beside a ledger: never a time that will not happen."""
+
+from datetime import timedelta
+
+import pytest
+from tests.support.fleet_history import create_fleet_history
+
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import Jitter
+from herdbeat.store.state_lock import StateLock
+from herdbeat.testing.clock import FakeClock
+from herdbeat.testing.command_line import CommandLine
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
+
+FLEET = """\
+version: 1
+timezone: Europe/Berlin
+callables:
+  - { name: poll, call: "fleet:poll", every: 1h }
+  - { name: shaky, call: "fleet:shaky", every: 5m }
+  - { name: daily, call: "fleet:daily", cron: "0 9 * * *" }
+  - { name: busy, call: "fleet:busy", every: 10m }
+  - { name: spread, call: "fleet:spread", cron: "4 * * * *", jitter: 30m }
+  - { name: launch, call: "fleet:launch", at: "2026-03-26T13:00:00Z" }
+  - { name: unborn, call: "fleet:unborn", every: 2h }
+"""
+ZONE = "Europe/Berlin"
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+async def fleet(cli: CommandLine) -> CommandLine:
+    """Twenty minutes of a fleet that nobody runs any more: one is failing, one has fired, one is only in the file."""
+    await create_fleet_history(cli, FLEET, _schedules, lasted=20 * MINUTE)
+    return cli
+
+
+def _schedules(herd: SimulatedHerd) -> None:
+    herd.schedule("poll", every="1h", zone=ZONE)
+    herd.schedule("shaky", every="5m", zone=ZONE, runner=ScriptedRunner(fails=9))
+    herd.schedule("daily", cron="0 9 * * *", zone=ZONE)
+    herd.schedule("busy", every="10m", zone=ZONE)
+    herd.schedule("spread", cron="4 * * * *", zone=ZONE, jitter=Jitter(span=30 * MINUTE))
+    herd.schedule("launch", at="2026-03-26T13:00:00Z", zone=ZONE)
+
+
+def rows(fleet: CommandLine, *words: str) -> dict[str, str]:
+    """What `next --plain` has of each schedule: its first time, or why it has none."""
+    found: dict[str, str] = {}
+    for line in fleet.run("next", "--plain", *words).lines():
+        at, schedule, why, _ = line.split("\t")
+        found.setdefault(schedule, why if at == "-" else at.partition("T")[2])
+    return found
+
+
+def test_next_answers_from_the_ledger_and_for_what_is_new_from_the_files(fleet: CommandLine) -> None:
+    found = rows(fleet)
+
+    assert "13:04" < found.pop("spread") < "13:34"
+    assert found == {
+        "unborn": "13:04:00Z",  # never ran, so at once
+        "busy": "13:14:00Z",  # it ran this minute
+        "poll": "13:44:00Z",  # an hour after its last run, not after now
+        "shaky": "13:14:00Z",  # its failures make it wait longer than its five minutes
+        "daily": "08:00:00Z",
+        "launch": "ended",
+    }
+
+
+def test_a_pause_without_an_end_has_no_time(fleet: CommandLine) -> None:
+    fleet.run("pause", "daily", "--reason", "holidays")
+
+    assert rows(fleet)["daily"] == "paused"
+    assert fleet.run("next", "daily").lines() == [
+        'daily   0 9 * * *   "at 09:00 every day"   Europe/Berlin',
+        '  ‖ paused: paused by human:you "holidays"; go on with: herdbeat resume daily',
+    ]
+
+
+def test_a_pause_with_an_end_shows_what_comes_after_it(fleet: CommandLine) -> None:
+    fleet.run("pause", "daily", "--until", "2026-03-30T00:00:00Z")
+    fleet.run("pause", "poll", "--for", "3h")
+
+    first = fleet.run("next", "poll", "-n", "1").out
+
+    assert rows(fleet, "daily", "-n", "1") == {"daily": "07:00:00Z"}
+    assert "Mon 30 Mar 2026  09:00 CEST" in fleet.run("next", "daily", "-n", "1").out
+    assert "17:04 CET" in first
+    assert "its pause ends then" in first
+
+
+def test_what_is_disabled_says_by_whom(fleet: CommandLine) -> None:
+    fleet.run("disable", "poll")
+
+    assert rows(fleet)["poll"] == "disabled"
+    assert "it is disabled by human:you (herdbeat enable poll)" in fleet.run("next", "poll").out
+
+
+def test_a_hint_makes_the_times_and_is_named(fleet: CommandLine) -> None:
+    fleet.run("hint", "poll", "--every", "30m", "--for", "1h", "--reason", "deploy")
+
+    lines = fleet.run("next", "poll", "-n", "3").lines()
+
+    assert "14:14 CET" in lines[1]
+    assert 'hint every 30m by human:you, 1h left "deploy"' in lines[1]
+    assert "14:44 CET" in lines[2]
+    assert "15:44 CET" in lines[3], "after the hint it is its own hour again"
+
+
+def test_a_beat_that_is_let_pass_is_marked(fleet: CommandLine) -> None:
+    fleet.run("skip", "daily")
+
+    first, second = fleet.run("next", "daily", "-n", "2").lines()[1:]
+
+    assert "let pass: by_request" in first
+    assert "let pass" not in second
+
+
+async def test_while_an_interval_runs_its_next_time_is_not_known(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    (cli.folder / ".herdbeat").mkdir()
+
+    async with open_herd(cli.folder / ".herdbeat", cli.clock.now()) as herd:
+        herd.schedule("busy", every="10m", runner=ScriptedRunner(holds=True))
+        await herd.tick()
+
+        with StateLock(cli.folder / ".herdbeat"):
+            answer = cli.run("next", "busy")
+        left = cli.run("next", "busy")  # as a kill leaves it
+
+    assert answer.lines()[1] == "  ● after run: the next time is decided when the run ends"
+    assert left.lines()[1].endswith("decided when herdbeat up finds that its run was cut off")
+
+
+async def test_a_beat_that_waits_for_room_is_not_shown_as_a_time(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    (cli.folder / ".herdbeat").mkdir()
+
+    async with open_herd(cli.folder / ".herdbeat", cli.clock.now()) as herd:
+        herd.schedule("busy/first", every="10m", runner=ScriptedRunner(holds=True))
+        herd.schedule("busy/second", every="10m", runner=ScriptedRunner(holds=True))
+        await herd.tick()
+        with StateLock(cli.folder / ".herdbeat"):
+            found = rows(cli)
+
+    assert found == {"busy/first": "running", "busy/second": "late"}
+
+
+async def test_an_instant_whose_jittered_start_is_still_to_come_is_shown(cli: CommandLine) -> None:
+    """Asked between the two, the governor alone would already tell of the next hour."""
+    (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    (cli.folder / ".herdbeat").mkdir()
+    async with open_herd(cli.folder / ".herdbeat", cli.clock.now() - MINUTE) as herd:
+        herd.schedule("spread", cron="4 * * * *", zone=ZONE, jitter=Jitter(span=30 * MINUTE))
+        await herd.tick()
+        planned = herd.next_run("spread")
+    assert isinstance(cli.clock, FakeClock)
+    cli.clock.advance(MINUTE / 2)
+
+    item = cli.run("next", "spread", "-n", "1", "--json").json()["items"][0]
+
+    assert planned is not None
+    assert planned > cli.clock.now()
+    assert item["due_at"] == "2026-03-26T13:04:00Z"
+    assert item["next_run_at"].startswith(planned.strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+def test_a_file_that_changed_since_is_what_the_next_up_begins_with(fleet: CommandLine) -> None:
+    changed = FLEET.replace("every: 1h", "every: 2h").replace("T13:00", "T15:00").replace('"0 9', '"0 8')
+    (fleet.folder / "herdbeat.yaml").write_text(changed, encoding="utf-8")
+
+    found = rows(fleet)
+
+    assert (found["poll"], found["launch"], found["daily"]) == ("14:44:00Z", "15:00:00Z", "07:00:00Z")
+
+
+def test_while_it_runs_its_ledger_is_the_truth_and_not_a_broken_file(fleet: CommandLine) -> None:
+    (fleet.folder / "herdbeat.yaml").write_text(FLEET.replace("every: 1h", "every: 1x"), encoding="utf-8")
+
+    with StateLock(fleet.folder / ".herdbeat"):
+        found = rows(fleet)
+
+    assert found["poll"] == "13:44:00Z"
+    assert "unborn" not in found
+
+
+def test_what_was_made_by_hand_is_shown_though_no_file_has_it(fleet: CommandLine) -> None:
+    fleet.run("create", "nightly", "--command", "true", "--cron", "0 3 * * *")
+
+    assert rows(fleet)["nightly"] == "02:00:00Z"
+    assert rows(fleet, "nightly") == {"nightly": "02:00:00Z"}
+
+
+def test_a_start_in_the_past_asks_what_would_have_been(fleet: CommandLine) -> None:
+    """Today's pause has no say in last week."""
+    fleet.run("pause", "daily")
+
+    found = fleet.run("next", "daily", "--from", "2026-03-18", "-n", "1").out
+
+    assert "Wed 18 Mar 2026  09:00 CET" in found
+
+
+async def test_next_agrees_with_the_time_that_the_ledger_has(fleet: CommandLine) -> None:
+    hint = Hint(origin="human:you", every=7 * MINUTE, expires_at=fleet.clock.now() + 40 * MINUTE)
+    async with open_herd(fleet.folder / ".herdbeat", fleet.clock.now()) as herd:
+        herd.schedule("poll", every="1h", zone=ZONE)
+        herd.hint("poll", hint)
+        planned = herd.next_run("poll")
+
+    assert planned is not None
+    assert rows(fleet)["poll"] == planned.strftime("%H:%M:%SZ")

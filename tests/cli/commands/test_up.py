@@ -1,0 +1,253 @@
+"""`up`, `run` and `down` as real processes: what a person does in two terminals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from herdbeat.store.state_lock import find_lock_holder
+
+FLEET = """\
+version: 1
+fleet: { name: my-fleet }
+timezone: UTC
+commands:
+  - { name: quick, command: [echo, hello], type: manual }
+  - { name: broken, command: ["false"], type: manual }
+  - { name: endless, command: [sleep, "600"], type: manual }
+  - { name: yearly, command: [echo, hello], cron: "0 0 1 1 *" }
+"""
+PATIENCE = 60
+"""Seconds for a process to do what it does at once: only a broken one gets there."""
+
+
+class UpFleet:
+    """A folder with a fleet, and `herdbeat` in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state_dir = folder / ".herdbeat"
+        (folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self._argv(*words), cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+
+    def answer(self, *words: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads(self.call(*words, "--json").stdout)
+        return found
+
+    @contextmanager
+    def up(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """At work: `node_ready` was read from it."""
+        with subprocess.Popen(
+            self._argv("up", "--json", *words),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                read_until(process, "node_ready")
+                yield process
+            finally:
+                process.kill()
+
+    @staticmethod
+    def _argv(*words: str) -> list[str]:
+        return [sys.executable, "-m", "herdbeat", *words]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> UpFleet:
+    return UpFleet(tmp_path)
+
+
+def read_until(process: subprocess.Popen[str], event: str) -> dict[str, object]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        found: dict[str, object] = json.loads(line)
+        if found["event"] == event:
+            return found
+    assert process.stderr is not None
+    raise AssertionError(f"it ended without {event}: {process.stderr.read()}")
+
+
+def test_a_run_by_hand_shows_its_output_and_how_it_ended(fleet: UpFleet) -> None:
+    with fleet.up():
+        ran, failed = fleet.call("run", "quick", "--wait"), fleet.call("run", "broken", "--wait")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "manual by" in ran.stdout
+    assert "  hello\n✓ ok in" in ran.stdout
+    assert failed.returncode == 5
+    assert "✗ failed in" in failed.stdout
+
+
+def test_at_capacity_a_run_by_hand_is_refused_and_down_force_cuts_off(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        first, second = fleet.answer("run", "endless"), fleet.call("run", "endless")
+        queued = fleet.answer("run", "endless", "--queue")
+        stopped = fleet.call("down", "--force")
+        status = process.wait(PATIENCE)
+
+    assert first["success"] is True
+    assert (second.returncode, "refused: at_capacity (1 of 1 running)" in second.stderr) == (1, True)
+    assert queued["waits_for"] == "at_capacity"
+    assert (stopped.returncode, "1 run cut off" in stopped.stderr) == (0, True)
+    assert status == 1
+    assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
+
+
+def test_a_second_up_is_refused_with_the_pid_of_the_first(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        refused = fleet.call("up")
+
+        assert refused.returncode == 1
+        assert f"already running on {fleet.state_dir} (pid {process.pid})" in refused.stderr
+        assert refused.stdout == ""
+
+
+def test_down_stops_softly_and_says_so_also_where_nothing_runs(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        stopped = fleet.call("down")
+        status = process.wait(PATIENCE)
+    again = fleet.call("down")
+
+    assert (stopped.returncode, stopped.stderr) == (0, f"Stopped (pid {process.pid}).\n")
+    assert status == 0
+    assert (again.returncode, again.stderr) == (0, "Nothing is running here.\n")
+    assert sorted(path.name for path in fleet.state_dir.iterdir() if path.is_socket()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_softly(fleet: UpFleet, number: signal.Signals) -> None:
+    with fleet.up() as process:
+        process.send_signal(number)
+
+        assert process.wait(PATIENCE) == 0
+
+
+def test_a_second_ctrl_c_cuts_off_what_runs(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        fleet.call("run", "endless")
+        assert process.stderr is not None
+
+        process.send_signal(signal.SIGINT)
+        asked = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        status = process.wait(PATIENCE)
+
+        assert "1 run may finish" in asked
+        assert status == 130
+        assert "1 run cut off" in process.stderr.read()
+
+
+def test_after_kill_9_the_ledger_still_answers_and_the_next_start_sweeps(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        run = fleet.answer("run", "endless")["run"]
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    status, beats = fleet.answer("status"), fleet.answer("beats")
+    why = fleet.call("explain", str(run))
+    down = fleet.call("down")
+
+    assert status["scheduler"]["running"] is False  # type: ignore[index]
+    assert [each["outcome"] for each in beats["items"]] == ["running"]  # type: ignore[attr-defined]
+    assert (why.returncode, "because of manual by human:" in why.stdout) == (0, True)
+    assert down.stderr == "Nothing is running here.\n"
+    with fleet.up():
+        assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
+
+
+def test_what_is_fired_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet) -> None:
+    with fleet.up():
+        fleet.call("down")
+
+    later, waited = fleet.call("run", "quick"), fleet.call("run", "quick", "--wait")
+
+    assert later.returncode == 0
+    assert "starts with the next: herdbeat up" in later.stdout
+    assert (waited.returncode, "nothing to wait for" in waited.stderr) == (1, True)
+    assert find_lock_holder(fleet.state_dir) is None
+    with fleet.up() as process:
+        assert read_until(process, "run_finished")["schedule"] == "quick"
+
+
+def test_a_broken_schedule_is_said_and_the_others_run(fleet: UpFleet) -> None:
+    text = FLEET + "  - { name: wrong, command: [echo], every: 5x }\n"
+    (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    with fleet.up() as process:
+        ran = fleet.call("run", "quick", "--wait")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE)
+
+    assert ran.returncode == 0
+    assert '"5x"' in said
+    assert "herdbeat.yaml:9" in said
+
+
+def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_good_fleet(fleet: UpFleet) -> None:
+    """Once it said what was wrong, and then ran an empty fleet, which removed all schedules from the ledger."""
+    with fleet.up():
+        fleet.call("down")
+    text = "version: 1\ncommands:\n  - { name: yearly, command: [echo], every: 5x }\n"
+    (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    refused, as_json = fleet.call("up"), fleet.call("up", "--json")
+    (fleet.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+
+    assert (refused.returncode, refused.stdout, as_json.returncode, as_json.stdout) == (2, "", 2, "")
+    assert '"5x"' in refused.stderr
+    assert "Nothing is left that could run. Nothing was changed." in refused.stderr
+    problems = json.loads(as_json.stderr.splitlines()[-1])["problems"]
+    assert [problem["line"] for problem in problems] == [3]
+    assert fleet.answer("explain", "yearly")["next_run_at"] is not None
+
+
+def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet: UpFleet) -> None:
+    """Once a typing error in one line was taken for a deletion, and `up` removed the schedule."""
+    with fleet.up():
+        fleet.call("down")
+    text = FLEET.replace("0 0 1 1 *", "0 0 1 13 *").replace("hello], type", "hi], type")
+    (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+
+    with fleet.up() as process:
+        ran, kept = fleet.call("run", "quick", "--wait"), fleet.answer("explain", "yearly")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE)
+
+    assert "  hi\n✓ ok in" in ran.stdout
+    assert str(kept["next_run_at"]).endswith("-01-01T00:00:00Z")
+    assert "Until that is mended nothing is removed: what was right before goes on as it was." in said
+
+
+def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: UpFleet) -> None:
+    """Once `up` and `apply` did, and those that only look said that herdbeat itself had failed."""
+    fleet.state_dir.mkdir()
+    (fleet.state_dir / "herdbeat.db").write_bytes(b"this is no database, and was not one before" * 100)
+
+    answers = [fleet.call(*words) for words in (["up"], ["beats"], ["status"], ["explain", "quick"], ["run", "quick"])]
+
+    assert [answer.returncode for answer in answers] == [7] * len(answers)
+    assert all("restore" in answer.stderr for answer in answers)
+    assert (fleet.state_dir / "herdbeat.db").read_bytes().startswith(b"this is no database")
+
+
+def test_down_stops_a_fleet_whose_socket_is_gone_by_its_pid(fleet: UpFleet) -> None:
+    with fleet.up() as process:
+        fleet.call("run", "quick", "--wait")  # so its socket is there
+        (fleet.state_dir / "socket").unlink()
+        by_signal = fleet.call("down")
+        status = process.wait(PATIENCE)
+
+    assert (by_signal.returncode, status) == (0, 0)
+    assert by_signal.stderr == f"Stopped (pid {process.pid}).\n"

@@ -1,0 +1,44 @@
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from herdbeat.cli.output.time_parse import parse_past_time
+from herdbeat.errors import IntervalParseError, SchedulerError, TimeParseError
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)  # 14:04 in Berlin
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("5m", "2026-03-26T12:59"),
+        ("-2h", "2026-03-26T11:04"),
+        ("1d ago", "2026-03-25T13:04"),
+        ("09:00", "2026-03-26T08:00"),
+        ("9:00", "2026-03-26T08:00"),
+        ("15:00", "2026-03-25T14:00"),
+        ("today", "2026-03-25T23:00"),
+        ("today 09:00", "2026-03-26T08:00"),
+        ("today 15:00", "2026-03-26T14:00"),
+        ("Yesterday 09:00", "2026-03-25T08:00"),
+        ("2026-03-20", "2026-03-19T23:00"),
+        ("2026-03-20 09:00", "2026-03-20T08:00"),
+        ("2026-03-20T09:00", "2026-03-20T08:00"),
+        ("2026-03-20T09:00:00Z", "2026-03-20T09:00"),
+    ],
+)
+def test_a_past_moment_is_read_as_people_say_it(text: str, moment: str) -> None:
+    assert parse_past_time(text, NOW, BERLIN) == datetime.fromisoformat(moment).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "25:00", "2026-02-30", "today at nine", "99999999d", "5", "٣m", "0001-01-01"]
+)
+def test_what_cannot_be_read_is_an_error_in_words(text: str) -> None:
+    with pytest.raises(SchedulerError) as raised:
+        parse_past_time(text, NOW, BERLIN)
+
+    assert isinstance(raised.value, TimeParseError | IntervalParseError)
+    assert raised.value.hint

@@ -1,0 +1,48 @@
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.support.record_builders import make_beat_record
+
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time, short_label
+from herdbeat.domain.run import RunStatus
+from herdbeat.durations import format_elapsed
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2026, 3, 26, 8, 0, tzinfo=UTC), "09:00:00"),
+        (datetime(2026, 3, 27, 8, 0, tzinfo=UTC), "tomorrow 09:00"),
+        (datetime(2026, 3, 26, 23, 0, 5, tzinfo=UTC), "tomorrow 00:00:05"),
+        (datetime(2026, 3, 25, 8, 0, tzinfo=UTC), "yesterday 09:00"),
+        (datetime(2026, 3, 30, 7, 0, tzinfo=UTC), "Mon 30 Mar 09:00"),
+        (datetime(2027, 1, 4, 8, 0, tzinfo=UTC), "Mon 04 Jan 2027 09:00"),
+    ],
+)
+def test_a_time_is_said_as_near_as_it_is(moment: datetime, text: str) -> None:
+    assert format_time(moment, NOW, BERLIN) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0004, "0ms"), (0.21, "210ms"), (1.23, "1.2s"), (9.96, "10s"), (47, "47s"), (130, "2m 10s")]
+)
+def test_how_long_it_took_is_said_as_exactly_as_anybody_cares(seconds: float, text: str) -> None:
+    assert format_elapsed(timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "label"), [("a/default", "a"), ("a/b", "a/b"), ("a", "a"), ("fleet/a/default", "fleet/a")]
+)
+def test_the_default_schedule_is_called_by_its_target_alone(schedule: str, label: str) -> None:
+    assert short_label(schedule) == label
+
+
+@pytest.mark.parametrize("status", RunStatus)
+def test_a_beat_that_ran_carries_the_mark_of_how_it_ended(status: RunStatus) -> None:
+    glyph, _, colour = RUN_STATUS_SYMBOLS[status]
+
+    assert beat_symbol(make_beat_record(last_status=status)) == (glyph, colour)

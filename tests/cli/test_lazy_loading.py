@@ -1,0 +1,134 @@
+"""Quick commands load nothing heavy: what somebody waits for at every keystroke is mostly imports.
+
+Rooms are given by the beginning of their name, so that the lists hold while files move inside a room.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import herdbeat
+
+FLEET = """\
+version: 1
+fleet:
+  name: lazy
+commands:
+  - name: tidy
+    command: ["true"]
+    schedules:
+      hourly: {every: 1h}
+"""
+
+FOREIGN = {"yaml", "asyncio", "aiohttp", "psycopg", "pydantic", "subprocess", "ssl", "http", "concurrent", "argparse"}
+"""Packages that no quick command needs."""
+
+ENGINE = {"herdbeat.runners.", "herdbeat.scheduler", "herdbeat.governor", "herdbeat.prompts", "bench.load"}
+SERVING = {
+    # The parts of the engine and of its transports that `show` must not load, though it needs others.
+    "herdbeat.scheduler.loop",
+    "herdbeat.scheduler.node",
+    "herdbeat.scheduler.complete",
+    "herdbeat.scheduler.claim",
+    "herdbeat.scheduler.evaluate",
+    "herdbeat.scheduler.apply",
+    "herdbeat.runners.process",
+    "herdbeat.runners.http",
+    "herdbeat.control_socket.server",
+    "herdbeat.python_api",
+    "herdbeat.bootstrap.fleet",
+    "herdbeat.store.postgres",
+    "herdbeat.store.writer",
+    "herdbeat.store.sqlite.store",
+    "herdbeat.store.sql_transaction",
+    "herdbeat.prompts",
+}
+READING = {
+    # YAML and what makes a fleet of it; a ledger that is newer than the files has the answer already.
+    "herdbeat.config.build_fleet",
+    "herdbeat.config.compat",
+    "herdbeat.config.compat.agentd",
+    "herdbeat.config.loader",
+    "herdbeat.config.sources",
+    "herdbeat.config.yaml",
+}
+NOTHING_OF_OURS = {
+    *("herdbeat.config", "herdbeat.domain", "herdbeat.service", "herdbeat.store", "herdbeat.triggers"),
+    *("herdbeat.runners", "herdbeat.bootstrap.config", "herdbeat.bootstrap"),
+}
+DIRECT = FOREIGN | ENGINE | SERVING | READING | NOTHING_OF_OURS | {"json", "sqlite3", "logging", "zoneinfo", "hashlib"}
+LOOKING = FOREIGN | ENGINE | SERVING | READING
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet with a ledger. The first `list` has left a note about it, which spares later commands the files."""
+    made = tmp_path_factory.mktemp("lazy")
+    (made / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
+    modules_after(["apply"], made)
+    modules_after(["list"], made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("line", "heavy"),
+    [
+        ("", DIRECT),
+        ("--help", DIRECT),
+        ("list --help", DIRECT),
+        ("completion bash", DIRECT),
+        ("completion zsh", DIRECT),
+        ("completion names ti", LOOKING | {"logging", "hashlib", "cronsim", "herdbeat.triggers", "herdbeat.config."}),
+        ("next @daily", FOREIGN | ENGINE | SERVING | {"json", "sqlite3", "herdbeat.config", "herdbeat.store"}),
+        ("list", LOOKING | {"logging", "hashlib", "herdbeat.config."}),
+        ("list --json", LOOKING | {"logging", "hashlib", "herdbeat.config."}),
+        ("show tidy/hourly", FOREIGN | SERVING | READING),
+        ("show tidy/hourly --json", FOREIGN | SERVING | READING),
+        ("status", LOOKING - {"herdbeat.governor"} | {"logging", "herdbeat.config."}),
+        ("validate", FOREIGN - {"yaml"} | ENGINE - {"herdbeat.prompts"} | {"sqlite3", "herdbeat.store.sql"}),
+    ],
+)
+def test_a_quick_command_loads_nothing_heavy(folder: Path, line: str, heavy: set[str]) -> None:
+    loaded = modules_after(line.split(), folder)
+
+    assert sorted(name for name in loaded - LIGHT if _is_in(name, heavy)) == []
+
+
+LIGHT = {"herdbeat.config.locate"}
+"""Says only where the files are; the move gives it its second name."""
+
+
+def test_what_is_looked_for_is_found_where_it_is_needed(folder: Path) -> None:
+    """Else a list of names that are gone would forbid nothing."""
+    loaded = modules_after(["validate"], folder) | modules_after(["pause", "tidy"], folder)
+
+    found = {each for each in FOREIGN | ENGINE | READING if any(_is_in(name, {each}) for name in loaded)}
+
+    assert found >= {"yaml", "herdbeat.config.yaml", "herdbeat.scheduler", "herdbeat.governor", "herdbeat.prompts"}
+
+
+def modules_after(words: list[str], folder: Path) -> set[str]:
+    """What a process has loaded once a command is done."""
+    code = (
+        f"import sys; from herdbeat.__main__ import main; status = main({words});"
+        "print(*sys.modules, file=sys.stderr); sys.exit(status)"
+    )
+    # Without the environment: a coverage run puts itself, and json with it, into every child.
+    environ = {"PYTHONPATH": str(Path(herdbeat.__file__).parents[1]), "PATH": os.defpath, "USER": "you"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environ, cwd=folder
+    )
+
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def _is_in(name: str, rooms: set[str]) -> bool:
+    """`herdbeat.config` is the package and all of it; `herdbeat.config.yaml` also `herdbeat.config.yaml`."""
+    return any(
+        name.startswith(each) if each.startswith("herdbeat.") else name.partition(".")[0] == each for each in rooms
+    )

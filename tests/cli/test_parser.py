@@ -1,0 +1,143 @@
+"""From words to a command."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.cli.parser import ParsedArgs, parse_args
+from herdbeat.cli.spec import COUNT, HELP, JSON, QUIET, VERBOSE, ZONE
+from herdbeat.cli.table import COMMANDS
+from herdbeat.errors import UsageError
+
+
+def read(*words: str) -> tuple[str, ParsedArgs]:
+    request = parse_args(words)
+    return (request.command.name if request.command else request.group), request.args
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ((), ""),
+        (("--help",), ""),
+        (("--version",), ""),
+        (("config",), "config"),
+        (("next",), "next"),
+        (("config", "show"), "config show"),
+        (("config", "validate"), "validate"),
+        (("--json", "next"), "next"),
+        (("--tz", "UTC", "next"), "next"),
+        (("completion", "--help"), "completion"),
+    ],
+)
+def test_the_first_words_name_the_command(words: tuple[str, ...], name: str) -> None:
+    assert read(*words)[0] == name
+
+
+@pytest.mark.parametrize("form", [("-n", "3"), ("-n3",), ("-n=3",), ("--count", "3"), ("--count=3",)])
+def test_a_value_may_be_written_in_every_usual_form(form: tuple[str, ...]) -> None:
+    _, given = read("next", *form, "@daily")
+
+    assert given.value(COUNT) == "3"
+    assert given.positionals == ("@daily",)
+
+
+def test_switches_may_stand_side_by_side() -> None:
+    _, given = read("next", "-qv")
+
+    assert given.has(QUIET)
+    assert given.has(VERBOSE)
+    assert not given.has(JSON)
+
+
+def test_after_two_dashes_everything_is_a_word() -> None:
+    _, given = read("next", "--", "--json")
+
+    assert given.positionals == ("--json",)
+    assert not given.has(JSON)
+
+
+def test_a_value_may_begin_with_a_dash() -> None:
+    _, given = read("next", "--from", "-2h", "--tz=-x")
+
+    assert given.values == {"from": "-2h", "tz": "-x"}
+    assert given.value(ZONE) == "-x"
+
+
+@pytest.mark.parametrize("words", [("completion", "-h"), ("help", "completion"), ("-h", "completion", "x", "y")])
+def test_help_is_given_whatever_is_missing(words: tuple[str, ...]) -> None:
+    name, given = read(*words)
+
+    assert name == "completion"
+    assert given.has(HELP)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nxt",), 'There is no command "nxt"; did you mean "next"?'),
+        (("prune",), 'There is no command "prune"; did you mean "db prune"?'),
+        (("config", "shwo"), 'There is no command "config shwo"; did you mean "config show"?'),
+        (("zzzz",), 'There is no command "zzzz".'),
+        (("next", "--cuont", "3"), '"herdbeat next" has no option --cuont; did you mean "--count"?'),
+        (("validate", "--tz", "UTC"), '"herdbeat validate" has no option --tz.'),
+        (("next", "-x"), '"herdbeat next" has no option -x.'),
+        (("--jsn",), '"herdbeat" has no option --jsn.'),
+        (("next", "--tz"), "--tz needs a value."),
+        (("next", "--json=yes"), "--json takes no value."),
+        (("next", "0", "9", "*"), '"9" is one word too many.'),
+        (("schema", "flet"), 'WHICH cannot be "flet"; did you mean "fleet"?'),
+        (("next", "--by", "day"), '--by cannot be "day".'),
+        (("completion",), "SHELL is missing: bash, zsh or fish; names prints what the scripts ask for."),
+    ],
+)
+def test_what_cannot_be_understood_is_named_and_guessed(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_args(words)
+
+    assert str(caught.value) == message
+    assert caught.value.hint
+
+
+def test_an_expression_without_quotes_is_told_about_them() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_args(["next", "0", "9", "1", "*", "*"])
+
+    assert caught.value.hint == 'Put an expression in quotes: herdbeat next "0 9 1 * *"'
+
+
+def test_one_flag_means_the_same_everywhere() -> None:
+    meanings = {(name, option) for command in COMMANDS for option in command.all_options for name in option.names}
+
+    assert len({name for name, _ in meanings}) == len(meanings)
+
+
+@given(st.lists(st.one_of(st.text(max_size=8), st.sampled_from(["next", "config", "-n", "--tz", "--", "-"]))))
+def test_any_words_are_understood_or_refused(words: list[str]) -> None:
+    with suppress(UsageError):
+        request = parse_args(words)
+
+        assert request.command is None or request.command in COMMANDS
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "status", "logs", "trigger", "jobs", "job", "cancel", "config"])
+def test_the_verbs_of_herdctl_are_understood(verb: str) -> None:
+    words = [verb, "x"] if verb in ("trigger", "job", "cancel") else [verb]
+
+    request = parse_args(words)
+
+    assert request.command is not None or request.group == "config"
+
+
+def test_a_verb_that_has_nothing_to_show_yet_says_so_and_what_to_do() -> None:
+    with pytest.raises(UsageError, match='"herdbeat sessions" is not there yet') as caught:
+        parse_args(["sessions"])
+
+    assert "herdbeat show RUN" in caught.value.hint
+
+
+def test_an_option_that_is_given_twice_is_refused_and_not_the_last_one_taken() -> None:
+    with pytest.raises(UsageError, match="--tz is given twice"):
+        read("next", "--tz", "UTC", "--tz", "Europe/Berlin")

@@ -1,0 +1,170 @@
+from datetime import UTC, datetime
+
+import pytest
+from tests.support.config_folder import ConfigFolder
+
+from herdbeat.domain.schedule import Schedule
+from herdbeat.domain.target import AgentSpec, ToolMode, ToolPolicy
+from herdbeat.error_codes import Code
+from herdbeat.triggers import Delay
+
+AGENT = {".agentd/agents/a.yml": "name: a\nworking_dir: .\n"}
+
+
+def schedule_of(folder: ConfigFolder, workflow: str) -> Schedule:
+    fleet = folder.fleet(AGENT | {".agentd/workflows/w.yml": f"name: w\nagent: a\n{workflow}"})
+    (schedule,) = fleet.schedules
+    return schedule
+
+
+def test_cron_is_in_utc_whatever_the_system_says(folder: ConfigFolder) -> None:
+    schedule = schedule_of(folder, 'source: { type: cron, expression: "0 9 * * MON-FRI" }\nprompt_template: x')
+
+    assert schedule.id == "a/w"
+    assert schedule.policies.zone.key == "UTC"
+    assert schedule.trigger.next_time(None, datetime(2026, 4, 1, 8, tzinfo=UTC)) == datetime(2026, 4, 1, 9, tzinfo=UTC)
+
+
+def test_delay_keeps_its_moment(folder: ConfigFolder) -> None:
+    schedule = schedule_of(folder, 'source: { type: delay, run_at: "2026-04-01T05:00:00-04:00" }\nprompt_template: x')
+
+    assert schedule.trigger == Delay(datetime(2026, 4, 1, 9, tzinfo=UTC))
+
+
+def test_polling_github_is_an_interval_with_a_work_source(folder: ConfigFolder) -> None:
+    source = "source: { type: github_issues, owner: acme, repo: app, labels: [bug] }"
+
+    schedule = schedule_of(folder, f"{source}\nprompt_template: '{{{{title}}}}'")
+
+    assert schedule.trigger.describe() == "every 1m"
+    assert schedule.work_source is not None
+    assert schedule.work_source["repo"] == "acme/app"
+    assert schedule.work_source["filter_labels"] == ["bug"]
+    assert schedule.work_source["exclude_labels"] == []
+    assert schedule.work_source["claim"] == "store"
+
+
+def test_a_tool_policy_and_enabled_are_carried_over(folder: ConfigFolder) -> None:
+    policy = "tool_policy: { mode: allow_list, tools: [Bash, WebFetch] }"
+
+    schedule = schedule_of(folder, f"source: {{ type: manual }}\nprompt_template: x\nenabled: false\n{policy}")
+
+    assert schedule.tool_policy == ToolPolicy(mode=ToolMode.ALLOW_LIST, tools=("Bash", "WebFetch"))
+    assert not schedule.enabled
+
+
+def test_a_webhooks_secret_is_kept_and_never_printed(folder: ConfigFolder) -> None:
+    schedule = schedule_of(folder, "source: { type: webhook, secret: s3cret }\nprompt_template: x")
+
+    assert schedule.secret == "s3cret"
+    assert "s3cret" not in repr(schedule)
+    assert "s3cret" not in str(folder.read({}).values)
+
+
+def test_an_inline_prompt_wins_over_a_file(folder: ConfigFolder) -> None:
+    folder.write({".agentd/workflows/p.md": "from file"})
+
+    both = schedule_of(folder, "source: { type: manual }\nprompt_template: inline\nprompt_template_file: p.md")
+    one = schedule_of(folder, "source: { type: manual }\nprompt_template_file: p.md")
+
+    assert (both.prompt, one.prompt) == ("inline", "from file")
+
+
+def test_a_working_dir_of_dot_is_the_folder_around_agentd(folder: ConfigFolder) -> None:
+    fleet = folder.fleet(AGENT | {".agentd/agents/b.yml": "name: b\nworking_dir: ../../src\n"})
+
+    specs = [target.spec for target in fleet.targets]
+    directories = [spec.working_directory for spec in specs if isinstance(spec, AgentSpec)]
+
+    assert directories == [".", "src"]
+
+
+def test_whoever_asks_for_isolation_gets_a_container(folder: ConfigFolder) -> None:
+    fleet = folder.fleet({".agentd/agents/a.yml": "name: a\nnetwork_policy: isolated\nextra_mounts: ['/a:/a']\n"})
+
+    spec = fleet.targets[0].spec
+    assert isinstance(spec, AgentSpec)
+    assert spec.docker == {"enabled": True, "network": "none", "volumes": ["/a:/a"]}
+
+
+def test_a_trigger_that_is_not_served_is_left_out_with_a_word(folder: ConfigFolder) -> None:
+    workflow = "{ name: w, agent: a, source: { type: queue, queue_name: q }, prompt_template: x }"
+
+    result = folder.read(AGENT | {".agentd/workflows/w.yml": workflow})
+
+    assert [problem.code for problem in result.problems] == [Code.NOT_SERVED]
+    assert result.errors == ()
+    assert result.fleet is not None
+    assert result.fleet.schedules == ()
+
+
+def test_workflows_may_be_for_agents_of_the_fleet_that_imports_them(folder: ConfigFolder) -> None:
+    fleet = "imports: [{ agentd: .agentd/ }]\nagents: [{ name: own, every: 1h }]\ndefaults: { timezone: Asia/Tokyo }"
+    workflow = '{ name: w, agent: own, source: { type: cron, expression: "0 9 * * *" }, prompt_template: x }'
+
+    read = folder.fleet({"herdbeat.yaml": fleet, ".agentd/workflows/w.yml": workflow})
+
+    assert [(schedule.label, schedule.policies.zone.key) for schedule in read.schedules] == [
+        ("own", "Asia/Tokyo"),
+        ("own/w", "UTC"),
+    ]
+
+
+def test_one_workflow_that_is_not_served_is_a_fleet_without_schedules(folder: ConfigFolder) -> None:
+    result = folder.read({"w.yml": "{ name: w, agent: a, source: { type: queue }, prompt_template: x }"}, "w.yml")
+
+    assert [problem.code for problem in result.problems] == [Code.NOT_SERVED]
+    assert result.fleet is not None
+    assert result.fleet.schedules == ()
+
+
+def test_an_agent_whose_system_prompt_is_missing_is_refused(folder: ConfigFolder) -> None:
+    result = folder.read({".agentd/agents/a.yml": "name: a\nsystem_prompt_file: nowhere.md\n"})
+
+    assert [problem.code for problem in result.problems] == [Code.FILE_NOT_FOUND]
+    assert result.fleet is not None
+    assert result.fleet.targets == ()
+
+
+def test_a_workflow_alone_is_judged_as_mildly_as_in_its_folder(folder: ConfigFolder) -> None:
+    workflow = "{ name: w, agent: a, source: { type: manual }, prompt_template: '{{nobody}}', colour: blue }"
+
+    result = folder.read({"w.yml": workflow}, "w.yml")
+
+    assert {problem.code for problem in result.problems} == {Code.UNKNOWN_KEY, Code.UNKNOWN_TEMPLATE_NAME}
+    assert result.errors == ()
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_warned"),
+    [
+        ("0 9 */2 * MON", True),
+        ("0 0 9 13 * */2", True),
+        ("0 0 9 */2 * MON *", True),
+        ("0 9 */2 * *", False),
+        ("0 9 */2 * ?", False),
+        ("0 9 * * MON", False),
+        ("0 9 13 * FRI", False),
+        ("0 9 1-31/2 * MON", False),
+        ("0 9 */2 * +MON", False),
+    ],
+)
+def test_a_day_that_agentd_takes_from_either_field_is_a_warning(
+    folder: ConfigFolder, expression: str, is_warned: bool
+) -> None:
+    workflow = f'name: w\nagent: a\nsource: {{ type: cron, expression: "{expression}" }}\nprompt_template: x'
+
+    result = folder.read(AGENT | {".agentd/workflows/w.yml": workflow})
+
+    assert result.errors == ()
+    assert [problem.code for problem in result.problems] == [Code.CHANGED_MEANING] * is_warned
+
+
+def test_a_folder_of_workflows_that_cannot_be_read_is_not_taken_for_an_empty_one(folder: ConfigFolder) -> None:
+    folder.write(AGENT)
+    (folder.path / ".agentd/workflows").symlink_to("workflows")
+
+    (problem,) = folder.read({}).errors
+
+    assert problem.code is Code.UNREADABLE_FILE
+    assert ".agentd/workflows" in problem.message

@@ -1,0 +1,103 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.config_folder import ConfigFolder
+
+from herdbeat.config.files import expand_variables, parse_dotenv
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.error_codes import Code
+from herdbeat.errors import SourceLocation
+
+PLACE = SourceLocation(file="a.yaml", line=1, column=1)
+ENVIRON = {"HOST": "db", "EMPTY": "", "NESTED": "${HOST}"}
+EXPANDED = [
+    ("${HOST}", "db"),
+    ("a-${HOST}-${HOST}", "a-db-db"),
+    ("${EMPTY}", ""),
+    ("${EMPTY:-x}", ""),
+    ("${NONE:-x}", "x"),
+    ("${NONE:-}", ""),
+    ("${NESTED}", "${HOST}"),
+    ("$HOST {{HOST}} ${{ x }} ${1}", "$HOST {{HOST}} ${{ x }} ${1}"),
+]
+LINES = [
+    ("A=1", {"A": "1"}),
+    ("export A = 1 ", {"A": "1"}),
+    ("A='b # c' # d", {"A": "b # c"}),
+    ('A="b\\nc"', {"A": "b\nc"}),
+    ("A=b # c", {"A": "b"}),
+    ("A=b#c", {"A": "b#c"}),
+    ("A=", {"A": ""}),
+    ("# A=1\nnonsense\n=2\nB=x=y", {"B": "x=y"}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), EXPANDED)
+def test_a_variable_is_filled_in_once(text: str, value: str) -> None:
+    assert expand_variables(ConfigNode(text, PLACE), ENVIRON).value == value
+
+
+def test_an_undefined_variable_is_noted_and_the_text_left() -> None:
+    node = expand_variables(ConfigNode("x ${NONE} ${HOST}", PLACE), ENVIRON)
+
+    assert (node.undefined_variable, node.value) == ("NONE", "x ${NONE} ${HOST}")
+
+
+def test_a_node_knows_which_variables_it_holds() -> None:
+    node = expand_variables(ConfigNode([ConfigNode("${HOST}/${EMPTY}", PLACE), ConfigNode(5, PLACE)], PLACE), ENVIRON)
+
+    assert [child.variable_names for child in node.elements()] == ["HOST EMPTY", ""]
+
+
+@given(st.text())
+def test_text_without_the_mark_is_never_changed(text: str) -> None:
+    node = ConfigNode(text.replace("${", ""), PLACE)
+
+    assert expand_variables(node, ENVIRON) is node
+
+
+@pytest.mark.parametrize(("text", "found"), LINES)
+def test_a_dotenv_line_is_read_as_shells_and_tools_write_it(text: str, found: dict[str, str]) -> None:
+    assert parse_dotenv(text) == found
+
+
+@given(st.text())
+def test_any_dotenv_text_can_be_read(text: str) -> None:
+    assert all(isinstance(value, str) for value in parse_dotenv(text).values())
+
+
+def test_the_real_environment_wins_over_dotenv(folder: ConfigFolder) -> None:
+    folder.environ["A"] = "real"
+    folder.write({".env": "A=file\nB=file\n"})
+
+    fleet = folder.fleet("fleet: { name: '${A}', description: '${B}' }")
+
+    assert (fleet.name, fleet.description) == ("real", "file")
+
+
+def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_elsewhere(folder: ConfigFolder) -> None:
+    folder.environ["N"] = "42"
+
+    fleet = folder.fleet("max_concurrent: '${N}'\nfleet: { name: '${N}' }\n")
+
+    assert (fleet.max_concurrent, fleet.name) == (42, "42")
+
+
+def test_what_a_variable_holds_is_never_part_of_a_message(folder: ConfigFolder) -> None:
+    folder.environ["KEY"] = "s3cret"
+
+    result = folder.read("endpoints: [{ name: '${KEY}!', url: '${KEY}', every: '${KEY}', timeout: '${KEY}' }]")
+
+    assert len(result.errors) == 4
+    assert "s3cret" not in str(result.problems)
+
+
+def test_a_dotenv_that_cannot_be_read_is_a_warning_and_not_silence(folder: ConfigFolder) -> None:
+    folder.write({"herdbeat.yaml": "fleet: { description: '${WORD}' }"})
+    (folder.path / ".env").write_bytes(b"WORD=b\xe4r\n")
+
+    error, warning = folder.read({}).problems
+
+    assert str(warning.where) == ".env:1:7"
+    assert "not UTF-8" in warning.message
+    assert error.code is Code.UNDEFINED_VARIABLE

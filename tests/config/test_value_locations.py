@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+from tests.support.config_folder import ConfigFolder
+
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.file_kinds import display_path, find_cron_token_offset, locate_in_scalar, resolve_relative_path
+from herdbeat.config.yaml import parse_yaml
+
+FORMS = [
+    ("a: see {{x}}\n", 1, 8),
+    ('a: "see {{x}}"\n', 1, 9),
+    ("a: |\n  one\n  see {{x}}\n", 3, 7),
+    ("b: 1\na: |-\n\n     one\n     see {{x}}\n", 5, 10),
+    ("a: >\n  one\n  see {{x}}\n", 1, 4),
+    ('a: "tab\\t {{x}}"\n', 1, 4),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column"), FORMS)
+def test_a_part_of_a_scalar_is_found_in_its_file(text: str, line: int, column: int) -> None:
+    tree = parse_yaml(text, "a.yaml", Diagnostics())
+    assert tree is not None
+    node = tree.find(("a",))
+
+    location = locate_in_scalar(node, str(node.value).index("{{x}}"), 5, text)
+
+    assert (location.line, location.column) == (line, column)
+
+
+def test_a_mistake_in_a_prompt_file_is_shown_in_that_file(folder: ConfigFolder) -> None:
+    workflow = "{ name: w, agent: a, source: { type: manual }, prompt_template_file: ../p.md }"
+    folder.write({".agentd/agents/a.yml": "name: a", ".agentd/p.md": "x\n {{y}}"})
+
+    result = folder.read({".agentd/workflows/w.yml": workflow})
+
+    (problem,) = result.problems
+    assert str(problem.where) == ".agentd/p.md:2:2"
+
+
+def test_files_are_named_relative_to_the_base_and_absolute_elsewhere() -> None:
+    assert display_path(Path("/a/b/c.yaml"), Path("/a")) == "b/c.yaml"
+    assert display_path(Path("/x/c.yaml"), Path("/a")) == "/x/c.yaml"
+
+
+def test_a_path_counts_from_the_file_that_names_it() -> None:
+    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "../c/agent.yaml") == Path("/a/c/agent.yaml")
+    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "/etc/agent.yaml") == Path("/etc/agent.yaml")
+
+
+@pytest.mark.parametrize(
+    ("expression", "field", "token", "offset"),
+    [
+        ("0 25 * * *", "hour", "25", 2),
+        ("25 25  * * *", "hour", "25", 3),
+        ("0 0 25 * * *", "hour", "25", 4),
+        ("1,77 * * * *", "minute", "77", 2),
+        ("0 9 *", "hour", "25", None),
+        ("", "hour", "25", None),
+        ("@daily", None, "@daily", None),
+    ],
+)
+def test_a_token_of_a_cron_expression_is_found_in_its_field(
+    expression: str, field: str | None, token: str, offset: int | None
+) -> None:
+    assert find_cron_token_offset(expression, field, token) == offset

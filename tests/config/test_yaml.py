@@ -1,0 +1,114 @@
+import pytest
+
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.yaml import parse_yaml
+from herdbeat.error_codes import Code
+
+
+def tree_of(text: str) -> ConfigNode:
+    diagnostics = Diagnostics()
+    tree = parse_yaml(text, "a.yaml", diagnostics)
+    assert tree is not None, diagnostics.sorted_problems()
+    return tree
+
+
+def codes_of(text: str) -> list[Code]:
+    diagnostics = Diagnostics()
+    parse_yaml(text, "a.yaml", diagnostics)
+    return [problem.code for problem in diagnostics.sorted_problems()]
+
+
+def test_a_value_knows_its_line_column_width_and_path() -> None:
+    tree = tree_of("a:\n  b: [x, 'long text']\n")
+
+    location = tree.find(("a", "b", 1)).location
+
+    assert (location.line, location.column, location.width, location.path) == (2, 10, 11, "a.b[1]")
+
+
+def test_a_value_knows_the_place_of_its_key() -> None:
+    node = tree_of("a:\n  key: value\n").find(("a", "key"))
+
+    assert node.key is not None
+    assert (node.key.line, node.key.column, node.key.width) == (2, 3, 3)
+
+
+def test_an_entry_of_a_list_is_known_by_its_name() -> None:
+    tree = tree_of("agents:\n  - path: x\n  - name: scout\n    every: 5m\n")
+
+    assert tree.find(("agents", 0, "path")).location.path == "agents[0].path"
+    assert tree.find(("agents", 1, "every")).location.path == "agents.scout.every"
+
+
+def test_letters_outside_ascii_do_not_move_the_columns() -> None:
+    location = tree_of("{é: ü, b: x}\n").find(("b",)).location
+
+    assert location.column == 11
+
+
+def test_an_alias_is_a_copy_with_its_own_path_and_the_place_of_what_it_repeats() -> None:
+    tree = tree_of("x-a: &a { k: v }\nb: *a\n")
+
+    location = tree.find(("b", "k")).location
+
+    assert (location.line, location.path) == (1, "b.k")
+
+
+def test_a_merge_key_fills_gaps_and_never_overrides() -> None:
+    tree = tree_of("x-a: &a { k: 1, l: 1 }\nx-b: &b { l: 2, m: 2 }\nc: { <<: [*a, *b], k: 3 }\n")
+
+    assert tree.find(("c",)).to_data() == {"k": 3, "l": 1, "m": 2}
+
+
+def test_a_quoted_merge_key_is_an_ordinary_key() -> None:
+    assert tree_of('"<<": { a: 1 }\n').to_data() == {"<<": {"a": 1}}
+
+
+def test_quoted_scalars_and_str_tags_are_text() -> None:
+    assert tree_of("""{a: "1", b: 'true', c: !!str 5, d: ! 6}""").to_data() == {"a": "1", "b": "true", "c": "5", "d": 6}
+
+
+def test_of_two_equal_keys_the_first_is_kept_and_the_second_told() -> None:
+    diagnostics = Diagnostics()
+
+    tree = parse_yaml("a: 1\nb: 2\na: 3\n", "a.yaml", diagnostics)
+
+    assert tree is not None
+    assert tree.to_data() == {"a": 1, "b": 2}
+    (problem,) = diagnostics.sorted_problems()
+    assert problem.code is Code.DUPLICATE_KEY
+    assert problem.where is not None
+    assert problem.where.line == 3
+
+
+def test_keys_that_differ_only_by_quotes_are_equal() -> None:
+    assert codes_of('a: 1\n"a": 2\n') == [Code.DUPLICATE_KEY]
+
+
+def test_a_key_that_a_merge_brings_may_be_written_too() -> None:
+    assert codes_of("x-a: &a { k: 1 }\nb: { k: 2, <<: *a }\n") == []
+
+
+def test_depth_that_only_aliases_reach_is_refused() -> None:
+    lines = ["a0: &a0 x"] + [f"a{n}: &a{n} [[*a{n - 1}]]" for n in range(1, 30)]
+
+    assert codes_of("\n".join(lines)) == [Code.YAML_LIMIT]
+
+
+def test_a_pointer_counts_what_a_path_names() -> None:
+    tree = tree_of("agents:\n  - name: scout\n    'a/b~c': [1]\n")
+
+    location = tree.find(("agents", 0, "a/b~c", 0)).location
+
+    assert (location.path, location.pointer) == ("agents.scout.a/b~c[0]", "/agents/0/a~1b~0c/0")
+
+
+@pytest.mark.parametrize("text", ["a:\n\t- b", "- name: a\n\tcommand: x"])
+def test_a_tab_is_called_a_tab(text: str) -> None:
+    diagnostics = Diagnostics()
+
+    parse_yaml(text, "a.yaml", diagnostics)
+
+    (problem,) = diagnostics.sorted_problems()
+    assert "not tabs" in problem.hint

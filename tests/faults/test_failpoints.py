@@ -1,0 +1,53 @@
+"""Whatever crashes, wherever it crashes: every second is accounted for, and nothing starts twice."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.fault_fleet import FaultFleet
+
+from herdbeat.failpoints import Failpoint
+
+POINTS = [point for point in Failpoint if point is not Failpoint.DURING_SWEEP]
+
+
+@pytest.mark.parametrize("signal", ["KILL", "TERM"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_node_that_ends_between_two_steps_leaves_nothing_unsaid(tmp_path: Path, point: str, signal: str) -> None:
+    fleet = FaultFleet.create(tmp_path)
+    fleet.start(crash_at=f"{point}:4:{signal}")
+    fleet.wait_for_end()
+
+    fleet.start()
+    fleet.wait_for_starts(2)
+    fleet.stop()
+
+    fleet.check_against_oracle()
+
+
+def test_a_node_that_dies_while_it_sweeps_is_swept_by_the_next(tmp_path: Path) -> None:
+    fleet = FaultFleet.create(tmp_path, "  - { name: sleeper, command: [sleep, '60'], every: 1s }\n")
+    fleet.start()
+    fleet.wait_for_starts(2)
+    fleet.kill()
+    fleet.start(crash_at="during-sweep:1:KILL")
+    fleet.wait_for_end()
+
+    fleet.start()
+    fleet.wait_for_starts(2)
+    fleet.stop()
+
+    fleet.check_against_oracle()
+
+
+def test_kill_nine_again_and_again(tmp_path: Path) -> None:
+    fleet = FaultFleet.create(tmp_path)
+    for _ in range(4):
+        fleet.start()
+        fleet.wait_for_starts(2)
+        fleet.kill()
+
+    fleet.start()
+    fleet.wait_for_starts(2)
+    fleet.stop()
+
+    fleet.check_against_oracle()

@@ -1,0 +1,140 @@
+"""Several nodes on one PostgreSQL: nothing is lost, nothing starts twice, whoever dies or stands still."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.fault_fleet import LEASE
+from tests.support.postgres_fleet import EXPIRED_NODES_QUERY, PostgresFleet
+
+from herdbeat.store.location import PostgresLocation
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, database)
+    yield fleet
+    fleet.end()
+
+
+def test_three_nodes_share_the_beats_and_none_starts_twice(fleet: PostgresFleet) -> None:
+    fleet.start_all(1, 2, 3)
+
+    fleet.wait_for_starts(4)
+
+    fleet.stop_all()
+    fleet.check_against_oracle()
+    assert fleet.ask("SELECT 1 FROM gap") == []
+
+
+def test_what_a_killed_node_held_is_interrupted_by_another_within_two_leases(fleet: PostgresFleet) -> None:
+    fleet.start_all(1, 2)
+    for _ in range(3):
+        fleet.wait_for_starts(1)
+        fleet.kill(1)
+        fleet.start(1)
+
+    fleet.wait_for_starts(3)
+    fleet.stop_all()
+    fleet.check_against_oracle()
+    assert fleet.longest_recovery() < 2 * LEASE
+
+
+def is_going(pid: int) -> bool:
+    """Not so for one that has ended, and whose parent stands still and cannot take note of it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+SLEEPER = """\
+  - name: sleeper
+    command: [sh, -c, 'echo $$ > FOLDER/sleeper; exec sleep 600']
+    every: 1h
+"""
+
+
+def test_a_node_stopped_past_its_lease_changes_nothing_its_children_are_gone_and_it_joins_again(
+    tmp_path: Path, database: PostgresLocation
+) -> None:
+    fleet = PostgresFleet.create(tmp_path, database, SLEEPER.replace("FOLDER", str(tmp_path)))
+    try:
+        fleet.start(1)
+        fleet.wait_for_starts(2)  # alone, so the sleeper is its own
+        fleet.start(2)
+        child = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
+        fleet.send(1, signal.SIGSTOP)
+        fleet.wait_for_row(EXPIRED_NODES_QUERY)
+
+        assert not is_going(child), "its guardian should have ended it"
+        fleet.send(1, signal.SIGCONT)
+        fleet.wait_for_starts(4)
+
+        fleet.stop_all()
+    finally:
+        fleet.end()
+    fleet.check_against_oracle()
+    assert fleet.ask("SELECT count(*) FROM node") == [(3,)]
+    assert fleet.ask("SELECT 1 FROM gap") == []
+    ran = "SELECT status FROM run JOIN schedule ON schedule.id = schedule_id JOIN target ON target.id = target_id"
+    assert fleet.ask(f"{ran} WHERE target.name = 'sleeper'") == [("interrupted",)]
+
+
+def test_nodes_whose_clocks_are_minutes_apart_start_nothing_early_and_nothing_twice(fleet: PostgresFleet) -> None:
+    for number, seconds in ((1, 0), (2, 90), (3, -600)):
+        fleet.set_clock(number, seconds)
+    fleet.start_all(1, 2, 3)
+
+    fleet.wait_for_starts(3)
+    fleet.set_clock(1, 3_600)  # somebody puts a clock forward while its node is at work
+    fleet.wait_for_starts(3)
+
+    fleet.stop_all()
+    fleet.check_against_oracle()
+    assert "this machine is ahead of the database" in fleet.log(2)
+    assert "this machine is behind the database" in fleet.log(3)
+
+
+CROWD = """\
+  - name: crowd
+    instances: { max_concurrent: 2 }
+    command: [sh, -c, 'echo "+" >> FOLDER/places; sleep 0.05; echo "-" >> FOLDER/places']
+    schedules:
+"""
+
+
+def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_are(
+    tmp_path: Path, database: PostgresLocation
+) -> None:
+    schedules = [f"      s{number}: {{ type: interval, interval: 1s }}\n" for number in range(40)]
+    more = CROWD.replace("FOLDER", str(tmp_path)) + "".join(schedules)
+    fleet = PostgresFleet.create(tmp_path, database, more)
+    try:
+        fleet.start_all(1, 2, 3)
+        fleet.wait_for_starts(6)
+        fleet.stop_all()
+    finally:
+        fleet.end()
+
+    going, most = 0, 0
+    for line in (tmp_path / "places").read_text(encoding="utf-8").splitlines():
+        going += 1 if line == "+" else -1
+        most = max(most, going)
+    assert most == 2
+    shares = fleet.ask("SELECT count(*) FROM run GROUP BY node_id")
+    assert len(shares) == 3, f"a node has starved: {shares}"
+    fleet.check_against_oracle()
+
+
+def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: PostgresFleet) -> None:
+    fleet.start(1)
+    fleet.wait_for_starts(2)
+    deaf = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    assert fleet.ask(deaf)
+
+    fleet.wait_for_starts(4)
+
+    fleet.stop(1)
+    fleet.check_against_oracle()

@@ -1,0 +1,171 @@
+"""PostgreSQL that answers and cannot do its work: read-only, full, or without a connection to spare.
+
+Nothing is lost, nothing starts twice, everybody who asks is told what is wrong, and all recovers alone.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.postgres_fleet import PostgresFleet, make_herd_yaml
+
+from herdbeat.errors import StoreUnavailable
+from herdbeat.store.location import PostgresLocation
+from herdbeat.store.postgres.store import PostgresStore
+
+HERD = 20
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, place: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, place, make_herd_yaml(HERD))
+    yield fleet
+    fleet.end()
+
+
+@contextmanager
+def read_only(fleet: PostgresFleet) -> Iterator[None]:
+    """As a server that is about to be moved, or a replica."""
+    _tell(fleet, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+    yield
+    _tell(fleet, "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+
+
+@contextmanager
+def full(fleet: PostgresFleet) -> Iterator[None]:
+    """What a server says whose disk is full: rows can be changed in their place, and none can be added."""
+    said = 'could not extend file "base/5/16385": No space left on device'
+    _tell(
+        fleet,
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN RAISE EXCEPTION '{said}' USING ERRCODE = 'disk_full'; END $$",
+        *(
+            f"CREATE TRIGGER full_disk BEFORE INSERT ON {each} EXECUTE FUNCTION full_disk()"
+            for each in ("beat", "run", "meta")
+        ),
+    )
+    yield
+    _tell(fleet, "DROP FUNCTION full_disk CASCADE")
+
+
+@contextmanager
+def crowded(fleet: PostgresFleet) -> Iterator[None]:
+    """Everybody is sent away, and nobody is let in again: only a superuser finds a place."""
+    _tell(
+        fleet,
+        "ALTER ROLE herder CONNECTION LIMIT 0",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'herder'",
+    )
+    yield
+    _tell(fleet, "ALTER ROLE herder CONNECTION LIMIT -1")
+
+
+def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
+    _start(fleet)
+
+    with read_only(fleet):
+        fleet.wait_for_log_text(1, "read-only")
+        begun = len(fleet.starts())
+        fleet.wait_for_log_text(2, "not joined")  # so long that their leases are over
+        told = _herdbeat(fleet, "doctor")
+        asked = _herdbeat(fleet, "pause", "pacer", "--yes")
+        assert len(fleet.starts()) == begun, "something has started that could not be written down"
+
+    _go_on_and_stop(fleet)
+    assert "read-only transaction" in told
+    assert "takes no writes" in told
+    assert "takes no writes" in asked
+    assert fleet.ask("SELECT DISTINCT reason FROM gap") == [("scheduler_down",)]
+
+
+def test_a_full_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
+    _start(fleet)
+
+    with full(fleet):
+        fleet.wait_for_log_text(1, "No space left on device")
+        fleet.wait_for_log_text(2, "No space left on device", more=2)
+        told = _herdbeat(fleet, "doctor")
+
+    _go_on_and_stop(fleet)
+    assert "No space left on device" in told, told
+    assert "Make room on the server's disk" in told
+    assert fleet.ask("SELECT * FROM gap") == [], "the nodes could renew their leases all the time"
+
+
+def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
+    _tell(fleet, "DROP ROLE IF EXISTS herder", "CREATE ROLE herder LOGIN")
+    _tell(fleet, *(f"GRANT ALL ON ALL {each} IN SCHEMA public TO herder" for each in ("TABLES", "SEQUENCES")))
+    _start(fleet, fleet.place.url.replace("user=postgres", "user=herder"))
+
+    with crowded(fleet):
+        fleet.wait_for_log_text(1, "too many connections")
+        fleet.wait_for_log_text(2, "not joined")
+        told = _herdbeat(fleet, "doctor")
+
+    _go_on_and_stop(fleet)
+    assert "too many connections" in told, told
+    assert "raise its max_connections" in told
+    _tell(fleet, "DROP OWNED BY herder", "DROP ROLE herder")
+
+
+def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(fleet: PostgresFleet) -> None:
+    """Once a node kept it, and never looked for the server that had taken its place."""
+    url = f"{fleet.place.url}&target_session_attrs=read-write"
+    store = PostgresStore(PostgresLocation(url=url, state_dir=fleet.folder))
+    store.open()
+
+    with read_only(fleet):
+        fleet.wait_until(lambda: "session is read-only" in _refusal(store), "it never looks for another server")
+
+    fleet.wait_until(lambda: not _refusal(store), "it never comes back")
+    assert store.write_now(lambda tx: tx.fleet_name()) == "several"
+    store.close()
+
+
+def _refusal(store: PostgresStore) -> str:
+    """Of a write: the server's own word, or that of who has looked for another one."""
+    try:
+        store.write_now(lambda tx: tx.fleet_claim_name("several"))
+    except StoreUnavailable as error:
+        return error.message
+    return ""
+
+
+def _start(fleet: PostgresFleet, url: str = "") -> None:
+    fleet.start_all(1, 2, url=url)
+    fleet.wait_for_all_starts(HERD)
+
+
+def _go_on_and_stop(fleet: PostgresFleet) -> None:
+    fleet.wait_for_starts(HERD)
+    fleet.stop_all()
+    fleet.check_against_oracle()
+
+
+def _tell(fleet: PostgresFleet, *orders: str) -> None:
+    with psycopg.connect(fleet.place.url, autocommit=True) as connection:
+        for each in orders:
+            connection.execute(each.encode())
+
+
+def _herdbeat(fleet: PostgresFleet, *arguments: str) -> str:
+    """What it says to whoever asks on the machine of the first node, in lines as long as they like.
+
+    On a screen they break where they must: with a longer name of its database, the doctor said "too" in one line and
+    "many connections" in the next.
+    """
+    program = "import sys; from herdbeat.cli.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=fleet.folder / "node-1",
+        env=os.environ | {"COLUMNS": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr

@@ -1,0 +1,69 @@
+"""What a run says and where it works, with real nodes on PostgreSQL, each in a folder of its own."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.support.postgres_fleet import PostgresFleet
+
+from herdbeat.service.queries.logs import LogEntryKind, LogFeed, LogSelection
+from herdbeat.store.location import PostgresLocation, open_query_reader
+
+COMMANDS = """\
+  - name: talker
+    command: [sh, -c, 'echo one; until test -e FOLDER/go; do sleep 0.1; done; echo two']
+    every: 1h
+  - name: where
+    instances: { max_concurrent: 4 }
+    command: [pwd]
+    working_directory: .
+    schedules:
+      a: { type: cron, cron: "* * * * * *" }
+      b: { type: cron, cron: "* * * * * *" }
+      c: { type: cron, cron: "* * * * * *" }
+      d: { type: cron, cron: "* * * * * *" }
+"""
+WHERE = """\
+SELECT text FROM run_log JOIN run ON run.id = run_id JOIN schedule ON schedule.id = run.schedule_id
+  JOIN target ON target.id = schedule.target_id WHERE target.name = 'where'"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]:
+    fleet = PostgresFleet.create(tmp_path, database, COMMANDS.replace("FOLDER", str(tmp_path)))
+    yield fleet
+    fleet.end()
+
+
+def test_a_log_can_be_followed_from_a_machine_without_a_node_while_the_run_is_going(
+    fleet: PostgresFleet, tmp_path: Path
+) -> None:
+    heard: list[str] = []
+    fleet.start_all(1, 2)
+
+    with closing(open_query_reader(fleet.place)) as reader:
+        feed = LogFeed(reader, tmp_path / "nothing lies here", LogSelection(names=("talker",)))
+
+        def has_heard(*words: str) -> bool:
+            heard.extend(each.text for each in feed.poll(datetime.now(UTC)) if each.kind is LogEntryKind.OUT)
+            return heard == list(words)
+
+        fleet.wait_until(lambda: has_heard("one"), "what it says does not come")
+        (tmp_path / "go").touch()
+        fleet.wait_until(lambda: has_heard("one", "two"), "its last words do not come")
+
+    fleet.stop_all()
+    fleet.check_against_oracle()
+
+
+def test_a_relative_folder_is_that_of_the_node_that_runs_it(fleet: PostgresFleet, tmp_path: Path) -> None:
+    homes = [f'"{tmp_path / name}\\n"' for name in ("node-1", "node-2")]
+    fleet.start_all(1, 2)
+
+    def are_both_seen() -> bool:
+        said = [text for (text,) in fleet.ask(WHERE)]
+        return all(any(home in each for each in said) for home in homes)
+
+    fleet.wait_until(are_both_seen, "commands run in one folder only")

@@ -1,0 +1,152 @@
+"""Hints are untrusted numbers: what is nonsense is refused, what is too much is cut, and both are said."""
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.errors import UsageError
+from herdbeat.governor.hints import (
+    DEFAULT_HINT_TTL,
+    MAX_HINT_TTL,
+    MAX_HINTS_PER_MINUTE,
+    MIN_HINT_DURATION,
+    HintRequest,
+    accept_hint,
+    check_rate_limit,
+)
+
+NOW = datetime(2026, 3, 2, 14, 4, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def interval_request(every: float | timedelta, lasts: float | timedelta | None = None) -> HintRequest:
+    return HintRequest(origin="agent:triage", every=every, lasts=lasts)
+
+
+def one_shot_request(at: datetime, lasts: timedelta | None = None) -> HintRequest:
+    return HintRequest(origin="agent:triage", at=at, lasts=lasts)
+
+
+@pytest.mark.parametrize("nonsense", [math.nan, math.inf, -math.inf, -1, 0, 0.0, -1e300, timedelta(0), -MINUTE])
+def test_a_pace_that_is_no_time_is_refused(nonsense: float | timedelta) -> None:
+    with pytest.raises(UsageError, match="The pace of a hint cannot be") as caught:
+        accept_hint(NOW, interval_request(nonsense))
+
+    assert "20s" in caught.value.hint
+
+
+@pytest.mark.parametrize("nonsense", [math.nan, math.inf, -5, 0])
+def test_a_life_that_is_no_time_is_refused(nonsense: float) -> None:
+    with pytest.raises(UsageError, match="The life of a hint cannot be"):
+        accept_hint(NOW, interval_request(20, nonsense))
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted", "note"),
+    [
+        (1e-9, MIN_HINT_DURATION, ("the shortest pace is 1s",)),
+        (0.5, MIN_HINT_DURATION, ("the shortest pace is 1s",)),
+        (1, MIN_HINT_DURATION, ()),
+        (20, timedelta(seconds=20), ()),
+        (timedelta(days=30), MAX_HINT_TTL, ()),
+        (100 * 365 * 86_400, MAX_HINT_TTL, ("the longest pace is 30d",)),
+        (1e300, MAX_HINT_TTL, ("the longest pace is 30d",)),
+        (10**400, MAX_HINT_TTL, ("the longest pace is 30d",)),
+    ],
+)
+def test_a_pace_is_cut_to_what_makes_sense(asked: float, granted: timedelta, note: tuple[str, ...]) -> None:
+    answer = accept_hint(NOW, interval_request(asked))
+
+    assert answer.hint.every == granted
+    assert answer.notes == note
+
+
+@pytest.mark.parametrize(
+    ("wish", "expires_at"),
+    [
+        (interval_request(20), NOW + DEFAULT_HINT_TTL),
+        (interval_request(20, 600), NOW + 10 * MINUTE),
+        (interval_request(20, 1e12), NOW + MAX_HINT_TTL),
+        (one_shot_request(NOW + 4 * DEFAULT_HINT_TTL), NOW + 5 * DEFAULT_HINT_TTL),
+        (one_shot_request(NOW + MINUTE, 2 * MINUTE), NOW + 2 * MINUTE),
+    ],
+)
+def test_every_hint_has_an_end(wish: HintRequest, expires_at: datetime) -> None:
+    assert accept_hint(NOW, wish).hint.expires_at == expires_at
+
+
+def test_a_moment_that_has_passed_is_now() -> None:
+    answer = accept_hint(NOW, one_shot_request(NOW - MINUTE))
+
+    assert answer.hint.at == NOW
+    assert answer.notes == ("that moment has passed: it is due now",)
+
+
+def test_a_moment_is_kept_in_utc() -> None:
+    berlin = timezone(timedelta(hours=1))
+
+    hint = accept_hint(NOW, one_shot_request((NOW + MINUTE).astimezone(berlin))).hint
+
+    assert hint.at == NOW + MINUTE
+    assert hint.at.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (one_shot_request(NOW.replace(tzinfo=None)), "has no offset"),
+        (one_shot_request(NOW + MAX_HINT_TTL + MINUTE), "more than 30 days away"),
+        (one_shot_request(datetime(9999, 12, 31, 23, tzinfo=UTC)), "more than 30 days away"),
+        (one_shot_request(NOW + 10 * MINUTE, 5 * MINUTE), "end before its moment"),
+        (HintRequest(origin="human:you"), "either a pace or a moment"),
+        (HintRequest(origin="human:you", every=5, at=NOW), "either a pace or a moment"),
+        (HintRequest(origin="stranger", every=5), '"stranger" cannot give a hint'),
+        (HintRequest(origin="", every=5), '"" cannot give a hint'),
+    ],
+)
+def test_a_wish_that_cannot_be_meant_is_refused(wish: HintRequest, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        accept_hint(NOW, wish)
+
+    assert caught.value.hint
+
+
+def test_a_reason_is_one_short_printable_line() -> None:
+    hint = accept_hint(NOW, HintRequest(origin="agent:x", every=5, reason="queue\x1b[31m\nis " + "long " * 1_000)).hint
+
+    assert hint.reason.startswith("queue [31m is long")
+    assert hint.reason.isprintable()
+    assert len(hint.reason) <= 200
+
+
+def test_more_hints_than_anybody_could_mean_are_refused() -> None:
+    check_rate_limit("agent:x", MAX_HINTS_PER_MINUTE - 1)
+
+    with pytest.raises(UsageError, match="30 hints within a minute"):
+        check_rate_limit("agent:x", MAX_HINTS_PER_MINUTE)
+
+
+@given(every=st.floats() | st.integers(), lasts=st.none() | st.floats())
+def test_whatever_number_comes_it_is_refused_or_harmless(every: float, lasts: float | None) -> None:
+    try:
+        hint = accept_hint(NOW, interval_request(every, lasts)).hint
+    except UsageError:
+        return
+
+    assert hint.every is not None
+    assert MIN_HINT_DURATION <= hint.every <= MAX_HINT_TTL
+    assert NOW + MIN_HINT_DURATION <= hint.expires_at <= NOW + MAX_HINT_TTL
+
+
+@given(at=st.datetimes(timezones=st.just(UTC)), lasts=st.none() | st.timedeltas())
+def test_whatever_moment_comes_it_is_refused_or_harmless(at: datetime, lasts: timedelta | None) -> None:
+    try:
+        hint = accept_hint(NOW, one_shot_request(at, lasts)).hint
+    except UsageError:
+        return
+
+    assert hint.at is not None
+    assert NOW <= hint.at < hint.expires_at <= NOW + MAX_HINT_TTL + DEFAULT_HINT_TTL

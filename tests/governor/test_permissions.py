@@ -1,0 +1,23 @@
+"""A person's word is not undone by a machine."""
+
+import pytest
+
+from herdbeat.governor.hints import can_override
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "who", "may"),
+    [
+        ("human:ada", "human:ada", True),
+        ("human:ada", "human:bob", True),
+        ("human:ada", "agent:triage", False),
+        ("human:ada", "rule:surge", False),
+        ("human:ada", "planner", False),
+        ("human:ada", "humanoid:x", False),
+        ("rule:surge", "human:ada", True),
+        ("rule:surge", "planner", True),
+        ("", "planner", True),
+    ],
+)
+def test_who_may_undo_what(stopped_by: str, who: str, may: bool) -> None:
+    assert can_override(stopped_by, who) is may

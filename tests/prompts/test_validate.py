@@ -1,0 +1,73 @@
+"""Prompts are checked when they are written, knowing the trigger."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.domain.trigger import TriggerKind
+from herdbeat.error_codes import Code
+from herdbeat.errors import UnknownTemplateName
+from herdbeat.prompts import VARIABLES, Variable, validate_prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("{{fire_tme}}", "cron", "{{fire_tme}} is not known; did you mean {{fire_time}}?"),
+        ("{{Date}}", "cron", "{{Date}} is not known; did you mean {{date}}?"),
+        ("{{paylod.a.b}}", "webhook", "{{paylod.a.b}} is not known; did you mean {{payload.a.b}}?"),
+        ("{{message.txt}}", "chat", "{{message.txt}} is not known; did you mean {{message.text}}?"),
+        ("{{payload.x}}", "cron", "{{payload.x}} exists only on webhook schedules."),
+        ("{{run_at}}", "interval", "{{run_at}} exists only on delay schedules."),
+        ("{{timestamp}}", "cron", "{{timestamp}} exists only on webhook and manual schedules."),
+        ("{{issue.title}}", "cron", "{{issue.title}} exists only on schedules with a work_source."),
+        ("{{zebra}}", "manual", "{{zebra}} is not known."),
+        ("{{" + "z" * 99 + "}}", "manual", "{{" + "z" * 37 + "…}} is not known."),
+    ],
+)
+def test_an_unknown_name_says_what_was_meant_or_where_it_exists(text: str, kind: str, message: str) -> None:
+    [error] = validate_prompt(text, TriggerKind(kind), has_work=False)
+
+    assert str(error) == message
+    assert error.code is Code.UNKNOWN_TEMPLATE_NAME
+
+
+def test_a_typing_mistake_in_an_issue_is_guessed_where_there_is_work() -> None:
+    [error] = validate_prompt("{{issue.titel}}", TriggerKind.INTERVAL, has_work=True)
+
+    assert str(error) == "{{issue.titel}} is not known; did you mean {{issue.title}}?"
+
+
+def test_the_hint_lists_what_the_schedule_has() -> None:
+    [error] = validate_prompt("{{zebra}}", TriggerKind.INTERVAL, has_work=False)
+
+    assert error.hint == (
+        "An interval schedule has date, time, fire_time, agent, schedule, previous.*. "
+        'Write "\\{{" for braces that are meant as text.'
+    )
+
+
+def test_all_errors_come_at_once_and_in_the_order_of_writing() -> None:
+    errors = validate_prompt("{{zebra}} {{}} {{date}} {{run_at}} {{", TriggerKind.CRON, has_work=False)
+
+    assert [error.offset for error in errors] == [0, 10, 24, 35]
+
+
+@pytest.mark.parametrize("row", VARIABLES, ids=lambda row: row.name)
+def test_every_name_of_the_table_passes_on_its_own_schedules_and_on_no_other(row: Variable) -> None:
+    name = row.name.replace("*", "x")
+
+    for kind in TriggerKind:
+        for has_work in (False, True):
+            errors = validate_prompt(f"{{{{{name}}}}}", kind, has_work=has_work)
+            provided = any(each.matches(name) and each.is_provided(kind, has_work=has_work) for each in VARIABLES)
+            assert bool(errors) is not provided
+
+
+@given(st.text(alphabet="{} .pabelotyd_ius\\", max_size=60), st.sampled_from(TriggerKind), st.booleans())
+def test_any_text_is_answered_with_errors_that_point_into_it(text: str, kind: TriggerKind, has_work: bool) -> None:
+    for error in validate_prompt(text, kind, has_work=has_work):
+        assert text[error.offset : error.offset + 2] == "{{"
+        assert str(error)
+        assert error.hint
+        assert not isinstance(error, UnknownTemplateName) or error.name in text

@@ -1,0 +1,90 @@
+"""The examples of README.md and docs/howto/use-from-python.md, as they stand there."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from herdbeat import Herd
+from herdbeat.testing import open_herd
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "howto" / "use-from-python.md"
+
+
+def example(page: Path, mark: str) -> str:
+    found = re.search(
+        rf"^<!-- {mark} -->\n```python\n(?P<code>.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert found is not None, f"{page.name} has no example marked {mark}"
+    return found["code"]
+
+
+def played(code: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(code, "example.py", "exec"), names)
+    return names
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("page", "mark"), [(ROOT / "README.md", "herd"), (PAGE, "script")])
+async def test_the_script_schedules_what_it_shows(page: Path, mark: str, tmp_path: Path) -> None:
+    herd = played(example(page, mark))["herd"]
+
+    async with open_herd(tmp_path, of=herd) as driven:
+        await driven.advance(timedelta(hours=6))
+
+        assert {outcome for outcome, _, _ in driven.outcomes("poll")} == {"ran"}
+        assert driven.outcomes("standup") == [("ran", "", 1)]
+
+
+async def test_the_application_has_the_herd_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", web_framework())
+    names = played(example(PAGE, "lifespan"))
+    herd: Herd = names["herd"]
+
+    async with names["app"].lifespan(names["app"]):
+        during = herd.is_running
+
+    assert (during, herd.is_running) == (True, False)
+
+
+def web_framework() -> ModuleType:
+    """As much of one as the example needs: something that takes a lifespan."""
+
+    class FastAPI:
+        def __init__(self, lifespan: Callable[[Any], Any]) -> None:
+            self.lifespan = lifespan
+
+    module = ModuleType("fastapi")
+    module.FastAPI = FastAPI  # type: ignore[attr-defined]
+    return module
+
+
+def test_the_program_without_an_event_loop_runs_through() -> None:
+    names = played(example(PAGE, "background"))
+
+    names["main"]()
+
+    assert len(names["herd"].beats("tidy")) in (1, 2)  # by hand, beside the first run or refused during it
+
+
+async def test_the_test_passes(tmp_path: Path) -> None:
+    names = played(example(PAGE, "test"))
+
+    await names["test_it_polls_three_times_in_fifteen_minutes"](tmp_path)
+
+
+async def test_the_scheduler_runs_through() -> None:
+    async with asyncio.timeout(20):
+        await played(example(PAGE, "scheduler"))["main"]()

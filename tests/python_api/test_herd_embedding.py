@@ -1,0 +1,164 @@
+"""A herd in a lifespan, in a thread, in a script."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.event_wait import wait_for_event
+
+from herdbeat import Herd
+from herdbeat.errors import UsageError
+
+Message = dict[str, Any]
+
+
+async def lifespan(
+    herd: Herd, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+) -> None:
+    """What every ASGI server does around an application: Starlette's and FastAPI's `lifespan=` end up here."""
+    await receive()
+    async with herd:
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def test_it_lives_as_long_as_an_asgi_application(tmp_path: Path) -> None:
+    herd, done = Herd(tmp_path), asyncio.Event()
+    inbox: asyncio.Queue[Message] = asyncio.Queue()
+    sent: asyncio.Queue[Message] = asyncio.Queue()
+
+    @herd.every("5m")
+    async def poll() -> None:
+        done.set()
+
+    application = asyncio.create_task(lifespan(herd, inbox.get, sent.put))
+    await inbox.put({"type": "lifespan.startup"})
+    started = await sent.get()
+    await wait_for_event(done)
+    during = herd.is_running
+    await inbox.put({"type": "lifespan.shutdown"})
+    await application
+
+    assert (started["type"], during, herd.is_running) == ("lifespan.startup.complete", True, False)
+
+
+def test_a_program_without_an_event_loop_has_it_in_the_background(tmp_path: Path) -> None:
+    herd, done = Herd(tmp_path), threading.Event()
+
+    @herd.every("5m")
+    async def poll() -> None:
+        done.set()
+
+    with herd.in_background():
+        assert done.wait(10)
+        by_hand = asyncio.run(herd.trigger("poll", wait=True))
+
+    assert by_hand.success
+    assert not herd.is_running
+
+
+def test_what_keeps_it_from_starting_in_the_background_is_raised(tmp_path: Path) -> None:
+    (tmp_path / "herdbeat.db").write_bytes(b"no database" * 1000)
+
+    with pytest.raises(Exception, match="not a database"), Herd(tmp_path).in_background():
+        pass
+
+
+def test_run_forever_outside_of_the_main_thread_says_what_to_use(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as thread, pytest.raises(UsageError, match="only the main thread") as caught:
+        thread.submit(Herd(tmp_path).run_forever).result(10)
+
+    assert "in_background" in caught.value.hint
+
+
+async def test_run_forever_inside_an_event_loop_says_what_to_use(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a loop of its own") as caught:
+        Herd(tmp_path).run_forever()
+
+    assert "await herd.run()" in caught.value.hint
+
+
+SCRIPT = """
+    from herdbeat import Herd
+
+    herd = Herd({place})
+
+    @herd.every("1h")
+    def poll():
+        print("polled", herd.state_dir, flush=True)
+
+    herd.run_forever()
+    print("stopped", flush=True)
+"""
+
+
+def signalled(place: str, number: signal.Signals) -> tuple[str, str, int]:
+    """What a script says before and after a signal, and how it ends. Its warnings are errors."""
+    code = textwrap.dedent(SCRIPT.format(place=place))
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as script:
+        assert script.stdout is not None
+        first = script.stdout.readline()
+        os.kill(script.pid, number)
+        rest = script.stdout.read()
+        return first, rest, script.wait(10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_script_runs_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+    assert signalled(repr(str(tmp_path)), number) == (f"polled {tmp_path}\n", "stopped\n", 0)
+
+
+TICKING = """
+    from herdbeat import Herd
+
+    herd = Herd({place!r})
+
+    @herd.cron("* * * * * *")
+    async def tick():
+        print("tick", flush=True)
+
+    herd.run_forever()
+"""
+
+
+def ticking(place: Path, number: signal.Signals) -> None:
+    """A script that is ended after two ticks."""
+    code = textwrap.dedent(TICKING.format(place=str(place)))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        assert [script.stdout.readline() for _ in range(2)] == ["tick\n", "tick\n"]
+        os.kill(script.pid, number)
+
+
+def test_of_a_script_that_was_killed_every_second_is_accounted_for(tmp_path: Path) -> None:
+    ticking(tmp_path, signal.SIGKILL)
+    ticking(tmp_path, signal.SIGINT)
+
+    herd = Herd(tmp_path)
+    herd.cron("* * * * * *", name="tick")(lambda: None)
+    beats = herd.beats("tick", most=1000)[::-1]
+
+    covered = [beat.due_at + timedelta(seconds=each) for beat in beats for each in range(beat.count)]
+    seconds = int((beats[-1].last_due_at - beats[0].due_at).total_seconds()) + 1
+    assert covered == [beats[0].due_at + timedelta(seconds=each) for each in range(seconds)]
+    assert all(beat.outcome == "ran" or beat.reason == "scheduler_down" for beat in beats)
+
+
+def test_a_script_without_a_state_dir_cleans_up_after_a_signal() -> None:
+    first, rest, status = signalled("None", signal.SIGINT)
+
+    assert (rest, status) == ("stopped\n", 0)
+    assert not Path(first.split()[1]).exists()

@@ -1,0 +1,208 @@
+"""What the decorators collect, and how they refuse what is wrong."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_type_hints
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from herdbeat import ConfigError
+from herdbeat.config.schema.policies import POLICIES
+from herdbeat.domain.policies import Overlap, Retry
+from herdbeat.domain.target import CallableSpec
+from herdbeat.errors import NotFound
+from herdbeat.python_api.options import ScheduleOptions
+from herdbeat.python_api.registry import ScheduleRegistry
+
+
+def roster(**defaults: Any) -> ScheduleRegistry:
+    return ScheduleRegistry("herd", ZoneInfo("UTC"), defaults or None)  # type: ignore[arg-type]
+
+
+def poll() -> None:
+    """Something to schedule."""
+
+
+def yields() -> Iterator[int]:
+    yield 1
+
+
+def test_a_function_is_scheduled_under_its_own_name() -> None:
+    herd = roster()
+
+    found = herd.every("5m")(poll)
+
+    (schedule,) = herd.fleet("").schedules
+    assert found is poll
+    assert (schedule.label, schedule.trigger.describe()) == ("poll", "every 5m")
+    assert herd.fleet("").targets[0].spec == CallableSpec(call=f"{__name__}:poll")
+
+
+def test_cron_and_moments_and_by_hand() -> None:
+    herd = roster()
+
+    herd.cron("0 9 * * 1-5", timezone="Europe/Berlin", name="report")(poll)
+    herd.at(datetime(2026, 12, 1, 8, tzinfo=UTC), name="launch")(lambda: None)
+    herd.by_hand(name="tidy")(lambda: None)
+
+    kinds = [(each.label, each.trigger.kind, each.policies.zone.key) for each in herd.fleet("").schedules]
+    assert kinds == [("report", "cron", "Europe/Berlin"), ("launch", "delay", "UTC"), ("tidy", "manual", "UTC")]
+
+
+def test_policies_are_the_words_of_the_files_with_python_values() -> None:
+    herd = roster()
+
+    herd.every(
+        timedelta(minutes=5),
+        overlap="queue",
+        timeout=timedelta(seconds=90),
+        retry={"attempts": 3, "wait": "10s"},
+        max_concurrent=4,
+    )(poll)
+
+    fleet = herd.fleet("")
+    policies = fleet.schedules[0].policies
+    assert (policies.overlap, policies.timeout) == (Overlap.QUEUE, timedelta(seconds=90))
+    assert policies.retry == Retry(attempts=3, wait=timedelta(seconds=10))
+    assert fleet.targets[0].max_concurrent == 4
+
+
+def test_the_options_have_every_policy_of_the_files() -> None:
+    own = {"name", "description", "max_concurrent", "prompt", "enabled"}
+
+    assert set(get_type_hints(ScheduleOptions)) - own == {key.name for key in POLICIES}
+
+
+def test_defaults_count_for_all_and_an_option_for_its_own() -> None:
+    herd = roster(timeout="20m")
+
+    herd.every("5m", name="a")(lambda: None)
+    herd.every("5m", name="b", timeout="1m")(lambda: None)
+
+    assert [each.policies.timeout.total_seconds() for each in herd.fleet("").schedules] == [1200, 60]
+
+
+@pytest.mark.parametrize(
+    ("add", "message", "hint"),
+    [
+        (lambda herd: herd.every("5x")(poll), 'poll.every: "5x": "x" is not a time unit.', "Valid units"),
+        (lambda herd: herd.every("5m", overlap="mabe")(poll), 'poll.overlap: overlap cannot be "mabe".', "one of skip"),
+        (lambda herd: herd.every("5m", time_out="5m")(poll), 'did you mean "timeout"?', "timeout"),
+        (lambda herd: herd.cron("0 25 * * *")(poll), "poll.cron: ", "0-23"),
+        (lambda herd: herd.every("5m", starts_at=datetime(2026, 1, 1))(poll), "poll.starts_at", "offset"),
+        (lambda herd: herd.every("5m")(lambda: None), "A lambda has no name.", 'name="poll"'),
+        (lambda herd: herd.every("5m", name="a b")(poll), "a b.name", ""),
+        (lambda herd: herd.every("5m", name="two")(lambda a, b: None), "wants 2 arguments", "one: the run"),
+        (lambda herd: herd.every("5m")(yields), "yields; nobody would ask it", "return instead"),
+        (lambda herd: herd.every(poll), "@herd.every was given a function.", "@herd.every(…)"),
+        (lambda herd: herd.cron(poll), "@herd.cron was given a function.", "@herd.cron(…)"),
+        (lambda herd: herd.at(poll), "@herd.at was given a function.", "@herd.at(…)"),
+    ],
+)
+def test_a_mistake_is_told_where_it_was_made(
+    add: Callable[[ScheduleRegistry], object], message: str, hint: str
+) -> None:
+    herd = roster()
+
+    with pytest.raises(ConfigError) as caught:
+        add(herd)
+
+    told = "\n".join([str(caught.value), *caught.value.__notes__])
+    assert message in told
+    assert hint in told
+    assert caught.value.where is not None
+    assert caught.value.where.file.endswith("test_registry.py")
+    assert (herd.labels, herd.functions) == ([], {})
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    herd = roster()
+
+    with pytest.raises(ConfigError, match="is a int, not a function"):
+        herd.every("5m", name="two")(2)  # type: ignore[type-var]
+
+    assert (herd.labels, herd.functions) == ([], {})
+
+
+def test_an_object_that_no_file_could_hold_is_refused() -> None:
+    with pytest.raises(Exception, match=r"poll\.tags is a object"):
+        roster().every("5m", tags=object())(poll)  # type: ignore[arg-type]
+
+
+def test_the_same_function_twice_needs_a_second_name() -> None:
+    herd = roster()
+    herd.every("5m")(poll)
+
+    with pytest.raises(ConfigError, match="already scheduled, every 5m") as caught:
+        herd.cron("0 9 * * *")(poll)
+    herd.cron("0 9 * * *", name="poll/morning")(poll)
+
+    assert 'name="poll/second"' in caught.value.hint
+    assert herd.labels == ["poll", "poll/morning"]
+    assert len(herd.fleet("").targets) == 1
+
+
+def test_a_name_that_another_function_has_is_refused() -> None:
+    herd = roster()
+    herd.every("5m")(poll)
+
+    with pytest.raises(ConfigError, match='"poll" is already the name of'):
+        herd.every("5m", name="poll")(lambda: None)
+
+
+def test_a_module_that_is_loaded_again_replaces_what_it_had() -> None:
+    herd = roster()
+
+    for interval in ("5m", "10m"):
+        names: dict[str, Any] = {"herd": herd, "__name__": "jobs"}
+        exec(f"@herd.every({interval!r})\ndef tidy(): return {interval!r}", names)
+
+    assert [each.trigger.describe() for each in herd.fleet("").schedules] == ["every 10m"]
+    assert herd.functions["jobs:tidy"].call() == "10m"
+
+
+def test_closures_of_one_scope_are_told_apart() -> None:
+    herd = roster()
+
+    for city in ("berlin", "paris"):
+        herd.every("1h", name=city)(lambda city=city: city)
+
+    calls = [each.spec.call for each in herd.fleet("").targets if isinstance(each.spec, CallableSpec)]
+    assert [herd.functions[call].call() for call in calls] == ["berlin", "paris"]
+
+
+def test_a_bound_method_is_a_function_too() -> None:
+    class Shop:
+        name = "corner"
+
+        def close(self) -> str:
+            return self.name
+
+    herd, shop = roster(), Shop()
+
+    herd.cron("0 18 * * *")(shop.close)
+
+    (function,) = herd.functions.values()
+    assert function.call() == "corner"
+    assert herd.labels == ["close"]
+
+
+def test_what_is_removed_is_gone_with_its_function() -> None:
+    herd = roster()
+    herd.every("5m")(poll)
+
+    herd.remove("poll")
+
+    assert (herd.labels, herd.functions, herd.fleet("").targets) == ([], {}, ())
+
+
+def test_what_is_not_there_cannot_be_removed() -> None:
+    herd = roster()
+    herd.every("5m")(poll)
+
+    with pytest.raises(NotFound, match='no schedule "pol"') as caught:
+        herd.remove("pol")
+
+    assert caught.value.hint == "It has poll."
+    assert herd.labels == ["poll"]

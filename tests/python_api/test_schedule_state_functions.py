@@ -1,0 +1,154 @@
+"""The documented state functions, beside a scheduler that runs and where none does."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.fake_clock_scheduler import MONDAY, RecordingCallback, make_agent, run_scheduler, wait_until_idle
+
+from herdbeat import (
+    PersistedScheduleState,
+    ScheduleStanding,
+    get_agent_schedule_states,
+    get_schedule_state,
+    run_schedule,
+    update_schedule_state,
+)
+from herdbeat.errors import NotFound, StoreUnavailable, UsageError
+from herdbeat.testing import FakeClock
+
+UNKNOWN = PersistedScheduleState(status=ScheduleStanding.IDLE, last_run_at=None, next_run_at=None, last_error=None)
+
+
+async def ran_once(folder: Path, **schedules: Any) -> None:
+    """A state directory in which the schedule `check` has run once, and nothing runs any more."""
+    told = RecordingCallback()
+    async with run_scheduler(folder, [make_agent(check="5m", **schedules)], told) as scheduler:
+        await told.next()
+        await wait_until_idle(scheduler)
+
+
+async def test_an_unknown_place_agent_or_schedule_is_idle(tmp_path: Path) -> None:
+    await ran_once(tmp_path)
+
+    assert await get_schedule_state(tmp_path / "nothing", "scout", "check") == UNKNOWN
+    assert await get_schedule_state(tmp_path, "nobody", "check") == UNKNOWN
+    assert await get_schedule_state(tmp_path, "scout", "never") == UNKNOWN
+    assert await get_agent_schedule_states(tmp_path, "nobody") == {}
+
+
+async def test_what_ran_is_remembered_after_the_scheduler_is_gone(tmp_path: Path) -> None:
+    await ran_once(tmp_path)
+
+    state = await get_schedule_state(tmp_path, "scout", "check")
+
+    assert (state.status, state.last_run_at) == ("idle", MONDAY)
+    assert state.next_run_at == MONDAY + timedelta(minutes=5)
+
+
+async def test_a_running_schedule_says_so(tmp_path: Path) -> None:
+    told = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told):
+        await told.next()
+
+        assert (await get_schedule_state(tmp_path, "scout", "check")).status == "running"
+
+
+async def test_a_failure_leaves_its_error(tmp_path: Path) -> None:
+    told = RecordingCallback(fails=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
+        await told.next()
+        await wait_until_idle(scheduler)
+
+    assert (await get_schedule_state(tmp_path, "scout", "check")).last_error == "RuntimeError: it broke"
+
+
+async def test_a_damaged_ledger_is_told_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "herdbeat.db").write_bytes(b"this is no database, and was not one before" * 100)
+
+    with pytest.raises(StoreUnavailable, match="not a database"):
+        await get_schedule_state(tmp_path, "scout", "check")
+
+
+async def test_disabling_keeps_what_is_remembered_and_the_other_schedules(tmp_path: Path) -> None:
+    await ran_once(tmp_path, other={"type": "manual"})
+
+    await update_schedule_state(tmp_path, "scout", "check", status="disabled", clock=FakeClock(MONDAY))
+
+    states = await get_agent_schedule_states(tmp_path, "scout")
+    assert (states["check"].status, states["check"].last_run_at) == ("disabled", MONDAY)
+    assert (states["check"].next_run_at, states["other"].status) == (None, "idle")
+
+
+async def test_idle_enables_it_again(tmp_path: Path) -> None:
+    await ran_once(tmp_path)
+    clock = FakeClock(MONDAY)
+    await update_schedule_state(tmp_path, "scout", "check", status="disabled", clock=clock)
+
+    await update_schedule_state(tmp_path, "scout", "check", status="idle", clock=clock)
+
+    state = await get_schedule_state(tmp_path, "scout", "check")
+    assert (state.status, state.next_run_at) == ("idle", MONDAY + timedelta(minutes=5))
+
+
+async def test_running_is_ignored_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await ran_once(tmp_path)
+
+    with caplog.at_level(logging.WARNING):
+        await update_schedule_state(tmp_path, "scout", "check", status="running")
+
+    assert (await get_schedule_state(tmp_path, "scout", "check")).status == "idle"
+    assert "status ignored schedule=scout/check" in caplog.text
+
+
+async def test_another_word_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match='status cannot be "paused"'):
+        await update_schedule_state(tmp_path, "scout", "check", status="paused")
+
+
+async def test_what_is_not_there_cannot_be_updated(tmp_path: Path) -> None:
+    await ran_once(tmp_path)
+
+    with pytest.raises(NotFound, match="scout/chekc"):
+        await update_schedule_state(tmp_path, "scout", "chekc", status="disabled")
+    with pytest.raises(NotFound, match="Nothing has run"):
+        await update_schedule_state(tmp_path / "nothing", "scout", "check", status="disabled")
+
+
+async def test_many_updates_at_once_all_count(tmp_path: Path) -> None:
+    names = {f"s{number}": {"type": "manual"} for number in range(5)}
+    await ran_once(tmp_path, **names)
+
+    await asyncio.gather(*(update_schedule_state(tmp_path, "scout", name, status="disabled") for name in names))
+
+    states = await get_agent_schedule_states(tmp_path, "scout")
+    assert [states[name].status for name in names] == ["disabled"] * 5
+
+
+async def test_it_works_beside_a_scheduler_in_the_same_event_loop(tmp_path: Path) -> None:
+    told = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
+        await told.next()
+        await wait_until_idle(scheduler)
+
+        await update_schedule_state(tmp_path, "scout", "check", status="disabled")
+
+        assert scheduler.state.schedules[0].status == "disabled"
+
+
+async def test_a_single_run_leaves_its_state_for_these_functions(tmp_path: Path) -> None:
+    clock = FakeClock(MONDAY)
+
+    await run_schedule(
+        agent=make_agent(check="5m"),
+        schedule_name="check",
+        state_dir=tmp_path,
+        job_executor=RecordingCallback(),
+        timer=clock,
+    )
+
+    state = await get_schedule_state(tmp_path, "scout", "check")
+    assert (state.status, state.last_run_at, state.next_run_at) == ("idle", MONDAY, MONDAY + timedelta(minutes=5))

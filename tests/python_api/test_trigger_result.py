@@ -1,0 +1,86 @@
+"""What became of a beat by hand, in the documented words."""
+
+from pathlib import Path
+
+import pytest
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.ids import format_short_id
+from herdbeat.python_api.client import trigger_result_from_answer, trigger_result_from_ledger
+from herdbeat.python_api.herdctl_types import TriggerResult
+from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.scheduler.pending import cancel_pending
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
+
+
+def fired(herd: SimulatedHerd) -> str:
+    """A beat of the schedule `scan` by hand, written down and not looked at yet."""
+    number = herd.snapshot("scan").id
+    done = herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
+    assert done.beat_id is not None
+    return format_short_id(done.beat_id)
+
+
+def test_a_refusal_is_a_skip_with_its_reason() -> None:
+    result = trigger_result_from_answer({"success": False, "skip_reason": "at_capacity", "waits_for": None})
+
+    assert result == TriggerResult(success=False, skipped=True, skip_reason=SkipReason.AT_CAPACITY)
+
+
+def test_what_waits_for_its_turn_is_a_success_without_a_job() -> None:
+    assert trigger_result_from_answer(
+        {"success": True, "skip_reason": None, "waits_for": "already_running"}
+    ) == TriggerResult(success=True)
+
+
+def test_what_starts_now_has_no_result_at_once() -> None:
+    assert trigger_result_from_answer({"success": True, "skip_reason": None, "waits_for": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("fails", "expected"),
+    [
+        (0, TriggerResult(success=True, job_id="0001")),
+        (1, TriggerResult(success=False, job_id="0001", error="it was told to fail")),
+    ],
+)
+async def test_a_run_that_is_over_tells_how_it_ended(tmp_path: Path, fails: int, expected: TriggerResult) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("scan", cron="0 9 * * *", runner=ScriptedRunner(fails=fails))
+        beat = fired(herd)
+        reader = SqliteReader(herd.store.path)
+        before = trigger_result_from_ledger(reader, beat)
+
+        await herd.tick()
+
+        assert before is None
+        assert trigger_result_from_ledger(reader, beat) == TriggerResult(success=True, job_id="0001")
+        assert trigger_result_from_ledger(reader, beat, require_finished=True) == expected
+        reader.close()
+
+
+async def test_a_run_that_goes_on_is_not_over(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("scan", cron="0 9 * * *", runner=ScriptedRunner(holds=True))
+        beat = fired(herd)
+
+        await herd.tick()
+
+        reader = SqliteReader(herd.store.path)
+        assert trigger_result_from_ledger(reader, beat, require_finished=True) is None
+        reader.close()
+
+
+async def test_a_beat_that_was_called_off_before_its_run_is_a_skip(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("scan", cron="0 9 * * *")
+        beat, number = fired(herd), herd.snapshot("scan").id
+
+        herd.store.write_now(lambda tx: cancel_pending(tx, herd.now, [number]))
+
+        reader = SqliteReader(herd.store.path)
+        assert trigger_result_from_ledger(reader, beat) == TriggerResult(
+            success=False, skipped=True, skip_reason=SkipReason.BY_REQUEST
+        )
+        reader.close()

@@ -1,0 +1,306 @@
+"""Endpoints that hang, drip, flood, lie and break off: the run ends, its connection is closed, the truth is told."""
+
+import asyncio
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from tests.runners.http.conftest import Logged
+from tests.support.http_endpoints import Endpoint, Responder, respond, respond_raw, serve_endpoint
+from tests.support.runner_jobs import make_job
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.target import EndpointSpec
+from herdbeat.runners.http.client import EndpointCaller
+
+DEADLINE = 0.2
+FLAT = 4 * 1024 * 1024
+
+
+async def run_out_of_time(calls: EndpointCaller, endpoint: Endpoint) -> None:
+    """Run until the deadline, and see that the connection is closed at once after it."""
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(DEADLINE):
+            await calls.run(make_job(endpoint.get()))
+    async with asyncio.timeout(5):
+        await endpoint.left.wait()
+
+
+@contextmanager
+def flat_memory() -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < FLAT, f"{peak} bytes at the worst moment"
+
+
+async def say_nothing(writer: asyncio.StreamWriter) -> None:
+    """Hang before the first byte."""
+
+
+async def drip(writer: asyncio.StreamWriter) -> None:
+    """A byte now and then, for ever: every one of them would put off a deadline that counts from the last byte."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    while True:
+        writer.write(b".")
+        await writer.drain()
+        await asyncio.sleep(DEADLINE / 20)
+
+
+async def drip_headers(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    while True:
+        writer.write(b".")
+        await writer.drain()
+        await asyncio.sleep(DEADLINE / 20)
+
+
+async def go_on_and_on(writer: asyncio.StreamWriter) -> None:
+    """Promise to begin, for ever."""
+    while True:
+        writer.write(b"HTTP/1.1 102 Processing\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(DEADLINE / 20)
+
+
+@pytest.mark.parametrize("speak", [say_nothing, drip, drip_headers, go_on_and_on])
+async def test_an_endpoint_that_does_not_finish_is_left_at_the_deadline(
+    calls: EndpointCaller, speak: Responder
+) -> None:
+    async with serve_endpoint(speak) as endpoint:
+        await run_out_of_time(calls, endpoint)
+
+
+async def say_half(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+
+
+@pytest.mark.parametrize(
+    ("speak", "told"),
+    [
+        (say_nothing, "cancelled: no answer has come from 127.0.0.1"),
+        (say_half, "cancelled: 127.0.0.1 has answered 200 and 3 bytes of its body"),
+    ],
+)
+async def test_a_run_that_is_cut_off_says_how_far_it_had_come(
+    calls: EndpointCaller, logged: Logged, speak: Responder, told: str
+) -> None:
+    async with serve_endpoint(speak) as endpoint:
+        await run_out_of_time(calls, endpoint)
+
+    assert told in str(logged)
+
+
+async def flood(writer: asyncio.StreamWriter) -> None:
+    """Ten gigabytes, of which nobody takes more than the beginning."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")
+    for _ in range(10_000):
+        writer.write(b"x" * 1_000_000)
+        await writer.drain()
+
+
+async def flood_in_chunks(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        writer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        await writer.drain()
+
+
+async def flood_as_a_failure(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 500 Oh\r\n\r\n")
+    while True:
+        writer.write(b"x" * 65_536)
+        await writer.drain()
+
+
+@pytest.mark.parametrize(
+    ("speak", "status", "code"),
+    [
+        (flood, RunStatus.SUCCEEDED, 200),
+        (flood_in_chunks, RunStatus.SUCCEEDED, 200),
+        (flood_as_a_failure, RunStatus.FAILED, 500),
+    ],
+)
+async def test_of_an_endless_body_only_the_beginning_is_read(
+    calls: EndpointCaller, speak: Responder, status: RunStatus, code: int
+) -> None:
+    async with serve_endpoint(speak) as endpoint:
+        with flat_memory():
+            outcome = await calls.run(make_job(endpoint.get()))
+        await endpoint.left.wait()
+
+    assert (outcome.status, outcome.code, outcome.response) == (status, code, None)
+    assert outcome.summary == "The body is truncated: its first 100000 bytes were read."
+
+
+def bomb(encoding: str, megabytes: int) -> bytes:
+    """So many megabytes of nothing, packed a thousand times smaller."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
+    nothing = bytes(1 << 20)
+    return b"".join(packer.compress(nothing) for _ in range(megabytes)) + packer.flush()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_a_compressed_bomb_is_not_unpacked(calls: EndpointCaller, encoding: str) -> None:
+    packed = bomb(encoding, 200)
+    async with serve_endpoint(respond(packed, Content_Encoding=encoding)) as endpoint:
+        with flat_memory():
+            outcome = await calls.run(make_job(endpoint.get()))
+
+    assert (outcome.status, outcome.summary) == (
+        RunStatus.SUCCEEDED,
+        "The body is truncated: its first 100000 bytes were read.",
+    )
+
+
+async def test_endless_redirects_end(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("", "302 Found", Location="/again")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
+
+    assert (outcome.status, len(endpoint.requests)) == (RunStatus.FAILED, 6)
+    assert outcome.error == (
+        "It was redirected more than 5 times, the last time to 127.0.0.1."
+        " Write the url that it ends at, or mend the circle."
+    )
+
+
+async def test_a_redirect_to_what_is_not_http_fails(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("", "302 Found", Location="file:///etc/passwd")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
+
+    assert outcome.error == (
+        "127.0.0.1 redirects to something that is not an http address. Write the url that is meant."
+    )
+
+
+async def test_bytes_that_are_no_text_are_kept_as_well_as_they_can_be(calls: EndpointCaller, logged: Logged) -> None:
+    async with serve_endpoint(respond(b"\xff\xfe\0caf\xe9\n", "500 Oh", Content_Type="text/plain")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
+
+    assert outcome.error == "500 Oh: \ufffd\ufffd\ufffdcaf\ufffd"
+    assert "caf" in str(logged)
+
+
+async def test_a_wish_to_be_left_alone_for_thirty_years_is_noted_as_a_day(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("", "429 Too Many Requests", Retry_After="1e9")) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
+
+    assert (outcome.error, outcome.summary) == (
+        "429 Too Many Requests",
+        "It asks to be left alone for 1d (Retry-After).",
+    )
+
+
+NO_ANSWER = "127.0.0.1 closed the connection without an answer. Look at the log of the endpoint."
+BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "error"),
+    [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+            200,
+            f"The connection broke in the middle of the answer, after 3 bytes of its body. {BROKEN_OFF}",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            200,
+            f"The connection broke in the middle of the answer, after 3 bytes of its body. {BROKEN_OFF}",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+            200,
+            "The body of the answer cannot be decoded: it is not in the encoding that its headers name. " + BROKEN_OFF,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc",
+            None,
+            "127.0.0.1 answers in an encoding that was not asked for: gzip and deflate are. It has to mend that.",
+        ),
+        ("", None, NO_ANSWER),
+        ("HTTP/1.1 200 OK\r\nCont", None, NO_ANSWER),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_a_failure(
+    calls: EndpointCaller, said: str, code: int | None, error: str
+) -> None:
+    async with serve_endpoint(respond_raw(said)) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
+
+    assert (outcome.status, outcome.code, outcome.error) == (RunStatus.FAILED, code, error)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SSH-2.0-OpenSSH_9.6\r\n",
+        "\x00\x01\x02\x03" * 100,
+        "HTTP/1.1 two-hundred OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: " + "x" * 100_000 + "\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n" + "X: y\r\n" * 10_000 + "\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: minus one\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_said_to_be_so(calls: EndpointCaller, said: str) -> None:
+    async with serve_endpoint(respond_raw(said)) as endpoint:
+        outcome = await calls.run(make_job(endpoint.get()))
+
+    assert outcome.status is RunStatus.FAILED
+    assert outcome.error.startswith("127.0.0.1 did not answer in HTTP: ")
+    assert outcome.error.endswith(". Is it the right port?")
+    assert len(outcome.error) < 300
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("{}"), has_tls=True) as endpoint:
+        outcome = await calls.run(make_job(EndpointSpec(url=endpoint.url(scheme="https"))))
+
+    assert outcome.error == (
+        "The certificate of 127.0.0.1 is not trusted: self-signed certificate."
+        " Renew it, or name the file of its authority in SSL_CERT_FILE."
+    )
+    assert endpoint.requests == []
+
+
+async def test_a_port_without_tls_is_named_as_such(calls: EndpointCaller) -> None:
+    async def speak_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(speak_first, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    outcome = await calls.run(make_job(EndpointSpec(url=f"https://127.0.0.1:{port}/")))
+    server.close()
+
+    assert outcome.error == "127.0.0.1 did not agree on TLS: wrong version number. Does that port speak https?"
+
+
+async def test_a_port_where_nothing_listens_is_named(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond()) as endpoint:
+        spec = endpoint.get()
+    outcome = await calls.run(make_job(spec))
+
+    assert outcome.error == (
+        f"Nothing listens on port {endpoint.port} of 127.0.0.1. Start the service, or correct the url."
+    )
+
+
+@pytest.mark.parametrize("headers", [{"X-Bad": "secret\r\nX-Worse: b"}, {"X Bad\r\n": "secret"}, {"X-Nul": "secret\0"}])
+async def test_a_header_that_cannot_be_sent_is_told_without_its_value(
+    calls: EndpointCaller, headers: dict[str, str]
+) -> None:
+    async with serve_endpoint(respond("{}")) as endpoint:
+        outcome = await calls.run(make_job(replace(endpoint.get(), headers=headers)))
+
+    assert (outcome.status, endpoint.requests) == (RunStatus.FAILED, [])
+    assert outcome.error == (
+        "The request to 127.0.0.1 cannot be made. Look for letters in url and headers that HTTP does not take."
+    )

@@ -1,0 +1,103 @@
+"""A process is its pid and its start together."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from herdbeat.runners.process.procfs import (
+    ProcessIdentity,
+    find_marked_processes,
+    is_alive,
+    read_parent_pid,
+    read_process_group,
+    read_start_time,
+    send_group_signal,
+    send_signal,
+    terminate_processes,
+)
+
+IGNORES_TERM = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.pause()"
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    environment = {"HERDBEAT_NODE": "0123.7.8", "HERDBEAT_RUN": "7f3k"}
+    with subprocess.Popen(
+        ["/bin/cat"],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # Popen returns in the middle of the exec, when the kernel does not show the new environment yet.
+        process.stdin.write(b"there?")
+        process.stdout.read(1)
+        yield process
+        process.kill()
+
+
+def identity(process: subprocess.Popen[bytes]) -> ProcessIdentity:
+    start = read_start_time(process.pid)
+    assert start is not None
+    return ProcessIdentity(process.pid, start)
+
+
+def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes]) -> None:
+    known = identity(sleeper)
+
+    assert is_alive(known)
+    assert not is_alive(known._replace(start=known.start - 1))
+    assert read_parent_pid(sleeper.pid) == os.getpid()
+    assert read_process_group(sleeper.pid) == sleeper.pid
+
+
+def test_one_that_has_ended_is_not_alive_even_before_it_is_reaped() -> None:
+    process = subprocess.Popen(["/bin/true"])
+    known = identity(process)
+
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    assert not is_alive(known)
+    process.wait()
+    assert read_start_time(process.pid) is None
+
+
+def test_a_number_that_was_used_again_is_never_hit(sleeper: subprocess.Popen[bytes]) -> None:
+    earlier = identity(sleeper)._replace(start=1)
+
+    send_signal(earlier, signal.SIGKILL)
+    send_group_signal(earlier, signal.SIGKILL)
+    count = terminate_processes([earlier], 0)
+
+    assert count == 0
+    assert is_alive(identity(sleeper))
+
+
+def test_marks_are_found_by_the_beginning_of_the_nodes_name(sleeper: subprocess.Popen[bytes]) -> None:
+    found = [each for each in find_marked_processes("0123") if each.process.pid == sleeper.pid]
+
+    assert [(each.process, each.node, each.run) for each in found] == [(identity(sleeper), "0123.7.8", "7f3k")]
+    assert not [each for each in find_marked_processes("3.7.8") if each.process.pid == sleeper.pid]
+
+
+def test_an_obedient_process_ends_by_term(sleeper: subprocess.Popen[bytes]) -> None:
+    count = terminate_processes([identity(sleeper)], 10)
+
+    assert (count, sleeper.wait()) == (1, -signal.SIGTERM)
+
+
+def test_one_that_does_not_obey_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", IGNORES_TERM], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        terminate_processes([identity(process)], 0.1)
+
+        assert process.wait() == -signal.SIGKILL

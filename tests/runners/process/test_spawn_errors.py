@@ -1,0 +1,86 @@
+"""Why a program cannot be started, seen with real files."""
+
+import errno
+from pathlib import Path
+
+import pytest
+from tests.support.runner_jobs import command_spec, make_job
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.errors import RunnerError
+from herdbeat.runners.process.spawn_errors import explain_spawn_error
+from herdbeat.runners.registry import RunnerRegistry
+
+
+def script(folder: Path, text: str, mode: int) -> None:
+    (folder / "run").write_text(text, encoding="utf-8")
+    (folder / "run").chmod(mode)
+
+
+async def complaint(runners: RunnerRegistry, *argv: str, folder: Path, prompt: str = "") -> str:
+    outcome = await runners.run(make_job(command_spec(*argv, folder=str(folder)), prompt=prompt))
+    assert outcome.status is RunStatus.FAILED
+    return outcome.error
+
+
+async def test_a_folder_that_is_not_there(runners: RunnerRegistry, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+
+    assert await complaint(runners, "true", folder=gone) == (
+        f'The working directory "{gone}" does not exist. Create it, or correct working_directory.'
+    )
+
+
+async def test_a_path_that_leads_nowhere(runners: RunnerRegistry, tmp_path: Path) -> None:
+    assert await complaint(runners, "./run", folder=tmp_path) == (
+        f'There is no file "./run" (seen from {tmp_path}). Correct the path in command.'
+    )
+
+
+async def test_a_file_that_is_not_executable(runners: RunnerRegistry, tmp_path: Path) -> None:
+    script(tmp_path, "#!/bin/sh\n", 0o644)
+
+    assert await complaint(runners, "./run", folder=tmp_path) == (
+        '"./run" may not be executed. Make it executable (chmod +x), or put its interpreter before it.'
+    )
+
+
+async def test_a_script_without_a_first_line(runners: RunnerRegistry, tmp_path: Path) -> None:
+    script(tmp_path, "echo hello\n", 0o755)
+
+    assert await complaint(runners, "./run", folder=tmp_path) == (
+        '"./run" is not a program this machine can run. A script needs a first line such as #!/bin/sh.'
+    )
+
+
+async def test_a_script_whose_interpreter_is_missing(runners: RunnerRegistry, tmp_path: Path) -> None:
+    script(tmp_path, "#!/no/such/interpreter\n", 0o755)
+
+    assert await complaint(runners, "./run", folder=tmp_path) == (
+        '"./run" names an interpreter in its first line that does not exist. Correct that line.'
+    )
+
+
+async def test_a_prompt_that_is_too_long_for_an_argument(runners: RunnerRegistry, tmp_path: Path) -> None:
+    assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="x" * 10_000_000) == (
+        "The prompt is too long for an argument. Write {prompt_file} instead of {prompt}, or use stdin."
+    )
+
+
+async def test_a_prompt_with_a_nul_in_an_argument(runners: RunnerRegistry, tmp_path: Path) -> None:
+    assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="\0") == (
+        "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
+    )
+
+
+def test_a_machine_without_room_is_not_the_targets_fault() -> None:
+    with pytest.raises(RunnerError, match="No process could be started: Too many open files") as raised:
+        explain_spawn_error(OSError(errno.EMFILE, "Too many open files"), ("true",), "/", None)
+
+    assert not raised.value.permanent
+
+
+def test_any_other_obstacle_is_told_in_the_kernels_words() -> None:
+    said = explain_spawn_error(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
+
+    assert said == '"true" could not be started: Input/output error.'

@@ -1,0 +1,181 @@
+"""Python functions: what they get, what becomes of what they return, raise, and never return."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support import sample_functions as sample
+from tests.support.runner_jobs import NOON, callable_spec, make_job
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.runners.registry import RunnerRegistry, open_runners
+from herdbeat.runners.run_log import find_log, read_log
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.testing.clock import FakeClock
+
+HERE = "tests.support.sample_functions"
+
+
+@pytest.fixture(autouse=True)
+def gate() -> Iterator[None]:
+    sample.GATE.clear()
+    sample.ENTERED.clear()
+    yield
+    sample.GATE.set()
+
+
+async def test_a_function_that_returns_nothing_has_succeeded_in_silence(
+    runners: RunnerRegistry, settings: RunnerSettings
+) -> None:
+    outcomes = [await runners.run(make_job(callable_spec(f"{HERE}:{name}"))) for name in ("nothing", "nothing_async")]
+
+    assert [outcome.status for outcome in outcomes] == [RunStatus.SUCCEEDED] * 2
+    assert [outcome.response for outcome in outcomes] == [None] * 2
+    assert not settings.state_dir.exists()
+
+
+async def test_a_sync_function_has_a_thread_and_an_async_one_the_loop(runners: RunnerRegistry) -> None:
+    in_thread = await runners.run(make_job(callable_spec(f"{HERE}:thread")))
+    in_loop = await runners.run(make_job(callable_spec(f"{HERE}:thread_async")))
+
+    assert (in_thread.response, in_loop.response) == ("callable 1", "MainThread")
+
+
+async def test_a_function_is_told_about_its_run_if_it_asks(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:about"), prompt="Tidy up."))
+
+    assert outcome.response == [
+        "scribe/hourly",
+        "scribe/hourly:cron:2026-03-02T12:00:00Z",
+        "2026-03-02T12:00:00+00:00",
+        1,
+        "Tidy up.",
+        "Cron trigger: 0 * * * *",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "response"),
+    [
+        ("about_async", "Tidy up."),
+        ("about_if_told", True),
+        ("with_defaults", 3),
+        ("GREETER.greet", "hello"),
+        ("GREETER", "called"),
+        ("GREET", "hello"),
+        ("looks_sync", None),
+    ],
+)
+async def test_functions_of_every_shape_are_called(runners: RunnerRegistry, name: str, response: object) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}"), prompt="Tidy up."))
+
+    assert (outcome.error, outcome.response) == ("", response)
+
+
+async def test_a_function_in_a_thread_sees_the_context_of_its_run(runners: RunnerRegistry) -> None:
+    sample.WORD.set("given")
+
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:word")))
+
+    assert outcome.response == "given"
+
+
+@pytest.mark.parametrize("name", ["fails", "fails_async"])
+async def test_what_a_function_raises_is_its_error_and_the_way_there_is_in_the_log(
+    runners: RunnerRegistry, settings: RunnerSettings, name: str
+) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}"), run_id=3))
+
+    log = find_log(settings.state_dir, 3)
+    assert (outcome.status, outcome.error) == (RunStatus.FAILED, "ValueError: the queue is closed")
+    assert log is not None
+    assert any(f"in {name}" in line.text for line in read_log(log))
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("cancels_itself", "CancelledError"),
+        ("stops_iterating", "RuntimeError: coroutine raised StopIteration"),
+        ("interrupts", "RuntimeError: the function raised KeyboardInterrupt"),
+        ("exits_badly", "the function called sys.exit('no disk')"),
+        ("outcome", "its own words"),
+    ],
+)
+async def test_odd_ways_to_fail_are_failures_of_the_run_alone(runners: RunnerRegistry, name: str, error: str) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}")))
+
+    assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
+
+
+async def test_to_exit_without_a_complaint_is_a_success(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:exits_well")))
+
+    assert outcome.status is RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(("name", "shown"), [("not_json", "{1}"), ("not_a_number", "nan")])
+async def test_what_is_not_json_is_shown_and_not_stored(runners: RunnerRegistry, name: str, shown: str) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}")))
+
+    assert (outcome.status, outcome.response, outcome.output) == (RunStatus.SUCCEEDED, None, shown)
+
+
+async def test_an_answer_that_is_too_long_says_so(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:long")))
+
+    assert outcome.response is None
+    assert len(outcome.output) == settings.output_cap
+    assert outcome.summary == "The answer is not stored: it has 1000002 bytes, and at most 262144 are kept."
+
+
+async def test_a_cancelled_async_function_is_stopped(runners: RunnerRegistry) -> None:
+    task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:waits_async"))))
+    await asyncio.to_thread(sample.ENTERED.wait)
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_is_told(runners: RunnerRegistry) -> None:
+    task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:waits"), run_id=4)))
+    await asyncio.to_thread(sample.ENTERED.wait)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ended = asyncio.create_task(runners.wait_stopped(4))
+    await asyncio.sleep(0)
+    was_over = ended.done()
+    sample.GATE.set()
+    await ended
+
+    assert not was_over
+
+
+async def test_the_end_of_any_other_run_needs_no_waiting(runners: RunnerRegistry) -> None:
+    await runners.run(make_job(callable_spec(f"{HERE}:nothing"), run_id=4))
+
+    await asyncio.wait_for(runners.wait_stopped(4), timeout=1)
+
+
+async def test_a_function_that_cannot_be_found_fails_with_what_to_mend(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(callable_spec("no.such.module:tidy")))
+
+    assert outcome.status is RunStatus.FAILED
+    assert outcome.error == (
+        'There is no module "no.such.module". Correct call, or install the module beside herdbeat.'
+    )
+
+
+async def test_functions_beside_the_fleet_file_are_found(settings: RunnerSettings, tmp_path: Path) -> None:
+    (tmp_path / "beside_the_fleet.py").write_text("def tidy():\n    return 17\n", encoding="utf-8")
+
+    async with open_runners(replace(settings, module_folders=(tmp_path,)), FakeClock(NOON)) as runners:
+        outcome = await runners.run(make_job(callable_spec("beside_the_fleet:tidy")))
+
+    assert outcome.response == 17

@@ -1,0 +1,44 @@
+"""Every kind of target finds its runner, or says why not."""
+
+import pytest
+from tests.support.runner_jobs import make_job
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.domain.target import AgentSpec, TargetSpec
+from herdbeat.runners.registry import RunnerRegistry
+
+
+def agent(runtime: str = "command", command: tuple[str, ...] = ("cat",), **more: object) -> AgentSpec:
+    docker = more.get("docker")
+    assert docker is None or isinstance(docker, dict)
+    return AgentSpec(runtime=runtime, working_directory="/", command=command, docker=docker)
+
+
+@pytest.mark.parametrize("spec", [agent(), agent(docker={"enabled": False})])
+async def test_an_agent_that_is_a_command_is_run(runners: RunnerRegistry, spec: AgentSpec) -> None:
+    outcome = await runners.run(make_job(spec, prompt="Look around."))
+
+    assert (outcome.status, outcome.output) == (RunStatus.SUCCEEDED, "Look around.")
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        (
+            agent(docker={"enabled": True}),
+            'The agent "scribe" asks for Docker, which this version cannot do yet; it is not run without.',
+        ),
+        (
+            agent("sdk", ()),
+            'The runtime "sdk" of the agent "scribe" cannot be run yet. Use runtime: command.',
+        ),
+    ],
+)
+async def test_what_cannot_be_run_says_why(runners: RunnerRegistry, spec: TargetSpec, error: str) -> None:
+    outcome = await runners.run(make_job(spec))
+
+    assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
+
+
+async def test_leftovers_are_looked_for_by_the_numbers_of_their_runs(runners: RunnerRegistry) -> None:
+    assert await runners.end_leftovers(frozenset({7})) == 0

@@ -1,0 +1,197 @@
+"""One run from claim to outcome: the precheck before it, and what is said about it after."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from herdbeat.domain.decision import Source
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.run import Claim, Outcome, RunStatus
+from herdbeat.domain.schedule import RunSpec
+from herdbeat.domain.target import CallableSpec, Target
+from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.errors import RunnerError
+from herdbeat.runners.base import Job, PrecheckResult
+from herdbeat.scheduler.execute import RunExecutor
+from herdbeat.testing.clock import FakeClock
+from herdbeat.triggers.interval import Interval
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+PLAN = ScheduleSpec(
+    trigger=Interval(5 * MINUTE),
+    policies=Policies(
+        zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.ONCE, precheck=("is-there-work",)
+    ),
+)
+CLAIM = Claim(
+    run_id=1,
+    beat_id=1,
+    schedule_id=1,
+    target_id=1,
+    label="scribe/default",
+    dedup_id="interval:2026-03-02T12:00:00Z",
+    due_at=NOON,
+    source=Source.BASELINE_INTERVAL,
+    attempt=1,
+    revision=1,
+    plan=PLAN,
+)
+
+
+class OneTarget:
+    """A shelf with one target on it."""
+
+    def prefetch(self, claims: Sequence[Claim]) -> None:
+        """Nothing to get ready."""
+
+    def target(self, target_id: int) -> Target:
+        return Target(name=f"scribe{target_id}", spec=CallableSpec(call="m:f"))
+
+    def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
+        return RunSpec(prompt=f"{schedule_id} {revision}")
+
+
+class Quick:
+    """Succeeds, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    async def run(self, job: Job) -> Outcome:
+        self.jobs.append(job)
+        return Outcome(status=RunStatus.SUCCEEDED)
+
+    async def wait_stopped(self, run_id: int) -> None:
+        """At once."""
+
+
+class Scripted:
+    """A check that answers as it was told, and takes a while."""
+
+    def __init__(self, answer: PrecheckResult, clock: FakeClock) -> None:
+        self._answer = answer
+        self._clock = clock
+        self.asked = 0
+
+    async def __call__(self, job: Job) -> PrecheckResult:
+        assert job.claim.plan.policies.precheck
+        self.asked += 1
+        self._clock.advance(timedelta(seconds=10))
+        return self._answer
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOON)
+
+
+async def test_a_check_that_declines_ends_the_run_before_it_begins(clock: FakeClock) -> None:
+    runner, check = Quick(), Scripted(PrecheckResult(may_run=False), clock)
+
+    done = await RunExecutor(OneTarget(), runner, clock, check)(CLAIM)
+
+    assert runner.jobs == []
+    assert (done.outcome.status, done.outcome.skip, done.started_at) == (RunStatus.SKIPPED, "precheck", None)
+
+
+async def test_a_broken_check_lets_it_run_and_the_run_says_so(clock: FakeClock) -> None:
+    runner, check = Quick(), Scripted(PrecheckResult(may_run=True, note="the precheck is broken"), clock)
+
+    done = await RunExecutor(OneTarget(), runner, clock, check)(CLAIM)
+
+    assert (done.outcome.status, done.outcome.note) == (RunStatus.SUCCEEDED, "the precheck is broken")
+
+
+async def test_the_time_of_the_check_is_not_taken_from_the_run(clock: FakeClock) -> None:
+    runner, check = Quick(), Scripted(PrecheckResult(may_run=True), clock)
+
+    done = await RunExecutor(OneTarget(), runner, clock, check)(CLAIM)
+
+    assert done.started_at == NOON + timedelta(seconds=10)
+    assert runner.jobs[0].deadline == done.started_at + timedelta(hours=1)
+    assert done.outcome.note == ""
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        CLAIM._replace(source=Source.MANUAL),
+        CLAIM._replace(source=Source.RETRY),
+        CLAIM._replace(attempt=2),
+        CLAIM._replace(plan=ScheduleSpec(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=()))),
+    ],
+)
+async def test_nobody_asks_where_there_is_nothing_to_ask(clock: FakeClock, claim: Claim) -> None:
+    runner, check = Quick(), Scripted(PrecheckResult(may_run=False), clock)
+
+    done = await RunExecutor(OneTarget(), runner, clock, check)(claim)
+
+    assert check.asked == 0
+    assert done.outcome.status is RunStatus.SUCCEEDED
+
+
+async def test_a_node_that_cannot_ask_runs_it_and_says_so(clock: FakeClock) -> None:
+    done = await RunExecutor(OneTarget(), Quick(), clock)(CLAIM)
+
+    assert "cannot ask prechecks" in done.outcome.note
+
+
+class Ending(Quick):
+    """Ends in an error, or not at all, and says when nothing of it is left."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self._error = error
+        self.was_waited_for = False
+
+    async def run(self, job: Job) -> Outcome:
+        if self._error is not None:
+            raise self._error
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    async def wait_stopped(self, run_id: int) -> None:
+        self.was_waited_for = True
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RunnerError("There is no program called x.", hint="Install it."), "There is no program called x. Install it."),
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+    ],
+)
+async def test_whatever_a_runner_raises_is_the_outcome_of_its_run(
+    clock: FakeClock, error: Exception, said: str
+) -> None:
+    done = await RunExecutor(OneTarget(), Ending(error), clock)(CLAIM._replace(attempt=2))
+
+    assert (done.outcome.status, done.outcome.error) == (RunStatus.FAILED, said)
+
+
+async def test_a_run_past_its_timeout_ends_when_nothing_of_it_is_left(clock: FakeClock) -> None:
+    runner = Ending()
+    short = ScheduleSpec(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=(), timeout=timedelta(0)))
+
+    done = await RunExecutor(OneTarget(), runner, clock)(CLAIM._replace(plan=short))
+
+    assert done.outcome.status is RunStatus.TIMED_OUT
+    assert "longer than its timeout" in done.outcome.error
+    assert runner.was_waited_for
+
+
+async def test_a_prompt_with_names_is_rendered_for_its_beat(clock: FakeClock) -> None:
+    runner = Quick()
+
+    class Named(OneTarget):
+        def run_spec(self, schedule_id: int, revision: int) -> RunSpec:
+            return RunSpec(prompt="It is {{fire_time}}.")
+
+    await RunExecutor(Named(), runner, clock)(CLAIM._replace(attempt=2))
+
+    assert runner.jobs[0].prompt == "It is 2026-03-02T12:00:00Z."

@@ -1,0 +1,122 @@
+"""`state.yaml`, written out and taken over."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.schedule_builders import make_fleet, make_schedule
+
+from herdbeat.errors import ConfigError
+from herdbeat.scheduler.repair.import_state import ImportedState
+from herdbeat.service.maintenance.state_file import (
+    import_states_offline,
+    imported_states_from_rows,
+    imported_states_to_rows,
+    parse_state_file,
+    serialize_state,
+)
+from herdbeat.store.reader import SqliteReader
+
+NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
+AN_HOUR_AGO = NOW - timedelta(hours=1)
+HERDCTL = """\
+fleet: { started_at: "2026-03-20T08:00:00.000Z" }
+agents:
+  triage:
+    status: running
+    current_job: job-2026-03-26-abc123
+    schedules:
+      check: { status: running, last_run_at: "2026-03-26T12:04:00.000Z", next_run_at: null, last_error: "it broke" }
+      off: { status: disabled, last_run_at: null }
+      new: { status: idle }
+  gone: { status: idle, schedules: { x: { status: idle, last_run_at: 2026-03-26T12:04:00Z } } }
+  bare: { status: idle }
+session_wakes: []
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "state.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_state_of_herdctl_is_read_with_what_matters_of_it(tmp_path: Path) -> None:
+    found = parse_state_file(written(tmp_path, HERDCTL))
+
+    assert found == {
+        ("triage", "check"): ImportedState(last_run_at=AN_HOUR_AGO, last_error="it broke"),
+        ("triage", "off"): ImportedState(disabled=True),
+        ("triage", "new"): ImportedState(),
+        ("gone", "x"): ImportedState(last_run_at=AN_HOUR_AGO),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("agents: [", "YAML|flow|expected"),
+        ("agents: { a: { schedules: { b: { last_run_at: yesterday } } } }", "a/b: .*yesterday"),
+        ("", "empty"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_and_says_where(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_state_file(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        parse_state_file(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("text", ["agents: 3", "agents: { a: 3 }", "agents: { a: { schedules: [x] } }", "x: 1"])
+def test_a_file_of_another_shape_says_nothing_of_any_schedule(tmp_path: Path, text: str) -> None:
+    assert parse_state_file(written(tmp_path, text)) == {}
+
+
+def test_a_fleet_that_never_ran_here_goes_on_where_it_stopped_elsewhere(tmp_path: Path) -> None:
+    fleet = make_fleet(make_schedule("triage/check", "2h"), make_schedule("triage/off"), make_schedule("triage/new"))
+    ledger = tmp_path / "state" / "ledger.db"
+
+    done = import_states_offline(ledger, fleet, NOW, parse_state_file(written(tmp_path, HERDCTL)), "human:you")
+
+    reader = SqliteReader(ledger)
+    state = serialize_state(reader, "my-fleet")
+    reader.close()
+    assert (done.taken, done.empty, done.unknown) == (("triage/check", "triage/off"), ("triage/new",), ("gone/x",))
+    agents = state["agents"]
+    assert agents == {
+        "triage": {
+            "status": "idle",
+            "next_schedule": "new",
+            "next_trigger_at": "2026-03-26T13:04:00Z",
+            "schedules": {
+                "check": {
+                    "status": "idle",
+                    "last_run_at": "2026-03-26T12:04:00Z",
+                    "next_run_at": "2026-03-26T14:04:00Z",
+                    "last_error": "it broke",
+                },
+                "off": {"status": "disabled", "last_run_at": None, "next_run_at": None, "last_error": None},
+                "new": {
+                    "status": "idle",
+                    "last_run_at": None,
+                    "next_run_at": "2026-03-26T13:04:00Z",
+                    "last_error": None,
+                },
+            },
+        }
+    }
+
+
+def test_memories_survive_the_way_through_the_socket() -> None:
+    memories = {("a", "b"): ImportedState(last_run_at=NOW, last_error="x", disabled=True), ("c", "d"): ImportedState()}
+
+    assert imported_states_from_rows(list(imported_states_to_rows(memories))) == memories
+
+
+@pytest.mark.parametrize("rows", [None, "x", [1], [["a"]]])
+def test_rows_that_are_none_are_refused(rows: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        imported_states_from_rows(rows)

@@ -1,0 +1,323 @@
+"""Three questions, answered from stored data alone."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.support.record_builders import (
+    MINUTE,
+    NOW,
+    UTC_ZONE,
+    make_beat_record,
+    make_run_record,
+    make_schedule_record,
+    make_schedule_spec,
+)
+
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.decision import Source
+from herdbeat.domain.policies import Catchup, Overlap
+from herdbeat.domain.records import RunDetails
+from herdbeat.domain.run import RunStatus
+from herdbeat.service.queries.explain import (
+    BeatHistory,
+    explain_instant,
+    explain_next,
+    explain_no_beat,
+    explain_run,
+    serialize_explanation,
+)
+from herdbeat.triggers.cron import Cron
+
+TRACE = json.dumps(
+    {
+        "steps": [
+            {"kind": "candidate", "text": "baseline every 5m", "at": "2026-03-26T13:09:00Z", "won": False},
+            {"kind": "candidate", "text": "hint every 30s", "at": "2026-03-26T13:08:00Z", "won": True},
+        ]
+    }
+)
+NIGHT = Gap(from_at=NOW - timedelta(hours=9), until=NOW - timedelta(hours=3), reason=MissedReason.SLEPT)
+
+
+_QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it again: herdbeat reset triage/standup"
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_live_node", "text"),
+    [
+        ({}, True, "next run in 4m because of hint every 30s"),
+        ({"next_trace": None}, True, "next run in 4m because of baseline-interval"),
+        ({"next_run_at": NOW}, True, "next run now because of hint every 30s"),
+        ({"enabled": False}, True, "no next run: enabled: false in herdbeat.yaml:7:5"),
+        (
+            {"disabled_by": "human:you"},
+            True,
+            "no next run: it is disabled by human:you (herdbeat enable triage/standup)",
+        ),
+        ({"quarantine": "no zone"}, True, _QUARANTINED),
+        (
+            {"paused": True, "paused_by": "human:you", "paused_reason": "db", "paused_until": NOW + 90 * MINUTE},
+            True,
+            'paused for another 1h 30m by human:you "db"; go on with: herdbeat resume triage/standup',
+        ),
+        (
+            {"paused": True, "running": 1, "next_run_at": None},
+            True,
+            "it is running; paused; go on with: herdbeat resume triage/standup",
+        ),
+        ({"running": 1, "next_run_at": None}, True, "it is running; the next time is decided when the run ends"),
+        ({"next_run_at": NOW - MINUTE}, False, "it is due, 1m ago, and waits: nobody runs this fleet"),
+        ({"waiting": 1, "next_run_at": None}, True, "the next time is decided when that one has run"),
+        ({"next_run_at": None}, True, "no next run: hint every 30s"),
+    ],
+)
+def test_why_the_next_run_is_then(changes: dict[str, Any], has_live_node: bool, text: str) -> None:
+    record = make_schedule_record(**{"next_trace": TRACE, **changes})
+
+    assert explain_next(record, NOW, has_live_node=has_live_node).text == text
+
+
+@pytest.mark.parametrize(
+    ("overlap", "waiting", "told"),
+    [
+        (Overlap.SKIP, 0, "next beat now because of baseline-cron, skipped if the run is still going (overlap: skip)"),
+        (
+            Overlap.QUEUE,
+            0,
+            "next beat now because of baseline-cron, which waits until the run is over (overlap: queue)",
+        ),
+        (Overlap.QUEUE, 1, "next beat now because of baseline-cron, merged into the one that waits (overlap: queue)"),
+        (
+            Overlap.CANCEL,
+            0,
+            "next beat now because of baseline-cron, which stops the run if it is still going (overlap: cancel)",
+        ),
+        (Overlap.ALLOW, 0, "next run now because of baseline-cron"),
+    ],
+)
+def test_a_running_cron_schedule_said_next_run_now_of_a_beat_that_was_to_be_skipped(
+    overlap: Overlap, waiting: int, told: str
+) -> None:
+    cron = make_schedule_spec(Cron.parse("* * * * *", UTC_ZONE), overlap=overlap)
+    record = make_schedule_record(
+        plan=cron, running=1, waiting=waiting, next_run_at=NOW, next_source=Source.BASELINE_CRON
+    )
+
+    assert explain_next(record, NOW, has_live_node=True).text == f"it is running; {told}"
+
+
+def test_a_beat_that_waits_is_told_before_the_next_run() -> None:
+    waiting = make_beat_record(outcome=BeatOutcome.PENDING, reason=SkipReason.AT_CAPACITY, due_at=NOW - 19 * MINUTE)
+
+    answer = explain_next(make_schedule_record(waiting=1, target_running=1), NOW, has_live_node=True, waiting=waiting)
+
+    assert answer.text == (
+        "a beat due 19m ago waits (at_capacity, 1 of 1 running); next run in 4m because of baseline-interval"
+    )
+
+
+def test_the_gates_say_which_one_is_shut() -> None:
+    record = make_schedule_record(paused=True, running=1, target_running=1)
+
+    answer = explain_next(record, NOW, has_live_node=True)
+
+    assert [gate.gate for gate in answer.gates if not gate.ok] == ["not_paused", "not_running", "capacity"]
+
+
+def test_the_json_has_what_the_contract_names() -> None:
+    answer = serialize_explanation(explain_next(make_schedule_record(next_trace=TRACE), NOW, has_live_node=True))
+
+    assert answer["next_run_at"] == "2026-03-26T13:08:00Z"
+    assert answer["source"] == "baseline-interval"
+    assert [step["won"] for step in answer["steps"]] == [False, True]  # type: ignore[attr-defined]
+    assert {"gate": "capacity", "ok": True, "used": 0, "max": 1} in answer["gates"]  # type: ignore[operator]
+    assert answer["text"] == "next run in 4m because of hint every 30s"
+
+
+def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
+    record = make_schedule_record(plan=make_schedule_spec(Cron.parse("0 9 * * *", UTC_ZONE)))
+    missed = make_beat_record(outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT)
+
+    answer = explain_instant(record, BeatHistory(beat=missed, gap=NIGHT), NOW, UTC_ZONE)
+
+    assert answer.text == "triage/standup was due Thu 26 Mar 09:04:00 UTC and did not run."
+    assert answer.facts[0] == (
+        "missed",
+        "this machine slept from Thu 26 Mar 04:04:00 UTC to Thu 26 Mar 10:04:00 UTC",
+    )
+    assert answer.facts[1] == ("catchup", "skip: cron schedules are not caught up unless you ask")
+    assert answer.fix == "catchup: once in herdbeat.yaml:7:5; or now: herdbeat run triage/standup"
+
+
+@pytest.mark.parametrize(
+    ("changes", "policies", "facts", "fix"),
+    [
+        (
+            {"outcome": BeatOutcome.MISSED, "reason": MissedReason.TOO_LATE},
+            {"max_late": 5 * MINUTE},
+            [("missed", "it came too late"), ("max_late", "5m: what is older is never run")],
+            "max_late: longer than 5m",
+        ),
+        (
+            {"outcome": BeatOutcome.MISSED, "reason": MissedReason.SCHEDULER_DOWN},
+            {"catchup": Catchup.ALL},
+            [
+                ("missed", "nothing was running here"),
+                ("catchup", "all, but the newest 100 only (catchup_max)"),
+            ],
+            "catchup_max: more",
+        ),
+        (
+            {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.ALREADY_RUNNING},
+            {},
+            [
+                ("skipped", "already_running: its earlier run was still going"),
+                ("overlap", "skip: a beat that meets an earlier run is skipped"),
+            ],
+            "overlap: queue",
+        ),
+        (
+            {"outcome": BeatOutcome.MERGED, "reason": Catchup.ONCE},
+            {"catchup": Catchup.ONCE},
+            [
+                ("merged", "another beat stands for it"),
+                ("catchup", "once: one run stands for everything that was missed"),
+            ],
+            "catchup: all",
+        ),
+        (
+            {"outcome": BeatOutcome.MERGED, "reason": SkipReason.AT_CAPACITY},
+            {"overlap": Overlap.QUEUE},
+            [
+                ("merged", "another beat stands for it"),
+                ("overlap", "queue: the beat that was waiting stands for it"),
+            ],
+            "overlap: queue_all",
+        ),
+        (
+            {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.PAUSED},
+            {},
+            [("skipped", "paused: the schedule was paused")],
+            "",
+        ),
+        (
+            {"outcome": BeatOutcome.PENDING, "reason": SkipReason.AT_CAPACITY, "settled_at": None},
+            {},
+            [("waiting", "at_capacity: the target had no room")],
+            "",
+        ),
+    ],
+)
+def test_an_instant_that_did_not_run_says_why(
+    changes: dict[str, Any], policies: dict[str, Any], facts: list[tuple[str, str]], fix: str
+) -> None:
+    record = make_schedule_record(plan=make_schedule_spec(**policies))
+
+    answer = explain_instant(record, BeatHistory(beat=make_beat_record(**changes)), NOW, UTC_ZONE)
+
+    assert [fact for fact in answer.facts if fact[0] != "recorded"] == facts
+    assert answer.fix.startswith(fix)
+    assert bool(answer.fix) is bool(fix)
+
+
+@pytest.mark.parametrize("reason", [reason for reason in SkipReason if reason is not SkipReason.NOT_DUE])
+def test_every_skip_reason_that_is_ever_stored_has_words(reason: SkipReason) -> None:
+    skipped = make_beat_record(outcome=BeatOutcome.SKIPPED, reason=reason)
+
+    answer = explain_instant(make_schedule_record(), BeatHistory(beat=skipped), NOW, UTC_ZONE)
+
+    assert answer.facts[0][1].startswith(f"{reason}: ")
+    assert answer.facts[0][1] != f"{reason}: {reason}"
+
+
+def test_a_range_of_instants_is_told_as_one() -> None:
+    missed = make_beat_record(
+        outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT, count=3, last_due_at=NOW - 60 * MINUTE
+    )
+
+    answer = explain_instant(make_schedule_record(), BeatHistory(beat=missed), NOW, UTC_ZONE)
+
+    assert "was due 3 times from Thu 26 Mar 09:04:00 UTC to Thu 26 Mar 12:04:00 UTC" in answer.text
+
+
+def test_an_instant_that_ran_shows_its_run_and_the_frozen_trace() -> None:
+    past = BeatHistory(
+        beat=make_beat_record(), runs=(make_run_record(status=RunStatus.FAILED, error="exit code 1"),), trace=TRACE
+    )
+
+    answer = explain_instant(make_schedule_record(), past, NOW, UTC_ZONE)
+
+    assert answer.facts[0] == ("ran", "0009 failed after 1m: exit code 1")
+    assert len(answer.steps) == 2
+
+
+def test_a_moment_without_any_instant_names_its_neighbours() -> None:
+    answer = explain_no_beat(make_schedule_record(), NOW - MINUTE, (make_beat_record(), None), NOW, UTC_ZONE)
+
+    assert "nothing due at Thu 26 Mar 13:03:00 UTC (not_due)" in answer.text
+    assert answer.facts == (
+        ("before", "Thu 26 Mar 09:04:00 UTC, ran"),
+        ("after", "Thu 26 Mar 13:08:00 UTC, planned"),
+    )
+
+
+def test_a_run_tells_its_cause_its_lateness_and_its_beat() -> None:
+    late = make_run_record(due_at=NOW - 5 * MINUTE, source=Source.CATCH_UP, attempt=2)
+
+    answer = explain_run(late, TRACE, NOW, UTC_ZONE)
+
+    facts = dict(answer.facts)
+    assert answer.text == "triage/standup run 0009 happened because of catch-up."
+    assert facts["started"] == "Thu 26 Mar 13:03:00 UTC, 4m late, attempt 2"
+    assert facts["beat"] == "0007, cron:2026-03-26T13:03:00Z"
+    assert len(answer.steps) == 2
+
+
+def test_a_run_by_hand_is_not_explained_by_the_schedule_s_own_trace() -> None:
+    answer = explain_run(make_run_record(source=Source.MANUAL, origin="human:you"), TRACE, NOW, UTC_ZONE)
+
+    assert answer.text == "triage/standup run 0009 happened because of manual by human:you."
+    assert answer.steps == ()
+
+
+def test_what_fails_says_how_its_last_run_ended() -> None:
+    record = make_schedule_record(failures=2, last_status=RunStatus.TIMED_OUT, last_error="it took longer than 2s")
+
+    answer = explain_next(record, NOW, has_live_node=True)
+
+    assert answer.last == "timed_out 1m ago: it took longer than 2s"
+    assert serialize_explanation(answer)["last"] == answer.last
+
+
+def test_a_run_in_less_than_a_second_is_now() -> None:
+    soon = make_schedule_record(next_run_at=NOW + timedelta(milliseconds=400))
+
+    assert explain_next(soon, NOW, has_live_node=True).text == "next run now because of baseline-interval"
+
+
+def test_nothing_is_promised_while_nobody_is_there_to_keep_it() -> None:
+    served, down = (
+        serialize_explanation(explain_next(make_schedule_record(), NOW, has_live_node=each)) for each in (True, False)
+    )
+
+    assert served["then"] == ["2026-03-26T13:13:00Z", "2026-03-26T13:18:00Z"]
+    assert down["then"] == []
+
+
+def test_an_instant_whose_run_is_going_says_so() -> None:
+    going = make_run_record(status=RunStatus.RUNNING, finished_at=None)
+    past = BeatHistory(beat=make_beat_record(outcome=BeatOutcome.RUNNING, runs=(9,), settled_at=None), runs=(going,))
+
+    answer = explain_instant(make_schedule_record(), past, NOW, UTC_ZONE)
+
+    assert answer.facts == (("running", "0009 running"),)
+
+
+def test_a_run_says_on_which_node_it_was() -> None:
+    details = RunDetails(response=None, usage={}, session="", note="", host="attic", pid=4121, version="0.1.0")
+
+    answer = explain_run(make_run_record(), TRACE, NOW, UTC_ZONE, details)
+
+    assert ("node", "attic, pid 4121, herdbeat 0.1.0") in answer.facts

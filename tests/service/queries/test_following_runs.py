@@ -1,0 +1,113 @@
+"""What comes after the next run, as the governor itself would decide it."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.record_builders import MINUTE, NOW, UTC_ZONE, make_schedule_record, make_schedule_spec
+
+from herdbeat.domain.hint import Hint
+from herdbeat.domain.policies import Backoff, Bounds, Jitter, Limits
+from herdbeat.service.queries.upcoming import RunPreview, preview_runs
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.testing.herd import open_herd
+from herdbeat.timestamps import parse_timestamp
+from herdbeat.triggers.cron import Cron
+from herdbeat.triggers.delay import Delay
+
+SECOND = timedelta(seconds=1)
+
+
+def after_now(*minutes: float) -> tuple[datetime, ...]:
+    return tuple(NOW + each * MINUTE for each in minutes)
+
+
+def wish(every: timedelta, lasts: timedelta, origin: str = "rule:surge") -> Hint:
+    return Hint(origin=origin, every=every, expires_at=NOW + lasts)
+
+
+def test_an_interval_goes_on_at_its_pace() -> None:
+    found = preview_runs(make_schedule_record(), [], NOW)
+
+    assert found == RunPreview(instants=after_now(4, 9, 14), pace="every 5m")
+
+
+def test_a_calendar_goes_on_in_its_own_words() -> None:
+    daily = make_schedule_spec(Cron.parse("0 9 * * *", UTC_ZONE))
+
+    found = preview_runs(make_schedule_record(plan=daily), [], NOW)
+
+    assert found.instants[0] == parse_timestamp("2026-03-27T09:00:00Z")
+    assert found.pace == "at 09:00 every day"
+
+
+def test_a_hint_is_followed_by_the_baseline() -> None:
+    found = preview_runs(make_schedule_record(), [wish(30 * SECOND, 11 * MINUTE)], NOW)
+
+    assert found.instants == after_now(0, 0.5, 1)
+    assert (found.pace, found.until, found.after) == ("every 30s", NOW + 11 * MINUTE, "every 5m")
+
+
+def test_of_two_hints_the_end_of_the_stronger_counts() -> None:
+    hints = [wish(10 * MINUTE, 40 * MINUTE, "planner"), wish(30 * SECOND, 11 * MINUTE)]
+
+    assert preview_runs(make_schedule_record(), hints, NOW).until == NOW + 11 * MINUTE
+
+
+def test_a_limit_shows_in_the_pace() -> None:
+    record = make_schedule_record(plan=make_schedule_spec(limits=Limits(at_least=15 * SECOND)))
+
+    found = preview_runs(record, [wish(5 * SECOND, 10 * MINUTE)], NOW)
+
+    assert found.pace == "every 15s"
+
+
+async def test_jitter_moves_what_is_told_as_it_moves_the_engine(tmp_path: Path) -> None:
+    """Once `explain` named two times for one run: the jitter was asked of a name that the engine does not use."""
+    async with open_herd(tmp_path, NOW) as herd:
+        herd.schedule("nightly", cron="0 2 * * *", jitter=Jitter(span=10 * MINUTE))
+        planned = herd.next_run("nightly")
+        reader = SqliteReader(herd.store.path)
+        (record,) = reader.schedules(Filter())
+        reader.close()
+
+    assert preview_runs(record, [], NOW).instants[0] == planned
+
+
+def test_what_fails_goes_on_as_usual_only_if_it_succeeds() -> None:
+    record = make_schedule_record(failures=2, plan=make_schedule_spec(backoff=Backoff()), next_run_at=NOW + 19 * MINUTE)
+
+    found = preview_runs(record, [], NOW)
+
+    assert found.instants == after_now(19, 24, 29)
+    assert (found.pace, found.is_conditional) == ("every 5m", True)
+
+
+def test_the_last_of_its_runs_is_told_as_the_last() -> None:
+    found = preview_runs(make_schedule_record(runs=8, plan=make_schedule_spec(bounds=Bounds(max_runs=10))), [], NOW)
+
+    assert (found.instants, found.is_complete) == (after_now(4, 9), True)
+
+
+def test_what_fires_once_comes_once() -> None:
+    once = make_schedule_spec(Delay(NOW + MINUTE))
+
+    found = preview_runs(make_schedule_record(plan=once, is_new=True), [], NOW)
+
+    assert (found.instants, found.is_complete) == (after_now(1), True)
+
+
+def test_a_pause_is_waited_for() -> None:
+    found = preview_runs(make_schedule_record(paused=True, paused_until=NOW + 60 * MINUTE), [], NOW)
+
+    assert found.instants[0] == NOW + 60 * MINUTE
+
+
+def test_what_is_to_pass_is_not_promised() -> None:
+    assert preview_runs(make_schedule_record(skips=1), [], NOW).instants == after_now(9, 14, 19)
+
+
+@pytest.mark.parametrize("changes", [{"next_run_at": None, "running": 1}, {"quarantine": "no such zone"}])
+def test_nothing_is_promised_that_nobody_can_know(changes: dict[str, Any]) -> None:
+    assert preview_runs(make_schedule_record(**changes), [], NOW) == RunPreview()

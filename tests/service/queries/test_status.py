@@ -1,0 +1,137 @@
+"""How a fleet is, read from a ledger that the real engine wrote."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.support.record_builders import MINUTE, NOW, make_run_record
+
+from herdbeat.domain.policies import Budget
+from herdbeat.domain.run import RunStatus
+from herdbeat.scheduler.manual import enqueue_manual
+from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status, serialize_status
+from herdbeat.store.reader import SqliteQueryReader
+from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
+
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+
+
+def status_of(herd: SimulatedHerd, pid: int | None = 1) -> FleetStatus:
+    reader = SqliteQueryReader(herd.store.path)
+    try:
+        return read_status(reader, herd.now, pid, zone=ZoneInfo("UTC"))
+    finally:
+        reader.close()
+
+
+async def test_a_quiet_fleet_shows_only_what_comes_next(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("late", every="1h")
+        herd.schedule("soon", every="5m")
+        await herd.tick()
+
+        status = status_of(herd)
+
+        assert [each.label for each in status.upcoming] == ["soon", "late"]
+        assert not status.needs_attention
+        assert (status.schedules, status.running) == (2, ())
+
+
+async def test_the_dollars_of_the_day_are_told_where_the_fleet_has_a_budget(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("scribe", every="1h", runner=ScriptedRunner(usage={"usd": 1.25}))
+        await herd.tick()
+        without = status_of(herd)
+
+        herd.share(Budget(usd_per_day=20))
+        await herd.advance(timedelta(hours=2))
+
+        assert without.spend_today is None
+        assert status_of(herd).spend_today == (2.5, 20)
+        assert serialize_status(status_of(herd), "f")["today"] == {"usd": 2.5, "usd_per_day": 20}
+
+
+async def test_a_beat_that_waits_for_room_is_late_after_its_time_and_says_why(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("worker/a", every="1h", runner=ScriptedRunner(holds=True))
+        herd.schedule("worker/b", every="1h")
+        await herd.tick()
+        early = status_of(herd)
+        herd.clock.advance(timedelta(minutes=12))
+
+        status = status_of(herd)
+
+        assert early.late == ()
+        assert [(each.schedule, each.reason, each.detail) for each in status.late] == [
+            ("worker/b", "at_capacity", "1 of 1 running")
+        ]
+        assert [each.run.schedule for each in status.running] == ["worker/a"]
+
+
+async def test_while_nothing_runs_what_is_overdue_is_late_for_that_reason(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("triage", every="5m")
+        await herd.tick()
+        herd.clock.advance(timedelta(minutes=12))
+
+        status = status_of(herd, pid=None)
+
+        assert [(each.schedule, each.reason) for each in status.late] == [("triage", "scheduler_down")]
+        assert status.running == ()
+
+
+async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("api", every="5m", runner=ScriptedRunner(fails=1))
+        await herd.tick()
+        failing = serialize_status(status_of(herd), "herd")
+        await herd.advance(timedelta(minutes=10))
+
+        recovered = status_of(herd)
+
+        assert failing["failing"] == [{"schedule": "api", "failures": 1, "error": "it was told to fail"}]
+        assert recovered.failing == ()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "usual"),
+    [
+        ([], None),
+        ([1, 2], None),
+        ([3, 1, 2], (1, 3)),
+        ([*range(1, 21)], (2, 19)),
+    ],
+)
+def test_the_usual_time_needs_a_few_runs(minutes: list[int], usual: tuple[int, int] | None) -> None:
+    runs = [make_run_record(started_at=NOW - each * MINUTE) for each in minutes]
+
+    found = estimate_duration([*runs, make_run_record(status=RunStatus.FAILED, started_at=NOW - 99 * MINUTE)])
+
+    assert found == (None if usual is None else (usual[0] * MINUTE, usual[1] * MINUTE))
+
+
+async def test_a_schedule_that_paused_itself_is_held_but_not_by_hand(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("api", every="1m", pause_after_failures=1, runner=ScriptedRunner(fails=1))
+        herd.schedule("report", cron="0 9 * * *")
+        herd.pause("report")
+        by_hand = status_of(herd)
+
+        await herd.tick()
+        status = status_of(herd)
+
+        assert [(each.label, each.paused_by) for each in status.held] == [("api", "policy"), ("report", "human:you")]
+        assert (by_hand.is_held_by_user, status.is_held_by_user) == (True, False)
+
+
+async def test_what_waits_for_a_label_is_late_and_says_which(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("train", cron="0 9 * * *", runs_on="gpu")
+        number = herd.snapshot("train").id
+        herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
+
+        await herd.advance(2 * MINUTE)
+
+        (late,) = status_of(herd).late
+        assert (late.reason, late.detail) == ("target_offline", "no live node has the label gpu")

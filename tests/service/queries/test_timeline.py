@@ -1,0 +1,117 @@
+"""Rows of cells: what is drawn where, and what wins where two things meet."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.records import TimelineSpan
+from herdbeat.domain.run import RunStatus
+from herdbeat.service.queries.timeline import Cell, Scale, choose_tick_step, draw_row
+
+START = datetime(2026, 3, 26, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+SCALE = Scale(since=START, until=START + 10 * MINUTE, cells=10)
+
+GLYPHS = {
+    Cell.EMPTY: " ",
+    Cell.DOWN: "░",
+    Cell.SKIPPED: "▭",
+    Cell.MISSED: "·",
+    Cell.WAITING: "◷",
+    Cell.RAN: "▬",
+    Cell.CUT_OFF: "▪",
+    Cell.RUNNING: "═",
+    Cell.OVERLAP: "≡",
+    Cell.FAILED: "✗",
+    Cell.NOW: "●",
+}
+
+
+def span(minute: float, **changes: Any) -> TimelineSpan:
+    """A beat that was due so many minutes after the start."""
+    due = START + minute * MINUTE
+    fields: dict[str, Any] = {
+        "schedule": 1,
+        "outcome": BeatOutcome.RAN,
+        "due_at": due,
+        "last_due_at": due,
+        "number": 1,
+        "status": None,
+        "started_at": None,
+        "finished_at": None,
+    }
+    return TimelineSpan(**{**fields, **changes})
+
+
+def ran(minute: float, takes: float, status: RunStatus = RunStatus.SUCCEEDED) -> TimelineSpan:
+    start = START + minute * MINUTE
+    end = None if status is RunStatus.RUNNING else start + takes * MINUTE
+    return span(minute, status=status, started_at=start, finished_at=end)
+
+
+def drawn(*spans: TimelineSpan, gaps: tuple[Gap, ...] = ()) -> str:
+    return "".join(GLYPHS[cell] for cell in draw_row(spans, SCALE, gaps))
+
+
+@pytest.mark.parametrize(
+    ("spans", "row"),
+    [
+        ([], "          "),
+        ([ran(2, 0)], "  ▬       "),
+        ([ran(2, 3.5)], "  ▬▬▬▬    "),
+        ([ran(-5, 6)], "▬▬        "),
+        ([ran(-5, 2)], "          "),
+        ([ran(2, 2, RunStatus.FAILED)], "  ▬▬✗     "),
+        ([ran(2, 2, RunStatus.TIMED_OUT)], "  ▬▬✗     "),
+        ([ran(2, 2, RunStatus.INTERRUPTED)], "  ▬▬▪     "),
+        ([ran(6, 0, RunStatus.RUNNING)], "      ═══●"),
+        ([ran(0, 4), ran(2, 4)], "▬▬≡≡≡▬▬   "),
+        ([span(3, outcome=BeatOutcome.SKIPPED)], "   ▭      "),
+        ([span(3, outcome=BeatOutcome.MERGED)], "   ▭      "),
+        ([span(3, outcome=BeatOutcome.MISSED, last_due_at=START + 6 * MINUTE, number=4)], "   ····   "),
+        ([span(7, outcome=BeatOutcome.PENDING)], "       ◷◷◷"),
+        ([span(2, outcome=BeatOutcome.SKIPPED), ran(2.5, 0, RunStatus.FAILED)], "  ✗       "),
+    ],
+)
+def test_a_row_shows_what_took_place(spans: list[TimelineSpan], row: str) -> None:
+    assert drawn(*spans) == row
+
+
+def test_time_without_anybody_is_shaded_behind_what_was_missed() -> None:
+    night = Gap(from_at=START - MINUTE, until=START + 4.5 * MINUTE, reason=MissedReason.SCHEDULER_DOWN)
+
+    row = drawn(span(2, outcome=BeatOutcome.MISSED), ran(4.7, 0), gaps=(night,))
+
+    assert row == "░░·░▬     "
+
+
+_RUNS = st.tuples(st.floats(-100, 100), st.floats(0, 100), st.sampled_from(list(RunStatus)))
+
+
+@given(st.lists(_RUNS), st.integers(1, 300))
+def test_a_row_is_as_long_as_its_scale_and_failures_in_it_are_never_painted_over(
+    runs: list[tuple[float, float, RunStatus]], cells: int
+) -> None:
+    spans = [ran(*each) for each in runs]
+    scale = Scale(since=START, until=START + 10 * MINUTE, cells=cells)
+
+    row = draw_row(spans, scale)
+
+    failed = {
+        scale.cell_index(each.finished_at)
+        for each in spans
+        if each.status is RunStatus.FAILED and each.finished_at and scale.covers(each.finished_at, each.finished_at)
+    }
+    assert len(row) == cells
+    assert all(row[index] in (Cell.FAILED, Cell.NOW) for index in failed)
+
+
+@pytest.mark.parametrize(
+    ("hours", "most", "minutes"), [(2, 6, 30), (2, 13, 10), (17, 8, 180), (24 * 30, 5, 10_080), (0.1, 6, 1)]
+)
+def test_marks_on_the_axis_are_round_and_not_too_many(hours: float, most: int, minutes: int) -> None:
+    assert choose_tick_step(timedelta(hours=hours), most) == timedelta(minutes=minutes)

@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+from tests.store.postgres.test_reader import IDENTITY, LATER, QUESTIONS, write_sample_history
+from tests.support.store_contract import build_fleet
+
+from herdbeat.errors import Conflict
+from herdbeat.scheduler.membership import register_node
+from herdbeat.service.maintenance.migrate_store import migrate_to_postgres
+from herdbeat.service.queries.nodes import NodeState, resolve_node_state
+from herdbeat.store.location import PostgresLocation, create_store, open_query_reader
+
+
+def filled(path: Path) -> Path:
+    store = create_store(path)
+    store.open()
+    write_sample_history(store)
+    store.close()
+    return path
+
+
+def test_whoever_reads_the_copy_hears_what_the_file_says(tmp_path: Path, database: PostgresLocation) -> None:
+    path = filled(tmp_path / "herdbeat.db")
+    told: list[tuple[int, int]] = []
+
+    copied = migrate_to_postgres(path, database, build_fleet(), lambda done, total: told.append((done, total)))
+
+    file, there = open_query_reader(path), open_query_reader(database)
+    for name, question in QUESTIONS.items():
+        assert question(there) == question(file), name
+    assert copied["schedule"] == 2
+    assert told[-1][0] == told[-1][1] == sum(copied.values())
+    file.close()
+    there.close()
+
+
+def test_a_copied_fleet_goes_on_with_new_numbers_and_knows_when_nobody_was_there(
+    tmp_path: Path, database: PostgresLocation
+) -> None:
+    migrate_to_postgres(filled(tmp_path / "herdbeat.db"), database, build_fleet())
+    store = create_store(database)
+    store.open()
+
+    joined = store.write_now(lambda tx: register_node(tx, LATER, IDENTITY))
+
+    assert joined.node_id == 2
+    assert [gap.until for gap in joined.gaps] == [LATER]
+    assert store.write_now(lambda tx: tx.fleet_name()) == "contract"
+    store.close()
+
+
+def test_a_database_with_a_fleet_in_it_is_not_written_over(tmp_path: Path, database: PostgresLocation) -> None:
+    path = filled(tmp_path / "herdbeat.db")
+    migrate_to_postgres(path, database, build_fleet())
+
+    with pytest.raises(Conflict, match="holds a fleet already"):
+        migrate_to_postgres(path, database, build_fleet())
+
+
+def test_a_node_that_had_left_its_file_is_not_called_dead(tmp_path: Path, database: PostgresLocation) -> None:
+    path = filled(tmp_path / "herdbeat.db")
+    file = create_store(path)
+    file.open()
+    left, died = (file.write_now(lambda tx: tx.join_node("here", 1, "test", LATER)) for _ in range(2))
+    file.write_now(lambda tx: tx.leave_node(left, LATER))
+    file.close()
+
+    migrate_to_postgres(path, database, build_fleet())
+
+    reader = open_query_reader(database)
+    standings = {each.id: resolve_node_state(each, LATER, has_live_node=False) for each in reader.nodes(10)}
+    reader.close()
+    assert standings[left] is NodeState.LEFT
+    assert standings[died] is NodeState.DEAD

@@ -1,0 +1,82 @@
+"""The sheets of both dialects know the same statements, and PostgreSQL understands every one of its own."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from herdbeat.store.postgres.reader import POSTGRES_READER_SQL_FILE
+from herdbeat.store.postgres.statements import WRITER_SQL_FILES, load_translated_statements
+from herdbeat.store.reader import QUERY_READER_SQL_FILES as LOOKED_FOR
+from herdbeat.store.sql_files import load_statements
+from herdbeat.store.sqlite.connection import WRITER_SQL_FILES as SQLITE_SHEETS
+
+IN_ITS_OWN_WAY = {
+    *(
+        "due_schedules",
+        "due_beside",
+        "due_beats",
+        "last_ids",
+        "node_number",
+    ),  # taken under locks, numbered by sequences
+}
+PARTS = {"standing", "due_time", "may_be_here", "leave_word"}
+QUESTION_PARTS = {"schedule_columns", "wanted_beats", "wanted_runs", "of_target", "looked_for"}
+"""Not statements, but pieces of some."""
+
+
+def test_every_statement_of_the_ledger_is_there_in_both_dialects() -> None:
+    missing = load_statements(*SQLITE_SHEETS).keys() - load_statements(*WRITER_SQL_FILES).keys() - IN_ITS_OWN_WAY
+
+    assert not missing, f"say it for PostgreSQL, too: {', '.join(sorted(missing))}"
+
+
+@pytest.fixture(scope="module")
+def connection(postgres: Any) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres.database("herdbeat_template"), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("name", sorted(load_translated_statements(*WRITER_SQL_FILES).keys() - PARTS))
+def test_the_server_understands_each_statement(connection: psycopg.Connection[Any], name: str) -> None:
+    text = load_translated_statements(*WRITER_SQL_FILES)[name].text
+
+    numbered = text.decode().replace("%%", "%")
+    for place, value in enumerate(dict.fromkeys(re.findall(r"%\((\w+)\)s", numbered)), start=1):
+        numbered = numbered.replace(f"%({value})s", f"${place}")
+
+    with connection.transaction(force_rollback=True):
+        connection.execute(f"PREPARE checked AS {numbered}".encode())
+        connection.execute("DEALLOCATE checked")
+
+
+VALUES: dict[str, Any] = {
+    **{name: [1, 2] for name in ("ids", "schedules", "plans")},
+    **{name: ["a"] for name in ("names", "tags", "groups")},
+    **dict.fromkeys(
+        ("target", "name", "word", "day", "scope", "subject", "first", "last", "target_end", "name_end"), "a"
+    ),
+    "outcome": "ran",
+    "status": "failed",
+    "state": "ok",
+    "limit": 5,
+    "declined": 1,
+}
+
+
+@pytest.mark.parametrize("is_asked_about", [True, False], ids=["given", "left out"])
+@pytest.mark.parametrize(
+    "name", sorted(load_translated_statements(*LOOKED_FOR, "names", POSTGRES_READER_SQL_FILE).keys() - QUESTION_PARTS)
+)
+def test_the_server_understands_each_question(
+    connection: psycopg.Connection[Any], name: str, is_asked_about: bool
+) -> None:
+    text = load_translated_statements(*LOOKED_FOR, "names", POSTGRES_READER_SQL_FILE)[name].text
+    asked = {given: VALUES.get(given, 7) for given in re.findall(r"%\((\w+)\)s", text.decode())}
+    if not is_asked_about:
+        kept = {"ids", "schedules", "plans", "tags", "groups", "limit", "declined", "word", "id"}
+        asked = {given: value if given in kept else None for given, value in asked.items()}
+
+    psycopg.ClientCursor(connection).execute(text, asked)

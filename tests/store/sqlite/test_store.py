@@ -1,0 +1,75 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.store_contract import NOW, OpenedStore, StoreContract, build_beat
+
+from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation, SpendTotals
+from herdbeat.store.base import NewRun, TargetRow
+from herdbeat.store.sql_files import load_migrations
+from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
+        store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")
+        store.open()
+        yield store
+        store.close()
+
+    def test_a_node_that_was_killed_lived_at_least_until_its_last_claim(self, opened: OpenedStore) -> None:
+        standing = opened.schedule()
+        node = opened.store.write_now(lambda tx: tx.join_node("here", 1, "test", NOW))
+        (beat_id,) = opened.store.write_now(lambda tx: tx.add_beats([build_beat(standing)]))
+        assert beat_id is not None
+        later = NOW + timedelta(seconds=6)
+
+        opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], node, later))
+
+        assert opened.store.write_now(lambda tx: tx.node_get_last_seen()) == later
+
+
+def test_the_log_is_moved_into_the_main_file_in_a_quiet_moment(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")
+    store.open()
+    before = store.path.stat().st_size
+
+    store.write_now(
+        lambda tx: tx.add_targets([TargetRow(f"t{n}", "command", "{}", "", 1) for n in range(CHECKPOINT_CHANGES)])
+    )
+    store.write_now(lambda tx: tx.targets())  # the writer has tidied up before it takes another order
+
+    assert store.path.stat().st_size > before
+    store.close()
+
+
+def test_a_ledger_is_for_its_owner_alone(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state" / "ledger.db")
+    store.open()
+    store.write_now(lambda tx: tx.plan_upsert_many(["{}"]))
+
+    files = [store.path.parent, *store.path.parent.iterdir()]
+    assert [file.name for file in files if file.stat().st_mode & 0o077] == []
+    store.close()
+
+
+def test_what_was_spent_before_budgets_could_be_shared_is_still_known(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path)) as old:
+        for number, text in load_migrations()[:6]:
+            old.executescript(f"{text} PRAGMA user_version = {number};")
+        old.execute("INSERT INTO spend VALUES (3, '2026-03-02', 2, 10, 0.5)")
+        old.execute("INSERT INTO reservation VALUES (9, 3, '2026-03-02', 5, 0.25)")
+        old.commit()
+    store = SqliteStore(path)
+
+    store.open()
+
+    account = BudgetDay(BudgetOwner(BudgetScope.SCHEDULE, 3), "2026-03-02")
+    assert store.write_now(lambda tx: tx.budget_get_usage([account])) == {account: SpendTotals(2, 10, 0.5)}
+    assert store.write_now(lambda tx: tx.reservations([9])) == [Reservation(9, account, 5, 0.25)]
+    store.close()

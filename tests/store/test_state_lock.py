@@ -1,0 +1,55 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from herdbeat.errors import Conflict, StoreUnavailable
+from herdbeat.store.state_lock import StateLock, find_lock_holder
+
+
+def test_a_second_process_is_told_who_holds_the_state(tmp_path: Path) -> None:
+    with StateLock(tmp_path), pytest.raises(Conflict, match=f"pid {os.getpid()}"):
+        StateLock(tmp_path).acquire()
+
+
+def test_a_lock_that_was_released_can_be_taken_again(tmp_path: Path) -> None:
+    with StateLock(tmp_path):
+        assert find_lock_holder(tmp_path) == os.getpid()
+
+    with StateLock(tmp_path):
+        pass
+    assert find_lock_holder(tmp_path) is None
+
+
+def test_nobody_holds_a_folder_that_never_was_one(tmp_path: Path) -> None:
+    assert find_lock_holder(tmp_path / "nothing") is None
+
+
+def test_a_file_where_the_state_directory_should_be_was_called_a_failure_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("somebody's notes")
+
+    with pytest.raises(StoreUnavailable, match="cannot be the state directory: Not a directory"):
+        find_lock_holder(tmp_path / "state")
+
+
+def test_a_process_that_was_killed_holds_nothing_any_more(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from herdbeat.store.state_lock import StateLock
+StateLock(Path({str(tmp_path)!r})).acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert find_lock_holder(tmp_path) == other.pid
+
+        other.kill()
+        other.wait()
+
+    with StateLock(tmp_path):
+        assert find_lock_holder(tmp_path) == os.getpid()

@@ -1,0 +1,142 @@
+"""A fleet whose target writes down, outside of herdbeat, every start it sees; and the process that serves it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from tests.support.oracle import CronExpectation, all_runs, check_cron, check_interval, check_reasons, check_runs
+
+from herdbeat.domain.run import RunStatus
+from herdbeat.store.microseconds import from_micros
+from herdbeat.store.reader import SqliteReader
+from herdbeat.store.sqlite.connection import SqliteReadConnection
+
+ROOT = Path(__file__).parents[2]
+RECORDED_TARGETS_YAML = """\
+commands:
+  - name: ticker
+    command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
+    cron: "* * * * * *"
+  - name: pacer
+    command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
+    every: 1s
+{more}"""
+"""Two commands, one by the calendar and one by its pace, that each write down every start."""
+
+LEASE = timedelta(seconds=2)
+WAIT_TIMEOUT_S = 60.0
+"""Seconds until what a test waits for is taken for lost. None of its promises: a busy machine is slow."""
+
+FLEET_TEMPLATE = f"""\
+version: 1
+fleet: {{{{ name: faults }}}}
+timezone: UTC
+lease: {LEASE.seconds}s
+{RECORDED_TARGETS_YAML}"""
+
+
+def wait_until(is_so: Callable[[], bool], else_: Callable[[], str]) -> None:
+    """Until it is so; what is said if it never is, is asked for at the end."""
+    deadline = time.monotonic() + WAIT_TIMEOUT_S
+    while not is_so():
+        assert time.monotonic() < deadline, else_()
+        time.sleep(0.02)
+
+
+@dataclass(slots=True)
+class FaultFleet:
+    """A folder with a fleet, and one node on it after the other."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def create(cls, folder: Path, more: str = "") -> "FaultFleet":
+        text = FLEET_TEMPLATE.format(starts=folder / "starts", more=more)
+        (folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
+        return cls(folder)
+
+    def start(self, crash_at: str = "") -> None:
+        """Return once the node is ready, or has ended before."""
+        environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
+        command = [sys.executable, "-m", "tests.faults.node_process", str(self.folder)]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=log)
+        assert self.process.stdout is not None
+        self.process.stdout.readline()
+
+    def wait_for_end(self) -> int:
+        assert self.process is not None
+        try:
+            return self.process.wait(WAIT_TIMEOUT_S)
+        finally:
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        self.wait_for_end()
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.wait_for_end()
+
+    def set_clock(self, seconds: float) -> None:
+        """Move the node's clock by so much from the real time, in one step."""
+        draft = self.folder / "clock.new"
+        draft.write_text(str(seconds), encoding="utf-8")
+        draft.replace(self.folder / "clock")
+
+    def wait_for_starts(self, more: int) -> None:
+        """Until the target has seen so many more starts: what we wait for, not how long it takes."""
+        wanted = len(self.starts()) + more
+        wait_until(lambda: len(self.starts()) >= wanted, lambda: "the fleet starts nothing any more")
+
+    def wait_for_log_text(self, word: str) -> None:
+        """Until the node has said so in its log."""
+        wait_until(lambda: word in self.log(), lambda: f"the node never says {word!r}: {self.log()}")
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+    def starts(self) -> list[str]:
+        path = self.folder / "starts"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def check_against_oracle(self) -> None:
+        """After the last stop: nothing missing, nothing twice, nothing stuck."""
+        doubled = [start for start, count in Counter(self.starts()).items() if count > 1]
+        assert not doubled, f"the target saw {doubled[:3]} more than once"
+        reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")
+        try:
+            created, settled = self._marks(reader)
+            check_cron(reader, CronExpectation("ticker", "* * * * * *", created, settled))
+            check_interval(reader, "pacer", timedelta(seconds=1))
+            check_runs(reader)
+            for label in ("ticker", "pacer"):
+                check_reasons(reader, label)
+            stuck = [run for run in all_runs(reader) if run.status is RunStatus.RUNNING]
+            assert not stuck, f"still running: {stuck}"
+            last = reader.last_node()
+            assert last is not None
+            assert last.stopped_at is not None
+            assert last.stopped_at - settled < timedelta(seconds=3), "the last seconds are not accounted for"
+        finally:
+            reader.close()
+
+    def _marks(self, reader: SqliteReader) -> tuple[datetime, datetime]:
+        assert isinstance(reader._connection, SqliteReadConnection)
+        row = reader._connection._connection.execute(
+            "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
+            " WHERE target.name = 'ticker'"
+        ).fetchone()
+        return from_micros(row[0]), from_micros(row[1])

@@ -1,0 +1,88 @@
+"""Jobs, small programs and ways to wait for them, for the tests of this room."""
+
+import asyncio
+import os
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from herdbeat.domain.decision import Source
+from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.run import Claim
+from herdbeat.domain.target import CallableSpec, CommandSpec, Target, TargetSpec
+from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.runners.base import Job
+from herdbeat.triggers.cron import Cron
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+NUMBERS = count(1)
+PLAN = ScheduleSpec(
+    trigger=Cron.parse("0 * * * *", ZoneInfo("UTC")),
+    policies=Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),
+)
+
+
+def make_job(spec: TargetSpec, prompt: str = "", run_id: int | None = None) -> Job:
+    number = next(NUMBERS) if run_id is None else run_id
+    claim = Claim(
+        run_id=number,
+        beat_id=number,
+        schedule_id=1,
+        target_id=1,
+        label="scribe/hourly",
+        dedup_id="cron:2026-03-02T12:00:00Z",
+        due_at=NOON,
+        source=Source.BASELINE_CRON,
+        attempt=1,
+        revision=1,
+        plan=PLAN,
+    )
+    return Job(
+        claim=claim,
+        target=Target(name="scribe", spec=spec),
+        prompt=prompt,
+        deadline=NOON + timedelta(hours=1),
+        fence=7,
+    )
+
+
+def command_spec(*argv: str, folder: str = "/", env: tuple[str, ...] = ()) -> CommandSpec:
+    return CommandSpec(command=argv, working_directory=folder, env=env)
+
+
+def shell_spec(script: str) -> CommandSpec:
+    return command_spec("/bin/sh", "-c", script)
+
+
+def callable_spec(name: str) -> CallableSpec:
+    return CallableSpec(call=name)
+
+
+def new_fifo(folder: Path) -> Path:
+    path = folder / f"fifo{next(NUMBERS)}"
+    os.mkfifo(path)
+    return path
+
+
+async def read_fifo(fifo: Path) -> str:
+    """What a program writes into the fifo, as soon as it does."""
+    return await asyncio.to_thread(fifo.read_text)
+
+
+class ExitingProcess:
+    """A process that is going to end: its number is taken while it lives, so that no other can be mistaken for it."""
+
+    def __init__(self, pid: int) -> None:
+        self._descriptor = os.pidfd_open(pid)
+
+    async def wait_for_exit(self, within: float = 20) -> None:
+        """Return once it has ended; TimeoutError if it does not."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._descriptor, ended.set)
+        try:
+            async with asyncio.timeout(within):
+                await ended.wait()
+        finally:
+            loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)

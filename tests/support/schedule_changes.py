@@ -1,0 +1,46 @@
+"""Changing a herd as `service/changing` does, and reading what it left in the record."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from herdbeat.domain.change import Change, ChangeKind
+from herdbeat.domain.policies import Limits
+from herdbeat.service.commands.base import ScheduleCommand
+from herdbeat.service.commands.schedules import ScheduleChange, execute
+from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.testing.herd import SimulatedHerd
+
+YOU, AGENT, RULE = "human:you", "agent:triage", "rule:surge"
+TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+def apply_command(herd: SimulatedHerd, command: ScheduleCommand, *labels: str) -> list[ScheduleChange]:
+    ids = [herd.snapshot(label).id for label in labels]
+    return herd.store.write_now(lambda tx: execute(tx, herd.now, command, ids))
+
+
+def apply_single_command(herd: SimulatedHerd, command: ScheduleCommand, label: str = "queue") -> ScheduleChange:
+    (done,) = apply_command(herd, command, label)
+    return done
+
+
+@contextmanager
+def open_reader(herd: SimulatedHerd) -> Iterator[SqliteReader]:
+    reader = SqliteReader(herd.store.path)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def list_changes(herd: SimulatedHerd, **wanted: object) -> list[Change]:
+    with open_reader(herd) as reader:
+        found = reader.changes(Filter(**wanted))  # type: ignore[arg-type]
+    return [each for each in found if each.what is not ChangeKind.ADD]
+
+
+def make_limits(at_least: int | None, at_most: int | None) -> Limits:
+    low, high = (None if each is None else timedelta(seconds=each) for each in (at_least, at_most))
+    return Limits(at_least=low, at_most=high)
