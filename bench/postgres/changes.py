@@ -25,8 +25,8 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import Target
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.commands.base import PauseSchedules, ResumeSchedules, ScheduleCommand
-from herdbeat.service.commands.schedules import execute
+from herdbeat.service.commands.base import Actor, PauseSchedules, ResumeSchedules, ScheduleCommand
+from herdbeat.service.commands.execute import execute
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.store.location import StoreHandle, open_reader
 from herdbeat.triggers.interval import Interval
@@ -78,7 +78,7 @@ def measured(url: str, times: int, *, is_deaf: bool) -> dict[str, Percentiles]:
     with fresh_folder() as folder, ledger(url, folder) as store, clock_of(store) as now:
         other = _Other(store, fleet_at(url, folder), now)
         other.apply(_plan("asked", DAY, FirstRun.AFTER_INTERVAL), _plan("held", SECOND, FirstRun.AFTER_INTERVAL))
-        other.do(PauseSchedules(who=WHO), "held")
+        other.do(PauseSchedules(), "held")
         other.find("asked")
         with nodes(url, folder, 1, tells_starts=True, is_deaf=is_deaf) as (node,):
             sleep(SECOND.total_seconds())
@@ -95,8 +95,8 @@ def _times(node: NodeProcess, times: int, label: str, make: Callable[[int], None
 
 def _resumed(node: NodeProcess, other: "_Other") -> timedelta:
     """It was paused long enough to be overdue, and is paused again at once. A start in between would show as early."""
-    took = _until_started(node, "held", lambda: other.do(ResumeSchedules(who=WHO), "held"))
-    other.do(PauseSchedules(who=WHO), "held")
+    took = _until_started(node, "held", lambda: other.do(ResumeSchedules(), "held"))
+    other.do(PauseSchedules(), "held")
     sleep(1.1 * SECOND.total_seconds())
     return took
 
@@ -134,8 +134,8 @@ class _Other:
         self._store.write_now(lambda tx: enqueue_manual(tx, now, number, origin=WHO, event_id=uuid4().hex, queue=True))
 
     def do(self, act: ScheduleCommand, label: str) -> None:
-        number, now = self.find(label), self._now()
-        self._store.write_now(lambda tx: execute(tx, now, act, [number]))
+        command, now = replace(act, schedules=(self.find(label),)), self._now()
+        self._store.write_now(lambda tx: execute(tx, now, Actor(name=WHO), command))
 
     def find(self, label: str) -> int:
         """The number of a schedule, looked up once: only its change is measured."""

@@ -16,7 +16,7 @@ from time import monotonic, process_time
 from bench.load.engine import PATIENCE, ROOM
 from bench.load.watch import Watch
 from bench.postgres.ledger import fleet_at
-from herdbeat.bootstrap.fleet import RunningFleet, run_fleet, tune_gc
+from herdbeat.bootstrap.fleet import RunningFleet, running_fleet, tune_gc
 from herdbeat.events import Event, NodeReady, RunFinished, RunStarted
 from herdbeat.store.postgres.notify import PostgresSharedStore
 
@@ -77,20 +77,14 @@ async def main(url: str, folder: Path, orders: Orders) -> None:
     if orders.is_deaf:
         # A pooler that hands out connections by transaction does the same to it, but would have to be installed.
         PostgresSharedStore.listen = lambda *_: None  # type: ignore[method-assign]
-    async with asyncio.TaskGroup() as tasks:
-
-        def begin(ready: RunningFleet) -> None:
-            tasks.create_task(_stop_in_time(ready, reporter, orders), name="stop")
-            tune_gc()  # as in the process of `herdbeat up`
-            reporter.begin()
-
-        await run_fleet(
-            fleet_at(url, folder),
-            environ=os.environ,
-            on_ready=begin,
-            listener=reporter,
-            max_concurrent=orders.max_concurrent,
-        )
+    opened = running_fleet(
+        fleet_at(url, folder), environ=os.environ, listener=reporter, max_concurrent=orders.max_concurrent
+    )
+    async with opened as running, asyncio.TaskGroup() as tasks:
+        tasks.create_task(_stop_in_time(running, reporter, orders), name="stop")
+        tune_gc()  # as in the process of `herdbeat up`
+        reporter.begin()
+        await running.wait_stopped()
     reporter.report()
 
 

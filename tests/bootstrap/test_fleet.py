@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.bootstrap.fleet import RunningFleet, run_fleet
+from herdbeat.bootstrap.fleet import RunningFleet, running_fleet
 from herdbeat.config import load_fleet
 from herdbeat.events import Event, RunFinished
 
@@ -50,8 +50,9 @@ async def test_the_limit_of_the_whole_fleet_holds_across_its_targets(tmp_path: P
             if len(ended) == 4:
                 ready[0].node.stop(timedelta(seconds=5))
 
-    async with asyncio.timeout(30):
-        await run_fleet(fleet, environ=os.environ, on_ready=ready.append, listener=listen)
+    async with asyncio.timeout(30), running_fleet(fleet, environ=os.environ, listener=listen) as running:
+        ready.append(running)
+        await running.wait_stopped()
 
     seen = sys.modules["crowded_jobs"].seen
     assert (len(seen), max(seen)) == (4, 2)

@@ -157,7 +157,7 @@ def test_a_refusal_while_nothing_runs_does_not_keep_one_waiting(
     """Seen once: it was taken for a lock that somebody held, and tried again for five seconds."""
     told(Case(name="", line=line), cli, tmp_path / "my-fleet")
     waits: list[float] = []
-    monkeypatch.setattr("herdbeat.cli.dispatch.time.sleep", waits.append)
+    monkeypatch.setattr("herdbeat.service.commands.dispatch.time.sleep", waits.append)
 
     answer = cli.run(*shlex.split(line))
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from herdbeat.cli.dispatch import MAX_NAMED_SCHEDULES, ChangeResult, undo_command
+from herdbeat.cli.dispatch import MAX_NAMED_SCHEDULES, undo_command
 from herdbeat.cli.parser import parse_args
 from herdbeat.domain.change import ChangeKind
+from herdbeat.service.commands.base import COMMAND_TYPES, ScheduleChange, ScheduleChanges, ScheduleCommand
 
 GOES_ON: dict[str, Any] = {"paused": False}
 HELD: dict[str, Any] = {"paused": True, "until": None, "by": "human:you", "reason": ""}
@@ -15,11 +16,13 @@ UNTIL_SIX = {**HELD, "until": "2026-03-26T18:00:00Z", "reason": "it's late"}
 
 def told(what: ChangeKind, *before: dict[str, Any]) -> str:
     names = [f"job{number}" for number, _ in enumerate(before)]
-    items = [
-        {"schedule": name, "changed": True, "refused": "", "before": each}
+    items = tuple(
+        ScheduleChange(schedule=name, changed=True, before=each, after={}, next_run_at=None, source=None, running=0)
         for name, each in zip(names, before, strict=True)
-    ]
-    return undo_command(parse_args([what.value, *names]).args, what, ChangeResult(items=items, has_live_node=True))
+    )
+    command = COMMAND_TYPES[what]()
+    assert isinstance(command, ScheduleCommand)
+    return undo_command(parse_args([what.value, *names]).args, command, ScheduleChanges(items=items))
 
 
 @pytest.mark.parametrize(

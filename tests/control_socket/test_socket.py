@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from herdbeat.control_socket.client import NotRunning, send_request
+from herdbeat.control_socket.client import send_request
 from herdbeat.control_socket.server import open_control_socket
 from herdbeat.control_socket.socket_path import MAX_SOCKET_PATH_BYTES, find_socket_path, prepare_socket_path
 from herdbeat.errors import Conflict, HerdbeatError, UsageError
+from herdbeat.service.commands.dispatch import NotRunning
 
 
 async def echo(request: Mapping[str, Any]) -> Mapping[str, object]:
@@ -32,7 +33,7 @@ async def stumble(request: Mapping[str, Any]) -> Mapping[str, object]:
 HANDLERS = {"echo": echo, "refuse": refuse, "stumble": stumble}
 
 
-async def said(state_dir: Path, request: Mapping[str, object]) -> dict[str, Any]:
+async def said(state_dir: Path, request: Mapping[str, object]) -> Mapping[str, Any]:
     return await asyncio.to_thread(send_request, state_dir, request)
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.bootstrap.fleet import RunningFleet, run_fleet
+from herdbeat.bootstrap.fleet import running_fleet
 from herdbeat.config import load_fleet
 from herdbeat.errors import HerdbeatError, SchedulerShutdownError
 from herdbeat.events import Event, NodeReady
@@ -19,16 +19,15 @@ async def main(folder: Path) -> None:
     fleet = load_fleet(folder / "herdbeat.yaml", environ=os.environ, system_zone=ZoneInfo("UTC"))
     loop = asyncio.get_running_loop()
 
-    def on_ready(ready: RunningFleet) -> None:
-        loop.add_signal_handler(signal.SIGTERM, ready.node.stop, timedelta(seconds=2))
-
     def listener(event: Event) -> None:
         if isinstance(event, NodeReady):  # it has joined: a server that goes away before that ends it
             print("ready", flush=True)
 
     try:
         timer = OffsetTimer(folder / "clock")
-        await run_fleet(fleet, environ=os.environ, on_ready=on_ready, listener=listener, timer=timer)
+        async with running_fleet(fleet, environ=os.environ, listener=listener, timer=timer) as running:
+            loop.add_signal_handler(signal.SIGTERM, running.node.stop, timedelta(seconds=2))
+            await running.wait_stopped()
     except SchedulerShutdownError as error:
         print(error, flush=True)
     except HerdbeatError as error:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.support.command_bus import YOU, make_handle
 from tests.support.postgres_fleet import PostgresFleet
 
-from herdbeat.service.commands.runs import cancel_offline
+from herdbeat.service.commands.base import CancelSchedules
 from herdbeat.store.location import PostgresLocation
 
 SLEEPERS = """\
@@ -51,7 +52,8 @@ def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: Postgres
     ((schedule,),) = fleet.ask(f"SELECT run.schedule_id {OF_SLEEPER} AND run.status = 'running'")
 
     asked_at = time.monotonic()
-    cancel_offline(fleet.place, datetime.now(UTC), [schedule], who="human:you", reason="enough", force=False)
+    handle = make_handle(fleet.place, datetime.now(UTC))
+    handle.dispatcher.run(YOU, CancelSchedules(schedules=(schedule,), reason="enough"))
     fleet.wait_for_row(f"SELECT 1 {OF_SLEEPER} AND run.status = 'cancelled'")
     took = time.monotonic() - asked_at
 

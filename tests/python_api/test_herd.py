@@ -10,10 +10,11 @@ import pytest
 from tests.support.event_wait import wait_for_event
 
 from herdbeat import Herd, RunContext
+from herdbeat.bootstrap.handle import open_state_dir
 from herdbeat.errors import Conflict, SchedulerShutdownError, StoreUnavailable, UsageError
 from herdbeat.events import Event, RunFinished
 from herdbeat.scheduler.claim import ClaimResult
-from herdbeat.service.commands.runs import trigger_offline
+from herdbeat.service.commands.base import Actor, TriggerSchedule
 
 
 async def test_an_async_function_runs_at_once_and_its_answer_is_kept(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ async def test_a_beat_that_waits_for_a_function_of_an_older_program_is_settled(t
     newer.by_hand(name="other")(lambda: None)
     async with older:
         pass
-    trigger_offline(tmp_path / "herdbeat.db", older.timer.now(), "poll", origin="human:you")
+    open_state_dir(tmp_path, older.timer).dispatcher.run(Actor(name="human:you"), TriggerSchedule(schedule=1))
 
     async with newer:
         await newer.trigger("other", wait=True)

@@ -6,10 +6,11 @@ import pytest
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.ids import format_short_id
-from herdbeat.python_api.client import trigger_result_from_answer, trigger_result_from_ledger
+from herdbeat.python_api.client import trigger_result_from_beat, trigger_result_from_ledger
 from herdbeat.python_api.herdctl_types import TriggerResult
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.pending import cancel_pending
+from herdbeat.service.commands.base import TriggeredBeat
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
 
@@ -22,20 +23,34 @@ def fired(herd: SimulatedHerd) -> str:
     return format_short_id(done.beat_id)
 
 
+def beat_by_hand(*, skip_reason: SkipReason | None = None, waits_for: SkipReason | None = None) -> TriggeredBeat:
+    return TriggeredBeat(
+        schedule="scan",
+        success=skip_reason is None,
+        skipped=skip_reason is not None,
+        skip_reason=skip_reason,
+        waits_for=waits_for,
+        beat=None if skip_reason else "0001",
+        running=1,
+        max_concurrent=1,
+        next_run_at=None,
+    )
+
+
 def test_a_refusal_is_a_skip_with_its_reason() -> None:
-    result = trigger_result_from_answer({"success": False, "skip_reason": "at_capacity", "waits_for": None})
+    result = trigger_result_from_beat(beat_by_hand(skip_reason=SkipReason.AT_CAPACITY))
 
     assert result == TriggerResult(success=False, skipped=True, skip_reason=SkipReason.AT_CAPACITY)
 
 
 def test_what_waits_for_its_turn_is_a_success_without_a_job() -> None:
-    assert trigger_result_from_answer(
-        {"success": True, "skip_reason": None, "waits_for": "already_running"}
-    ) == TriggerResult(success=True)
+    waiting = beat_by_hand(waits_for=SkipReason.ALREADY_RUNNING)
+
+    assert trigger_result_from_beat(waiting) == TriggerResult(success=True)
 
 
 def test_what_starts_now_has_no_result_at_once() -> None:
-    assert trigger_result_from_answer({"success": True, "skip_reason": None, "waits_for": None}) is None
+    assert trigger_result_from_beat(beat_by_hand()) is None
 
 
 @pytest.mark.parametrize(

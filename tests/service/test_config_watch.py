@@ -11,7 +11,7 @@ from herdbeat.config import LoadResult, try_load_fleet
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import StoreUnavailable
 from herdbeat.events import ConfigApplied, ConfigRejected, Event
-from herdbeat.scheduler.apply.apply import ApplyResult
+from herdbeat.service.commands.base import AppliedFleet
 from herdbeat.service.config_watch import READER_SWITCH_INTERVAL_S, ConfigWatcher, load_in_thread, restart_required
 from herdbeat.testing import FakeClock
 
@@ -40,12 +40,12 @@ class Desk:
         path = self.folder / "herdbeat.yaml"
         return try_load_fleet(path, environ={}, system_zone=ZoneInfo("UTC"), base=self.folder)
 
-    async def apply(self, fleet: Fleet) -> ApplyResult:
+    async def apply(self, fleet: Fleet) -> AppliedFleet:
         if self.failures:
             self.failures -= 1
             raise StoreUnavailable("the disk is full")
         self.applied.append(fleet)
-        return ApplyResult(changed=["a"])
+        return AppliedFleet(changed=("a",))
 
     async def poll(self, times: int = 2) -> None:
         for _ in range(times):
@@ -118,8 +118,8 @@ async def test_what_could_not_be_written_is_tried_again(desk: Desk) -> None:
 
 
 async def test_files_that_say_the_same_are_no_news(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(fleet: Fleet) -> ApplyResult:
-        return ApplyResult()
+    async def nothing(fleet: Fleet) -> AppliedFleet:
+        return AppliedFleet()
 
     monkeypatch.setattr(desk.reloader, "_apply", nothing)
     desk.write(f"# a comment\n{FLEET}")

@@ -1,28 +1,34 @@
-"""Changing a herd as `service/changing` does, and reading what it left in the record."""
+"""Executing commands on a herd, and reading the change log."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.policies import Limits
-from herdbeat.service.commands.base import ScheduleCommand
-from herdbeat.service.commands.schedules import ScheduleChange, execute
+from herdbeat.service.commands.base import Actor, ScheduleChange, ScheduleCommand
+from herdbeat.service.commands.execute import execute
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import SimulatedHerd
 
 YOU, AGENT, RULE = "human:you", "agent:triage", "rule:surge"
+ACTOR = Actor(name=YOU)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
-def apply_command(herd: SimulatedHerd, command: ScheduleCommand, *labels: str) -> list[ScheduleChange]:
-    ids = [herd.snapshot(label).id for label in labels]
-    return herd.store.write_now(lambda tx: execute(tx, herd.now, command, ids))
+def apply_command(
+    herd: SimulatedHerd, command: ScheduleCommand, *labels: str, who: str = YOU
+) -> tuple[ScheduleChange, ...]:
+    command = replace(command, schedules=tuple(herd.snapshot(label).id for label in labels))
+    return herd.store.write_now(lambda tx: execute(tx, herd.now, Actor(name=who), command)).items
 
 
-def apply_single_command(herd: SimulatedHerd, command: ScheduleCommand, label: str = "queue") -> ScheduleChange:
-    (done,) = apply_command(herd, command, label)
+def apply_single_command(
+    herd: SimulatedHerd, command: ScheduleCommand, label: str = "queue", *, who: str = YOU
+) -> ScheduleChange:
+    (done,) = apply_command(herd, command, label, who=who)
     return done
 
 

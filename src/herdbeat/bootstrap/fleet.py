@@ -1,6 +1,6 @@
-"""A fleet at work on this machine: the store, the runners and the scheduler, put together and taken apart again.
+"""A fleet at work on this machine: the store, the runners and the node, put together and taken apart again.
 
-Beside `app`, which is read by every command: who only asks when something is due must not load an engine.
+Apart from `config`, which every command reads: a command that only asks when something is due loads no engine.
 """
 
 import asyncio
@@ -10,11 +10,13 @@ import platform
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
+from herdbeat.bootstrap.config import load_config
+from herdbeat.control_socket.handlers import ControlHandlers
+from herdbeat.control_socket.server import open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import EventListener, null_listener, safe_listener
@@ -27,6 +29,9 @@ from herdbeat.scheduler.loop import NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node, NodeParts
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
+from herdbeat.service.commands.dispatch import NodeDispatcher
+from herdbeat.service.commands.execute import LoadedFleet
+from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker
 from herdbeat.store.base import SharedStore
@@ -44,18 +49,16 @@ from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
 
-# How often Python looks for garbage in a process that is all herdbeat's.
-#
-# Nothing on the way of a beat is a cycle, so there is next to nothing to find, and looking took a tenth of the time of
-# a burst. It is still done, just not every 700 objects. A program that embeds a fleet keeps its own setting.
-
-
 GC_THRESHOLD_OBJECTS = 50_000
-"""New objects between two looks at the young ones: a few MB."""
+"""New objects between two collections of the young generation: a few MB."""
 
 
 def tune_gc() -> None:
-    """What is there by now, modules and tables, stays to the end and is not looked at again."""
+    """Collect garbage less often, and never what exists by now: modules and tables stay to the end.
+
+    No object on the path of a beat is part of a cycle, so there is next to nothing to find; looking every 700 objects
+    took a tenth of the time of a burst. A program that embeds a fleet keeps its own setting.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD_OBJECTS, 20, 20)
@@ -63,60 +66,99 @@ def tune_gc() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningFleet:
-    """Told once, when the fleet is at work."""
+    """A fleet at work in this process. `folder` is what relative paths of its files count from."""
 
+    fleet: Fleet
     node: Node
     store: StoreHandle
     apply_result: ApplyResult
-    state_dir: Path
     spec_cache: SpecCache
     clock: Timer
+    environ: Mapping[str, str]
+    folder: Path
+    listener: EventListener
+    serving: asyncio.Task[None]
+
+    @property
+    def state_dir(self) -> Path:
+        return resolve_state_dir(self.store.location)
+
+    @property
+    def dispatcher(self) -> NodeDispatcher:
+        """The command bus, in process."""
+        return NodeDispatcher(self, self.listener)
+
+    def load_applied(self, path: str) -> LoadedFleet:
+        """The fleet that an apply of this path means, read with this process's own environment."""
+        load_result = load_config(path, self.environ, self.folder)
+        return load_applied_fleet(self.fleet, load_result, self.store.location)
+
+    async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
+        """Until the node has stopped. Raises what it ended with, or what a companion task failed with."""
+        await asyncio.wait([self.serving, *companions], return_when=asyncio.FIRST_COMPLETED)
+        for each in (self.serving, *companions):
+            if each.done():
+                await each
 
 
-async def run_fleet(
+@asynccontextmanager
+async def running_fleet(
     fleet: Fleet,
     *,
     environ: Mapping[str, str],
-    on_ready: Callable[[RunningFleet], None],
+    folder: Path | None = None,
     listener: EventListener = null_listener,
     timer: Timer | None = None,
     max_concurrent: int = 100,
     local_functions: LocalFunctions | None = None,
     labels: Sequence[str] = (),
     apply_config: bool = False,
-) -> None:
-    """Run the fleet until its node is told to stop. Raises Conflict if another process does so already.
+) -> AsyncIterator[RunningFleet]:
+    """Run the fleet inside the block. Raises Conflict if another process runs it already.
 
-    A file is brought to what the fleet says at every start; a store that nodes share only if the node `applies`.
+    The block waits with `wait_stopped`; leaving it earlier, or with an error, cuts off what runs. An SQLite ledger is
+    brought to what the fleet says at every start; one that nodes share only with `apply_config`.
     """
-    place = store_location(fleet)
-    with StateLock(resolve_state_dir(place)), _open_store(place, fleet) as store:
+    location = store_location(fleet)
+    with StateLock(resolve_state_dir(location)), _open_store(location, fleet) as store:
         context = await _open_context(store, timer or SystemTimer())
         apply_result = await _apply_config(context, fleet, apply_config=apply_config)
         settings = _loop_settings(fleet, context, max_concurrent, labels)
         runner_settings = _runner_settings(fleet, context, settings, environ, local_functions or LocalFunctions())
-        async with _open_node(context, settings, runner_settings, fleet, safe_listener(listener)) as (node, spec_cache):
-            on_ready(
-                RunningFleet(
+        listener = safe_listener(listener)
+        async with _open_node(context, settings, runner_settings, fleet, listener) as (node, spec_cache):
+            serving = asyncio.create_task(node.serve(), name="node")
+            try:
+                yield RunningFleet(
+                    fleet=fleet,
                     node=node,
                     store=store,
                     apply_result=apply_result,
-                    state_dir=context.state_dir,
                     spec_cache=spec_cache,
                     clock=context.clock,
+                    environ=environ,
+                    folder=folder or Path.cwd(),
+                    listener=listener,
+                    serving=serving,
                 )
-            )
-            await node.serve()
+            finally:
+                await end_task(serving)
 
 
-async def replace_fleet(
-    ready: RunningFleet, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True
-) -> ApplyResult:
-    """Give a fleet at work other targets and schedules. Runs that are going go on."""
-    apply_result = await ready.store.write(lambda tx: apply_fleet(tx, fleet, now, who, is_whole=is_whole))
-    ready.spec_cache.clear()
-    ready.node.wake()
-    return apply_result
+@asynccontextmanager
+async def control_socket(running: RunningFleet) -> AsyncIterator[Path]:
+    """Let other processes reach the fleet inside the block."""
+    handlers = ControlHandlers(running.fleet, running.node, running.dispatcher).handlers
+    async with open_control_socket(running.state_dir, handlers) as socket_path:
+        yield socket_path
+
+
+async def end_task(task: "asyncio.Task[None]") -> None:
+    """Cancel a task that still runs, and wait until it has ended. What it failed with was raised to who waited."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # looked at, or Python prints it when the task is collected
 
 
 @contextmanager
@@ -131,7 +173,7 @@ def _open_store(place: StoreLocation, fleet: Fleet) -> Iterator[StoreHandle]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeContext:
-    """What a node stands on. `shared` is what it has in common with others; None where it is alone."""
+    """The store and the clock of a node. `shared` is what it has in common with other nodes; None where it is alone."""
 
     store: StoreHandle
     shared: SharedStore | None
@@ -152,7 +194,7 @@ async def _open_context(store: StoreHandle, local_timer: Timer) -> _NodeContext:
 
 
 async def _apply_config(context: _NodeContext, fleet: Fleet, *, apply_config: bool) -> ApplyResult:
-    """Nodes that share a store do not each bring their files along: that would be a quarrel. They are applied once."""
+    """Nodes that share a store do not apply their files at each start: two versions of them would take turns."""
     if apply_config or context.shared is None:
         return await context.store.write(lambda tx: apply_fleet(tx, fleet, context.clock.now()))
     await context.store.write(lambda tx: require_same_fleet(tx, fleet.name))
@@ -160,7 +202,7 @@ async def _apply_config(context: _NodeContext, fleet: Fleet, *, apply_config: bo
 
 
 def _loop_settings(fleet: Fleet, context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:
-    """One node is the whole fleet, so where it is alone the fleet's limit is the node's own, too."""
+    """Where one node is the whole fleet, the fleet's limit is the node's own, too."""
     is_single_node = context.shared is None
     return NodeSettings(
         node_id=0,
@@ -201,7 +243,7 @@ async def _open_node(
     fleet: Fleet,
     listener: EventListener,
 ) -> AsyncIterator[tuple[Node, SpecCache]]:
-    """A node with its runners, until the block is left, and the shelf from which it takes what it runs."""
+    """A node with its runners, and the cache of the specs that it runs."""
     store, clock = context.store, context.clock
     with closing(open_reader(store.location)) as reader:
         async with open_runners(runner_settings, clock) as runners:
@@ -245,5 +287,5 @@ def _node_info(settings: NodeSettings) -> NodeInfo:
 
 
 def _active_run_ids(reader: Reader) -> frozenset[int]:
-    """Runs that nobody has closed: what a killed node has left of them must not live on beside their successors."""
+    """Runs without an end: what a killed node has left of them must not live on beside their successors."""
     return frozenset(run.id for run in reader.runs(Filter(status=RunStatus.RUNNING, limit=100_000)))

@@ -1,4 +1,4 @@
-"""Who asks, and why: what beats, hints, pauses and the record of changes carry."""
+"""Who asks, and why: what beats, hints, pauses and the change log carry."""
 
 import os
 from pwd import getpwuid
@@ -6,11 +6,12 @@ from pwd import getpwuid
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
+from herdbeat.service.commands.base import Actor
 
 
-def current_actor(context: Context) -> str:
+def current_actor(context: Context) -> Actor:
     """`human:you`. Not from the environment alone: a service has none, and a container may not know its own user."""
-    return f"human:{context.environ.get('USER') or _login_name()}"
+    return Actor(name=f"human:{context.environ.get('USER') or _login_name()}")
 
 
 def parse_reason(args: ParsedArgs) -> str:

@@ -1,25 +1,22 @@
-"""Opening the ledger to look at it, for every command that asks. Nothing is changed, and nothing has to run."""
+"""Finding the fleet that a command line means, and opening its ledger. Nothing is changed, and nothing has to run."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import detect_system_zone, load_config
+from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
 from herdbeat.cli import spec as flags
 from herdbeat.cli.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.time_format import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.clock import Clock
-from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.records import NodeRecord
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ConfigError, NotFound, UsageError
 from herdbeat.service.queries.selectors import no_such_schedule
@@ -31,19 +28,14 @@ from herdbeat.store.location import (
     select_clock,
     store_location,
 )
-from herdbeat.store.reader import QueryReader
 from herdbeat.store.state_lock import find_lock_holder
 
 if TYPE_CHECKING:
     from herdbeat.config import LoadResult
-    from herdbeat.domain.fleet import Fleet  # noqa: TC004 -- loaded by the one function that builds one
-
-
-# Finding a fleet and picking from it, for every command that looks at one.
 
 
 def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
-    """What the files say, and the fleet in it. Raises ConfigError if there is none to look at.
+    """What the files say, and the fleet in it. Raises ConfigError if they define none.
 
     A broken schedule does not hide the others: they are shown, with a remark that something is wrong.
     """
@@ -80,72 +72,6 @@ def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -
 
 MAX_ROWS = 10_000
 NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetHandle:
-    """The fleet's name, its ledger and the moment of asking. Without a reader, nothing has ever run.
-
-    A fleet of a Python program has a ledger and no files.
-    """
-
-    name: str
-    path: StoreLocation
-    now: datetime
-    zone: ZoneInfo
-    clock: Clock
-    load_fleet: "Callable[[], Fleet]"
-    reader: QueryReader | None = None
-    has_files: bool = True
-    has_ledger: bool = False
-
-    @property
-    def fleet(self) -> "Fleet":
-        """What the files say. They are read when this is first asked for, which takes its time."""
-        return self.load_fleet()
-
-    @property
-    def state_dir(self) -> Path:
-        return resolve_state_dir(self.path)
-
-    @property
-    def holder_pid(self) -> int | None:
-        """The process that runs the fleet; None if nobody does. Where nodes share a ledger, any that works will do."""
-        if isinstance(self.path, Path):
-            return find_lock_holder(self.state_dir)
-        return next((node.pid for node in self.live_nodes if node.works), None)
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether nodes on other machines may run it."""
-        return not isinstance(self.path, Path)
-
-    @property
-    def live_nodes(self) -> tuple[NodeRecord, ...]:
-        """The nodes that share this ledger and live. A ledger in a file has none: it has a holder."""
-        if not self.is_shared or not self.has_ledger:
-            return ()
-        if self.reader is not None:
-            return tuple(self.reader.nodes(MAX_ROWS, self.clock.now()))
-        with closing(open_query_reader(self.path)) as reader:
-            return tuple(reader.nodes(MAX_ROWS, self.clock.now()))
-
-    def require_reader(self) -> QueryReader:
-        if self.reader is None:
-            raise self._not_started_error()
-        return self.reader
-
-    def _not_started_error(self) -> NotFound:
-        if not self.is_shared:
-            return NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
-        return NotFound("Nothing was applied to this store yet.", hint="Do so once: herdbeat apply")
-
-    def not_applied_error(self, word: str) -> NotFound | None:
-        """What to say of a name that is in the files and not in the ledger; None if it is not there either."""
-        if not self.has_files or self.fleet.schedule(word) is None:
-            return None
-        hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"
-        return NotFound(f'"{word}" is in the files, but not in the ledger yet.', hint=hint)
 
 
 @contextmanager
@@ -203,7 +129,12 @@ def _build_from_cache(cached: CachedConfig, config: str | None, context: Context
     )
 
 
-def _build_from_fleet(fleet: "Fleet", path: StoreLocation, context: Context, *, has_files: bool = True) -> FleetHandle:
+def build_handle(fleet: Fleet, context: Context) -> FleetHandle:
+    """The handle of a fleet whose files are read already. It has no reader."""
+    return use_ledger_clock(_build_from_fleet(fleet, store_location(fleet), context), context)
+
+
+def _build_from_fleet(fleet: Fleet, path: StoreLocation, context: Context, *, has_files: bool = True) -> FleetHandle:
     return FleetHandle(
         name=fleet.name,
         path=path,
@@ -215,18 +146,14 @@ def _build_from_fleet(fleet: "Fleet", path: StoreLocation, context: Context, *, 
     )
 
 
-def _load_bare_fleet(path: Path, context: Context) -> "Fleet":
+def _load_bare_fleet(path: Path, context: Context) -> Fleet:
     """What is known of a fleet without files: its name. Its program has the rest."""
-    from herdbeat.bootstrap.config import detect_system_zone  # noqa: PLC0415 -- most of the time the signpost is enough
-    from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415
-
     name = open_audit(path).read_transaction(lambda tx: tx.fleet_name())
     zone = detect_system_zone(context.environ)
     return Fleet(name=name or "", zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
 
 
-def _read_files(config: str | None, context: Context) -> "tuple[Fleet, StoreLocation]":
-
+def _read_files(config: str | None, context: Context) -> tuple[Fleet, StoreLocation]:
     reading, fleet = load_fleet_files(config, context)
     path = store_location(fleet)
     if isinstance(path, Path):  # the way to a database may have a password in it, and is not written down

@@ -1,1 +1,1 @@
-"""The socket in the state directory: how other commands talk to the herdbeat that runs there."""
+"""The control socket in the state directory: how other processes reach the one that runs the fleet."""

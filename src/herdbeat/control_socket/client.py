@@ -1,4 +1,4 @@
-"""The asking side: a command that wants something of the herdbeat that runs in a state directory."""
+"""The client of the control socket: sends one request to the process that runs the fleet of a state directory."""
 
 import json
 import os
@@ -9,28 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from herdbeat.control_socket.socket_path import find_socket_path
-from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
+from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.store.state_lock import find_lock_holder
 
 RESPONSE_TIMEOUT_S = 5.0
-"""Seconds for an answer. Whoever is there answers at once; this is for who is stopped, or just going."""
+"""Seconds for an answer. A healthy process answers at once; one that is stopped, or about to end, may not."""
 
 RETRY_INTERVAL_S = 0.05
 
 _ERROR_TYPES: dict[str, type[HerdbeatError]] = {each.code: each for each in (UsageError, NotFound, Conflict)}
 
 
-class NotRunning(HerdbeatError):
-    """Nothing answers at the socket: nothing runs there, or it is just starting or going."""
-
-    code = Code.SCHEDULER
-
-
 def send_request(
-    state_dir: Path, request: Mapping[str, object], *, timeout: float = RESPONSE_TIMEOUT_S
-) -> dict[str, Any]:
-    """What `ok` says. Raises NobodyThere, or the error that the other side has met."""
+    state_dir: Path, request: Mapping[str, object], timeout: float = RESPONSE_TIMEOUT_S
+) -> Mapping[str, Any]:
+    """What `ok` says. Raises NotRunning, or the error that the other side has met."""
     answer = _exchange_with_retry(state_dir, json.dumps(request).encode() + b"\n", time.monotonic() + timeout)
     if not answer:
         raise NotRunning(f"Nothing answers at {find_socket_path(state_dir)}.", hint="Start it with: herdbeat up")
@@ -38,12 +32,12 @@ def send_request(
     if "problem" in response:
         problem = response["problem"]
         raise _ERROR_TYPES.get(problem["code"], HerdbeatError)(problem["detail"], hint=problem["hint"])
-    found: dict[str, Any] = response["ok"]
-    return found
+    content: Mapping[str, Any] = response["ok"]
+    return content
 
 
 def _exchange_with_retry(state_dir: Path, line: bytes, deadline: float) -> bytes:
-    """Empty if nobody answers. Who holds the lock but has no socket yet is just starting: it is asked again."""
+    """Empty if nobody answers. A process that holds the lock and has no socket yet is about to start: try again."""
     while True:
         try:
             return _exchange(find_socket_path(state_dir), line, max(deadline - time.monotonic(), RETRY_INTERVAL_S))

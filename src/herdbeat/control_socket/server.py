@@ -1,4 +1,4 @@
-"""The answering side: one line of JSON in, one line of JSON out, for this user alone."""
+"""The server of the control socket: one line of JSON in, one line of JSON out, for this user alone."""
 
 import asyncio
 import json
@@ -6,11 +6,10 @@ import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from herdbeat.bootstrap.fleet import RunningFleet
 from herdbeat.control_socket.socket_path import prepare_socket_path, remove_socket
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, UsageError
@@ -34,8 +33,8 @@ async def open_control_socket(state_dir: Path, handlers: Mapping[str, RequestHan
         assert task is not None
         connections.add(task)
         task.add_done_callback(connections.discard)
-        # Only the end of the block cancels it, and nobody waits for its answer. Left to go through, Python 3.11 printed
-        # a traceback of its own below the last word of `up`, whenever a command still held its connection.
+        # Only the end of the block cancels it, and nobody waits for its answer. Raised further, it made Python 3.11
+        # print a traceback of its own below the last line of `up`, whenever a command still held its connection.
         with suppress(asyncio.CancelledError):
             await _serve_connection(reader, writer, handlers)
 
@@ -43,7 +42,7 @@ async def open_control_socket(state_dir: Path, handlers: Mapping[str, RequestHan
     try:
         yield socket_path
     finally:
-        # Who asked for the stop may still hold a connection: it is ended here, not waited for.
+        # The command that requested the stop may still hold a connection: it is closed here, not waited for.
         server.close()
         for each in connections:
             each.cancel()
@@ -52,7 +51,7 @@ async def open_control_socket(state_dir: Path, handlers: Mapping[str, RequestHan
 
 
 def _bind_socket(socket_path: Path) -> socket.socket:
-    """Made beside its place, closed to others, then moved there: nobody ever finds it open, and a stale one is gone."""
+    """Bound beside its path, closed to others, then renamed: it is never open to others, and replaces a stale one."""
     temporary_path = socket_path.with_name(f"{socket_path.name}.new")
     temporary_path.unlink(missing_ok=True)
     server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
@@ -78,11 +77,11 @@ async def _serve_connection(
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    """Empty at the end. Raises UsageError for a line that is longer than anything we were ever sent."""
+    """Empty at the end. Raises UsageError for a line that is too long."""
     try:
         return await reader.readline()
     except ValueError as error:
-        # Answered, not just hung up on: the command took silence for a fleet that is down, and said to start it.
+        # Answered, not just closed: the command took silence for a fleet that is down, and said to start it.
         message = f"The request is longer than {MAX_REQUEST_BYTES // 1024} KiB."
         raise UsageError(message, hint="Shorten its texts, such as the reason.") from error
 
@@ -98,7 +97,7 @@ async def _handle_request(line: bytes, handlers: Mapping[str, RequestHandler]) -
         return {"ok": await handlers[request["do"]](request)}
     except HerdbeatError as error:
         return _serialize_problem(error)
-    except Exception as error:
+    except Exception as error:  # around one request: a bug in one command must not end the fleet
         log.exception("request failed request=%s", line[:200])
         return {"problem": {"code": Code.SCHEDULER, "detail": f"{type(error).__name__}: {error}", "hint": ""}}
 
@@ -116,41 +115,3 @@ def _parse_request(line: bytes, handlers: Mapping[str, RequestHandler]) -> Contr
     if not isinstance(request, dict) or request.get("do") not in handlers:
         raise UsageError("The request names nothing that can be done here.", hint=hint)
     return request
-
-
-# A fleet at work that can be spoken to: its socket is open from the moment it is ready until it ends.
-
-
-ServeFleet = Callable[[Callable[[RunningFleet], None]], Awaitable[None]]
-"""Serves a fleet until it is stopped, and calls what it is given once it is ready."""
-
-OpenHandlers = Callable[[RunningFleet], AbstractAsyncContextManager[Mapping[str, RequestHandler]]]
-"""Who answers, for as long as the block is open."""
-
-
-async def run_with_socket(
-    serve_fleet: ServeFleet, on_ready: Callable[[RunningFleet], None], open_handlers: OpenHandlers
-) -> None:
-    """Raises what `serving` raises: carried out of the group by hand, for wrapped in one nobody would know it."""
-    ready_future: asyncio.Future[RunningFleet] = asyncio.get_running_loop().create_future()
-    failure: Exception | None = None
-
-    def notify_ready(running_fleet: RunningFleet) -> None:
-        on_ready(running_fleet)
-        ready_future.set_result(running_fleet)
-
-    async with asyncio.TaskGroup() as tasks:
-        socket_task = tasks.create_task(_serve_socket(ready_future, open_handlers), name="local socket")
-        try:
-            await serve_fleet(notify_ready)
-        except Exception as error:  # noqa: BLE001 - raised again below, as it is
-            failure = error
-        socket_task.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _serve_socket(ready_future: "asyncio.Future[RunningFleet]", open_handlers: OpenHandlers) -> None:
-    running_fleet = await ready_future
-    async with open_handlers(running_fleet) as handlers, open_control_socket(running_fleet.state_dir, handlers):
-        await asyncio.Event().wait()

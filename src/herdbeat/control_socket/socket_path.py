@@ -24,7 +24,7 @@ def find_socket_path(state_dir: Path) -> Path:
 
 
 def prepare_socket_path(state_dir: Path) -> Path:
-    """The same for who makes the socket: a path too long is replaced by one in a private folder, and noted."""
+    """The path to bind. One that is too long is replaced by one in a private folder, and a file says which."""
     default_path = state_dir / _SOCKET_NAME
     if _fits_kernel_limit(default_path):
         return default_path
@@ -35,7 +35,7 @@ def prepare_socket_path(state_dir: Path) -> Path:
 
 
 def remove_socket(state_dir: Path) -> None:
-    """Remove the socket, and what was made for it. A folder that is not ours any more is left alone."""
+    """Remove the socket and what was created for it. A folder that holds other files is left alone."""
     socket_path = find_socket_path(state_dir)
     socket_path.unlink(missing_ok=True)
     if socket_path.parent != state_dir:

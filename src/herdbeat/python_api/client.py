@@ -1,4 +1,4 @@
-"""What can be asked and told of a herd by the name of a function: thin words over the service.
+"""`HerdClient`: the methods of a herd that take the name of a function, as a client of the command bus.
 
 They go through the state directory, so they work in the herd's own event loop, in another thread, and in another
 process that has the same herd.
@@ -6,12 +6,12 @@ process that has the same herd.
 
 import asyncio
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from herdbeat.control_socket.client import NotRunning, send_request
+from herdbeat.bootstrap.handle import open_state_dir
+from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
@@ -20,23 +20,34 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
 from herdbeat.python_api.options import PROGRAM_ACTOR, get_current_actor, parse_duration_option, require_aware
-from herdbeat.python_api.schedule_functions import execute_command, open_ledger_reader
+from herdbeat.python_api.schedule_functions import change_schedule, open_ledger_reader
 from herdbeat.scheduler.timers import Timer
-from herdbeat.service.commands.base import HintSchedules, PauseSchedules, ResumeSchedules
+from herdbeat.service.commands.base import (
+    Actor,
+    HintSchedules,
+    PauseSchedules,
+    ResumeSchedules,
+    ScheduleCommand,
+    TriggeredBeat,
+    TriggerSchedule,
+)
+from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.service.queries.explain import Explanation, load_next_explanation
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.queries.upcoming import iter_schedule_runs
 from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.state_lock import find_lock_holder
 
-# What became of a beat by hand, as a TriggerResult.
+POLL_INTERVAL_S = 0.02
+RUN_START_TIMEOUT_S = 5.0
+"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
 
 
-def trigger_result_from_answer(answer: Mapping[str, Any]) -> TriggerResult | None:
-    """The result, if nothing is going to start now: it was refused, or it waits for its turn and has no job yet."""
-    if not answer["success"]:
-        return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(answer["skip_reason"]))
-    return TriggerResult(success=True) if answer["waits_for"] else None
+def trigger_result_from_beat(beat: TriggeredBeat) -> TriggerResult | None:
+    """The result, if nothing starts now: it was refused, or it waits for its turn and has no job yet."""
+    if not beat.success:
+        return TriggerResult(success=False, skipped=True, skip_reason=beat.skip_reason)
+    return TriggerResult(success=True) if beat.waits_for else None
 
 
 def trigger_result_from_ledger(reader: Reader, beat: str, *, require_finished: bool = False) -> TriggerResult | None:
@@ -66,13 +77,8 @@ def _result_from_skip(reader: Reader, beat: str) -> TriggerResult | None:
     return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(found.reason))
 
 
-POLL_INTERVAL_S = 0.02
-RUN_START_TIMEOUT_S = 5.0
-"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
-
-
 class HerdContext(Protocol):
-    """What the words need of a herd."""
+    """What the methods need of a herd."""
 
     timer: Timer
 
@@ -83,7 +89,7 @@ class HerdContext(Protocol):
 
 
 class HerdClient:
-    """The words. Those that change something are awaited; those that only look answer at once."""
+    """Methods that change something are awaited; those that only read return at once."""
 
     async def trigger(
         self: HerdContext, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR
@@ -93,15 +99,15 @@ class HerdClient:
         Skipped if it is at capacity (unless it may `queue`), paused or disabled; a person (`by="human:you"`) may run
         what is paused or disabled.
         """
-        request = {"do": "run", "schedule": self.own(label).id, "origin": by, "queue": queue}
+        schedule, state_dir = self.own(label), self.state_dir
         try:
-            answer = await asyncio.to_thread(send_request, self.state_dir, request)
+            beat = await asyncio.to_thread(_trigger, state_dir, schedule.id, by, self.timer, queue=queue)
         except NotRunning as error:
             raise ScheduleTriggerError("The herd does not run.", label, "", hint="Start it first.") from error
-        refused = trigger_result_from_answer(answer)
+        refused = trigger_result_from_beat(beat)
         if refused is not None and not (wait and refused.success):
             return refused
-        return await asyncio.to_thread(_wait_for_result, self.state_dir, str(answer["beat"]), require_finished=wait)
+        return await asyncio.to_thread(_wait_for_result, state_dir, str(beat.beat), require_finished=wait)
 
     async def pause(
         self: HerdContext,
@@ -117,17 +123,11 @@ class HerdClient:
             raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
         now = self.timer.now()
         end = require_aware(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
-        await execute_command(
-            self.state_dir,
-            self.own(label).id,
-            PauseSchedules(who=by or get_current_actor(), reason=reason, until=end),
-            now,
-        )
+        await _change(self, label, by, PauseSchedules(reason=reason, until=end))
 
     async def resume(self: HerdContext, label: str, *, reason: str = "", by: str | None = None) -> None:
         """Let it go on. What passed meanwhile is skipped, so that no burst follows."""
-        command = ResumeSchedules(who=by or get_current_actor(), reason=reason)
-        await execute_command(self.state_dir, self.own(label).id, command, self.timer.now())
+        await _change(self, label, by, ResumeSchedules(reason=reason))
 
     async def hint(
         self: HerdContext,
@@ -141,13 +141,12 @@ class HerdClient:
     ) -> None:
         """Wish for another pace or one more run, for a while. It may replace the baseline, never pass the limits."""
         command = HintSchedules(
-            who=by or get_current_actor(),
             reason=reason,
             every=None if every is None else parse_duration_option(every, "every").total_seconds(),
             at=None if at is None else require_aware(at),
             lasts=None if lasts is None else parse_duration_option(lasts, "lasts").total_seconds(),
         )
-        await execute_command(self.state_dir, self.own(label).id, command, self.timer.now())
+        await _change(self, label, by, command)
 
     def next(self: HerdContext, label: str) -> datetime | None:
         """When it runs next; None while it is running, or if nothing is planned. `explain` says why."""
@@ -175,6 +174,19 @@ class HerdClient:
         """Its runs, newest first."""
         with open_ledger_reader(self.state_dir) as reader:
             return reader.runs(_build_filter(self, label, most))
+
+
+async def _change(herd: HerdContext, label: str, by: str | None, command: ScheduleCommand) -> None:
+    await change_schedule(herd.state_dir, herd.own(label).id, by or get_current_actor(), command, herd.timer)
+
+
+def _trigger(state_dir: Path, schedule: str, by: str, clock: Clock, *, queue: bool) -> TriggeredBeat:
+    """Blocks: for a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
+    if find_lock_holder(state_dir) is None:
+        raise NotRunning("Nothing runs here.", hint="Start it first.")
+    with open_ledger_reader(state_dir) as reader:
+        command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
+    return open_state_dir(state_dir, clock).dispatcher.deliver_to_node(Actor(name=by), command).result
 
 
 def _pause_end(now: datetime, lasts: DurationLike) -> datetime:

@@ -6,9 +6,9 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,9 +18,8 @@ from typing import Any, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.config import detect_system_zone
-from herdbeat.bootstrap.fleet import RunningFleet, replace_fleet, run_fleet
-from herdbeat.control_socket.handlers import ControlHandlers
-from herdbeat.control_socket.server import RequestHandler, run_with_socket
+from herdbeat.bootstrap.fleet import RunningFleet, control_socket, running_fleet
+from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Claim
 from herdbeat.errors import SchedulerShutdownError, UsageError
@@ -29,7 +28,6 @@ from herdbeat.python_api.client import HerdClient, trigger_result_from_ledger
 from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
 from herdbeat.python_api.options import (
     DEFAULT_STATE_DIR,
-    LEDGER_FILE_NAME,
     ScheduleOptions,
     parse_duration_option,
     parse_interval_option,
@@ -39,13 +37,20 @@ from herdbeat.python_api.registry import ScheduleRegistry
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.scheduler.loop import Loop
 from herdbeat.scheduler.timers import SystemTimer, Timer
-from herdbeat.service.commands.runs import trigger_in_process
-from herdbeat.service.serialize import JsonObject
+from herdbeat.service.commands.base import Actor, TriggeredBeat, TriggerSchedule
+from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.store.location import open_reader, require_sqlite_path
 from herdbeat.timestamps import parse_zone
 
-# An event loop in a thread, for programs that have none: it begins with a `with` block and ends with it.
+log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+RUN_START_TIMEOUT_S = 5.0
+"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
+
+LEDGER_POLL_INTERVAL_S = 0.05
+"""Seconds between two reads of the ledger while a caller waits for something that no event announces."""
 
 StopSignal = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
@@ -69,7 +74,7 @@ def _run_thread(
 ) -> None:
     try:
         asyncio.run(_run_until_stopped(context, started))
-    except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked for it
+    except BaseException as error:  # noqa: BLE001 - what ends a herd is raised again in the thread that waits for it
         (stopped if started.done() else started).set_exception(error)
     else:
         stopped.set_result(None)
@@ -80,20 +85,6 @@ async def _run_until_stopped(context: AbstractAsyncContextManager[Any], started:
     async with context:
         started.set_result((asyncio.get_running_loop(), stop_event))
         await stop_event.wait()
-
-
-# A fleet at work inside a Python program: started, asked, stopped, and reachable through its socket meanwhile.
-
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-RUN_START_TIMEOUT_S = 5.0
-"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
-
-LEDGER_POLL_INTERVAL_S = 0.05
-"""Seconds between two looks at the ledger while somebody waits for something that is not told as an event."""
 
 
 class Engine:
@@ -115,7 +106,7 @@ class Engine:
         self._local_functions = local_functions
         self._publish = listener
         self._max_concurrent = max_concurrent
-        self._ready: RunningFleet | None = None
+        self._running_fleet: RunningFleet | None = None
         self._ready_event = asyncio.Event()
         self._stop_requested = False
         self._waiters: set[asyncio.Future[None]] = set()
@@ -125,6 +116,7 @@ class Engine:
         """Return when it is at work. Raises whatever keeps it from that: Conflict, StoreUnavailable, …"""
         # A task without a parent: the caller goes on, and `stop` or the end of the loop ends it.
         self._task = asyncio.create_task(self._serve(), name="herdbeat")
+        self._task.add_done_callback(self._log_failure)
         ready = asyncio.create_task(self._ready_event.wait(), name="herdbeat is at work")
         try:
             await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
@@ -181,7 +173,7 @@ class Engine:
 
     @property
     def loop(self) -> Loop | None:
-        return None if self._ready is None else self._ready.node.loop
+        return None if self._running_fleet is None else self._running_fleet.node.loop
 
     @property
     def running(self) -> list[Claim]:
@@ -193,14 +185,13 @@ class Engine:
     async def set_fleet(self, fleet: Fleet) -> None:
         """Other targets and schedules. Those that stay the same keep their times."""
         self.fleet = fleet
-        await replace_fleet(self._require_running, fleet, self.timer.now())
+        await self._require_running.dispatcher.apply(Actor(name="up"), fleet)
 
-    async def trigger(self, schedule: str, *, origin: str, queue: bool = False) -> JsonObject:
-        """A beat by hand: the answer of `herdbeat run --json`."""
-        ready = self._require_running
-        answer = await trigger_in_process(ready.store, self.timer.now(), schedule, origin=origin, queue=queue)
-        ready.node.wake()
-        return answer
+    async def trigger(self, schedule: str, *, origin: str) -> TriggeredBeat:
+        """A beat by hand of `target/schedule`."""
+        with closing(open_reader(self.path)) as reader:
+            command = TriggerSchedule(schedule=find_schedule(reader, schedule).id)
+        return await self._require_running.dispatcher.run(Actor(name=origin), command)
 
     async def wait_trigger_result(self, beat: str) -> TriggerResult:
         """Once its run has started. One that a full node, or a missing label, lets wait for long has no job yet."""
@@ -213,7 +204,7 @@ class Engine:
         return found or TriggerResult(success=False, error="It is written down, but the scheduler has stopped.")
 
     async def wait_until(self, probe: Callable[[], T | None]) -> T | None:
-        """What `look` finds, as soon as it finds something; None if the engine ends first. Asked at every event."""
+        """What `probe` returns, as soon as that is something; None if the engine ends first. Called at every event."""
         assert self._task is not None
         while self.is_running:
             wakeup: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -232,9 +223,9 @@ class Engine:
 
     @property
     def _require_running(self) -> RunningFleet:
-        if self._ready is None or not self.is_running:
+        if self._running_fleet is None or not self.is_running:
             raise UsageError("Nothing runs here.", hint="Start it first.")
-        return self._ready
+        return self._running_fleet
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, NodeReady):
@@ -246,31 +237,23 @@ class Engine:
         self._publish(event)
 
     async def _serve(self) -> None:
-        def serve_fleet(on_ready: Callable[[RunningFleet], None]) -> Awaitable[None]:
-            return run_fleet(
-                self.fleet,
-                environ=os.environ,
-                on_ready=on_ready,
-                listener=self._on_event,
-                timer=self.timer,
-                max_concurrent=self._max_concurrent,
-                local_functions=self._local_functions,
-            )
+        opened = running_fleet(
+            self.fleet,
+            environ=os.environ,
+            listener=self._on_event,
+            timer=self.timer,
+            max_concurrent=self._max_concurrent,
+            local_functions=self._local_functions,
+        )
+        async with opened as running, control_socket(running):
+            self._running_fleet = running
+            await running.wait_stopped()
 
-        try:
-            await run_with_socket(serve_fleet, self._on_ready, self._open_handlers)
-        except Exception as error:
-            if self._ready_event.is_set() and not isinstance(error, SchedulerShutdownError):
-                # Told at once: in a web application nobody waits for this task before the application ends.
-                log.error("herdbeat has ended error=%r nothing is started any more", error)  # noqa: TRY400
-            raise
-
-    def _on_ready(self, ready: RunningFleet) -> None:
-        self._ready = ready
-
-    @asynccontextmanager
-    async def _open_handlers(self, ready: RunningFleet) -> AsyncIterator[Mapping[str, RequestHandler]]:
-        yield ControlHandlers(self.fleet, ready, self.timer).handlers
+    def _log_failure(self, task: "asyncio.Task[None]") -> None:
+        """Logged at once: in a web application nobody waits for this task before the application ends."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._ready_event.is_set() and not isinstance(error, SchedulerShutdownError):
+            log.error("herdbeat has ended error=%r nothing is started any more", error)
 
 
 class Herd(ScheduleRegistry, HerdClient):
@@ -331,10 +314,10 @@ class Herd(ScheduleRegistry, HerdClient):
         )
         try:
             await self._engine.start()
-        except BaseException:
-            self._engine = None
-            self._clean_up()
-            raise
+        finally:
+            if not self._engine.is_running:
+                self._engine = None
+                self._clean_up()
 
     async def stop(self) -> None:
         """Start nothing new, and let runs finish for `stop_timeout`. Raises SchedulerShutdownError if they cannot.

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.config import detect_system_zone, load_config
+from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
 from herdbeat.config.inline import build_node, load_fleet_tree
 from herdbeat.config.loader import LoadResult
 from herdbeat.domain.fleet import Fleet
@@ -21,10 +22,6 @@ from herdbeat.durations import parse_duration
 from herdbeat.errors import ConfigError, Problem, SourceLocation, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
 
-# What a Python program hands over as agents -> a Fleet with its ledger in a state directory.
-
-
-LEDGER_FILE_NAME = "herdbeat.db"
 DEFAULT_STATE_DIR = ".herdbeat"
 
 

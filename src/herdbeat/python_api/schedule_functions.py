@@ -1,25 +1,22 @@
-"""`run_schedule`: one run of one schedule, from its prompt to its recorded end, without a scheduler."""
+"""The documented functions on a state directory: `run_schedule`, and the state of a schedule.
+
+They are coroutines, as documented: a scheduler in the same event loop must be able to answer while one waits.
+"""
 
 import asyncio
 import logging
-import os
-import platform
 import sqlite3
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from herdbeat import __version__
+from herdbeat.bootstrap.handle import LEDGER_FILE_NAME, open_state_dir
+from herdbeat.bootstrap.single_run import run_single
 from herdbeat.clock import Clock, SystemClock
-from herdbeat.control_socket.client import NotRunning, send_request
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.errors import Conflict, NotFound, ScheduleTriggerError, StoreUnavailable, UsageError
@@ -32,32 +29,18 @@ from herdbeat.python_api.herdctl_types import (
     ScheduleStatus,
     WorkSourceManager,
 )
-from herdbeat.python_api.options import (
-    DEFAULT_STATE_DIR,
-    LEDGER_FILE_NAME,
-    PROGRAM_ACTOR,
-    build_fleet,
-    get_current_actor,
-)
+from herdbeat.python_api.options import DEFAULT_STATE_DIR, PROGRAM_ACTOR, build_fleet, get_current_actor
 from herdbeat.python_api.work_source import WorkSourceRunner, build_run_result, callback_runner
 from herdbeat.runners.base import Runner
 from herdbeat.runners.functions import LocalFunctions
-from herdbeat.runners.registry import open_runners
-from herdbeat.runners.settings import RunnerSettings
-from herdbeat.scheduler.apply.apply import apply_fleet
-from herdbeat.scheduler.complete import complete_runs
-from herdbeat.scheduler.execute import RunExecutor
-from herdbeat.scheduler.manual import SingleClaim, claim_single
-from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.scheduler.timers import SystemTimer, Timer
-from herdbeat.service.commands.base import DisableSchedules, EnableSchedules, ScheduleCommand, command_to_json
-from herdbeat.service.commands.schedules import execute_offline
+from herdbeat.service.commands.base import Actor, DisableSchedules, EnableSchedules, ScheduleChange, ScheduleCommand
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.store.base import FinishedRun
 from herdbeat.store.reader import Filter, Reader, SqliteReader
-from herdbeat.store.spec_cache import SpecCache
-from herdbeat.store.sqlite.store import SqliteStore
-from herdbeat.store.state_lock import StateLock
+
+log = logging.getLogger(__name__)
+
+MAX_SCHEDULES = 100_000
 
 
 async def run_schedule(
@@ -79,15 +62,36 @@ async def run_schedule(
     """
     state_path = Path(state_dir)
     fleet = build_fleet(_combine_definition(agent, schedule_name, schedule), state_path)
-    found = next((each for each in fleet.schedules if each.name == schedule_name), None)
-    if found is None:
+    definition = next((each for each in fleet.schedules if each.name == schedule_name), None)
+    if definition is None:
         name = fleet.targets[0].name
         raise ScheduleTriggerError(f'The agent "{name}" has no schedule "{schedule_name}".', name, schedule_name)
-    async with _open_session(state_path, timer or SystemTimer()) as session:
-        await session.store.write(lambda tx: apply_fleet(tx, fleet, session.timer.now(), PROGRAM_ACTOR, is_whole=False))
-        result = await session.run(found, job_executor, work_source_manager)
+    work_runner: WorkSourceRunner | None = None
+
+    def wrap_runner(runner: Runner) -> Runner:
+        nonlocal work_runner
+        if work_source_manager is None or definition.work_source is None:
+            return runner
+        work_runner = WorkSourceRunner(definition, work_source_manager, runner)
+        return work_runner
+
+    override = None if job_executor is None else callback_runner(job_executor, lambda _: definition)
+    single = await run_single(
+        fleet,
+        definition.id,
+        state_dir=state_path,
+        timer=timer or SystemTimer(),
+        origin=PROGRAM_ACTOR,
+        local_functions=LocalFunctions(override=override),
+        wrap_runner=wrap_runner,
+    )
+    if single.outcome is None:
+        result = ScheduleRunResult(success=False, skipped=True, skip_reason=single.skip_reason)
+    else:
+        item, job_id = work_runner.item if work_runner else None, format_short_id(single.run_id)
+        result = build_run_result(single.outcome, item=item, job_id=job_id, seconds=single.seconds)
     if logger is not None:
-        line = f"{found.id}: {result.skip_reason or result.error or 'done'}"
+        line = f"{definition.id}: {result.skip_reason or result.error or 'done'}"
         (logger.info if result.success else logger.error)(line)
     return result
 
@@ -105,82 +109,6 @@ def _combine_definition(
     raise ScheduleTriggerError(
         "A Target needs a Schedule beside it, not a mapping.", agent.name, name, hint="Hand both over in one form."
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SingleRunSession:
-    """A state directory that is ours for one run."""
-
-    store: SqliteStore
-    reader: Reader
-    timer: Timer
-    node_id: int
-
-    async def run(
-        self, schedule: Schedule, executor: SchedulerTriggerCallback | None, source: WorkSourceManager | None
-    ) -> ScheduleRunResult:
-        number = find_schedule(self.reader, schedule.id).id
-        claimed = await self.store.write(lambda tx: self._claim(tx, number))
-        if not claimed.claims:
-            return ScheduleRunResult(success=False, skipped=True, skip_reason=claimed.skip_reason)
-        override = None if executor is None else callback_runner(executor, lambda _: schedule)
-        settings = RunnerSettings(
-            state_dir=self.store.path.parent, environ=os.environ, local_functions=LocalFunctions(override=override)
-        )
-        async with open_runners(settings, self.timer) as runners:
-            runner: Runner = runners
-            if source is not None and schedule.work_source is not None:
-                runner = WorkSourceRunner(schedule, source, runners)
-            results = [await self._execute(claim, runner) for claim in claimed.claims]
-        return results[-1]
-
-    def _claim(self, tx: Any, schedule_id: int) -> SingleClaim:
-        now = self.timer.now()
-        return claim_single(tx, now, self.node_id, schedule_id, origin=PROGRAM_ACTOR, event_id=uuid4().hex)
-
-    async def _execute(self, claim: Claim, runner: Runner) -> ScheduleRunResult:
-        perform = RunExecutor(SpecCache(self.reader), runner, self.timer)
-        try:
-            finished = await perform(claim)
-        except asyncio.CancelledError:
-            cut_off = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
-            self.store.write_now(lambda tx: complete_runs(tx, self.timer.now(), [cut_off]))
-            raise
-        now = self.timer.now()
-        await self.store.write(lambda tx: complete_runs(tx, now, [finished]))
-        seconds = (now - finished.started_at).total_seconds() if finished.started_at else 0.0
-        item = runner.item if isinstance(runner, WorkSourceRunner) else None
-        return build_run_result(finished.outcome, item=item, job_id=format_short_id(claim.run_id), seconds=seconds)
-
-
-@asynccontextmanager
-async def _open_session(state_dir: Path, timer: Timer) -> AsyncIterator[_SingleRunSession]:
-    identity = NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__)
-    with StateLock(state_dir):
-        store = SqliteStore(state_dir / LEDGER_FILE_NAME)
-        store.open()
-        try:
-            joined = await store.write(lambda tx: register_node(tx, timer.now(), identity))
-            reader = SqliteReader(store.path)
-            try:
-                yield _SingleRunSession(store=store, reader=reader, timer=timer, node_id=joined.node_id)
-            finally:
-                reader.close()
-                store.write_now(lambda tx: tx.leave_node(joined.node_id, timer.now()))
-        finally:
-            store.close()
-
-
-# The documented state functions: what a state directory keeps of a schedule, whether a scheduler runs there or not.
-#
-# They are coroutines, as documented: a scheduler in the same event loop must be able to answer while one waits.
-
-
-log = logging.getLogger(__name__)
-
-MAX_SCHEDULES = 100_000
-RETRY_INTERVAL_S = 0.05
-LOCK_TIMEOUT_S = 5.0
 
 
 async def get_schedule_state(state_dir: str | Path, agent: str, schedule: str) -> PersistedScheduleState:
@@ -213,8 +141,8 @@ async def update_schedule_state(
         log.warning("status ignored schedule=%s/%s status=running a schedule runs when it has a run", agent, schedule)
         return
     kind = DisableSchedules if requested_status is ScheduleStanding.DISABLED else EnableSchedules
-    command = kind(who=by or get_current_actor(), reason=reason)
-    await execute_command(Path(state_dir), f"{agent}/{schedule}", command, (clock or SystemClock()).now())
+    who, label = by or get_current_actor(), f"{agent}/{schedule}"
+    await change_schedule(Path(state_dir), label, who, kind(reason=reason), clock or SystemClock())
 
 
 def iter_statuses(reader: Reader, agent: str | None = None) -> Iterator[ScheduleStatus]:
@@ -256,31 +184,21 @@ def open_ledger_reader(state_dir: Path) -> Iterator[SqliteReader]:
         reader.close()
 
 
-async def execute_command(state_dir: Path, label: str, command: ScheduleCommand, now: datetime) -> dict[str, object]:
-    """What became of one schedule. Raises NotFound for one that is not there, Conflict with the reason if refused."""
-    item = await asyncio.to_thread(_dispatch_command, state_dir, label, command, now)
-    if item["refused"]:
-        raise Conflict(f"{label}: {item['refused']}.", hint=str(item["hint"]))
-    return item
+async def change_schedule(
+    state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock
+) -> ScheduleChange:
+    """Run a command on one schedule. Raises NotFound for one that is not there, Conflict with the reason if refused."""
+    change = await asyncio.to_thread(_dispatch, state_dir, label, who, command, clock)
+    if change.refused:
+        raise Conflict(f"{label}: {change.refused}.", hint=change.hint)
+    return change
 
 
-def _dispatch_command(state_dir: Path, label: str, command: ScheduleCommand, now: datetime) -> dict[str, object]:
-    """Through the socket of whoever runs there; else into the ledger, under its lock."""
+def _dispatch(state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock) -> ScheduleChange:
     with open_ledger_reader(state_dir) as reader:
-        ids = [find_schedule(reader, label).id]
-    request = {"do": "change", "act": command_to_json(command), "schedules": ids}
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
-    while True:
-        with suppress(NotRunning):
-            answered: list[dict[str, object]] = send_request(state_dir, request)["items"]
-            return answered[0]
-        try:
-            return execute_offline(state_dir / LEDGER_FILE_NAME, now, command, ids)[0]
-        except Conflict:
-            # Somebody came between the question and the lock: a scheduler, which answers next time, or one like us.
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(RETRY_INTERVAL_S)
+        command = replace(command, schedules=(find_schedule(reader, label).id,))
+    result = open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), command)
+    return result.items[0]
 
 
 def _read_states(state_dir: Path, agent: str) -> dict[str, PersistedScheduleState]:

@@ -12,12 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ScheduleTriggerError
 from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted, ScheduleQuarantined
-from herdbeat.python_api.client import trigger_result_from_answer
+from herdbeat.python_api.client import trigger_result_from_beat
 from herdbeat.python_api.herd import Engine
 from herdbeat.python_api.herdctl_types import (
     AgentsInput,
@@ -32,7 +33,6 @@ from herdbeat.python_api.herdctl_types import (
 )
 from herdbeat.python_api.options import (
     DEFAULT_STATE_DIR,
-    LEDGER_FILE_NAME,
     PROGRAM_ACTOR,
     apply_jitter_percent,
     build_fleet,
@@ -46,9 +46,6 @@ from herdbeat.runners.functions import LocalFunctions
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.service.queries.upcoming import blocking_reason
-
-# What a scheduler tells its logger: one line for every start, end and skip, in the documented words.
-
 
 CapacityLookup = Callable[[str], tuple[int, int]]
 """How many runs of an agent are going, and how many may."""
@@ -170,10 +167,10 @@ class Scheduler:
         """
         engine = self._require_running(agent, schedule or "")
         found = self._find_schedule(agent, schedule)
-        answer = await engine.trigger(found.id, origin=by)
-        result = trigger_result_from_answer(answer)
+        beat = await engine.trigger(found.id, origin=by)
+        result = trigger_result_from_beat(beat)
         if result is None:
-            result = await engine.wait_trigger_result(str(answer["beat"]))
+            result = await engine.wait_trigger_result(str(beat.beat))
         elif result.skip_reason is SkipReason.AT_CAPACITY:
             self._logger.info(format_capacity_line(found.id, *self._read_capacity(agent)))
         return result

@@ -13,7 +13,7 @@ from herdbeat.config.loader import LoadResult
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, StoreUnavailable
 from herdbeat.events import ConfigApplied, ConfigRejected, EventListener
-from herdbeat.scheduler.apply.apply import ApplyResult
+from herdbeat.service.commands.base import AppliedFleet
 from herdbeat.service.commands.fleet import require_valid_fleet
 
 FileStamps = Mapping[Path, tuple[int, int, int] | None]
@@ -56,7 +56,7 @@ thousand targets were read, beats started 140 ms late.
 """
 
 LoadConfig = Callable[[], LoadResult]
-ApplyFleet = Callable[[Fleet], Awaitable[ApplyResult]]
+ApplyFleet = Callable[[Fleet], Awaitable[AppliedFleet]]
 
 _RESTART_REQUIRED_SETTINGS = (
     "store",
@@ -150,9 +150,9 @@ async def load_in_thread(read: Callable[[], _T]) -> _T:
         sys.setswitchinterval(_DEFAULT_SWITCH_INTERVAL_S)
 
 
-def publish_applied(publish: EventListener, now: datetime, result: ApplyResult, ignored: tuple[str, ...] = ()) -> None:
+def publish_applied(publish: EventListener, now: datetime, result: AppliedFleet, ignored: tuple[str, ...] = ()) -> None:
     """Files that say the same in other lines are no news."""
-    event = ConfigApplied(now, tuple(result.added), tuple(result.changed), tuple(result.removed), ignored)
+    event = ConfigApplied(now, result.added, result.changed, result.removed, ignored)
     if event.added or event.changed or event.removed or event.unheeded:
         publish(event)
 

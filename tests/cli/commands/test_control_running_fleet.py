@@ -102,17 +102,22 @@ def test_up_waits_for_a_command_that_is_just_writing(fleet: UpFleet) -> None:
 
 
 def test_a_request_that_makes_no_sense_is_answered_in_words(fleet: UpFleet) -> None:
-    act = {"what": "pause", "who": "human:you"}
+    actor, pause = {"name": "human:you", "scopes": ["control"]}, {"kind": "pause", "schedules": [1]}
     with fleet.up():
-        for request in (
-            {"do": "change", "act": act},
-            {"do": "change", "act": act, "schedules": ["one"]},
-            {"do": "change", "act": act, "schedules": list(range(1_000))},
-            {"do": "change", "act": {"what": "dance"}, "schedules": [1]},
-            {"do": "change", "act": {**act, "until": "2001-01-01T00:00:00"}, "schedules": [1]},
+        for content in (
+            {},
+            {"command": pause},
+            {"actor": {"name": "", "scopes": []}, "command": pause},
+            {"actor": {"name": "human:you", "scopes": ["read"]}, "command": pause},
+            {"actor": actor},
+            {"actor": actor, "command": {**pause, "schedules": ["one"]}},
+            {"actor": actor, "command": {"kind": "dance"}},
+            {"actor": actor, "command": {**pause, "until": "2001-01-01T00:00:00"}},
         ):
             with pytest.raises(UsageError):
-                send_request(fleet.state_dir, request)
-        left = send_request(fleet.state_dir, {"do": "change", "act": act, "schedules": [99_999]})
+                send_request(fleet.state_dir, {"do": "execute", **content})
+        left = send_request(
+            fleet.state_dir, {"do": "execute", "actor": actor, "command": {**pause, "schedules": [99_999]}}
+        )
 
-    assert left == {"items": []}
+    assert left["result"] == {"items": []}

@@ -3,13 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.support.schedule_requests import YOU, list_runs
+from tests.support.command_bus import YOU, herd_dispatcher, ledger_path, make_handle
+from tests.support.schedule_requests import list_runs
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.policies import Overlap
 from herdbeat.events import BeatSettled, Event
-from herdbeat.service.commands.runs import cancel_in_process, cancel_offline, cancel_run_in_process
+from herdbeat.service.commands.base import CancelRuns, CancelSchedules
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
@@ -33,17 +34,16 @@ async def test_what_waits_for_a_run_does_not_take_its_place_when_both_are_cancel
         await herd.advance(25 * MINUTE)
         number = herd.snapshot("report").id
 
-        (item,) = await cancel_in_process(
-            herd.store, herd._loop, herd.now, [number], who=YOU, reason="enough", force=False
-        )
+        command = CancelSchedules(schedules=(number,), reason="enough")
+        (item,) = (await herd_dispatcher(herd).run(YOU, command)).items
         runner.let_go()
         await herd.settle()
         await herd.tick()
 
-        assert (item["schedule"], item["runs"], item["called_off"]) == ("report", ["0001"], 2)
+        assert (item.schedule, item.runs, item.called_off) == ("report", ("0001",), 2)
         assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "by_request", 1), ("skipped", "by_request", 1)]
         assert list_runs(herd, "report") == [(1, "cancelled", "baseline-cron")]
-        assert recorded(herd) == [(YOU, "report", {"runs": ["0001"], "called_off": 2, "reason": "enough"})]
+        assert recorded(herd) == [(YOU.name, "report", {"runs": ["0001"], "called_off": 2, "reason": "enough"})]
 
 
 async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
@@ -51,12 +51,10 @@ async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
         herd.schedule("report", cron="*/10 * * * *", runner=ScriptedRunner(holds=True), overlap=Overlap.QUEUE_ALL)
         herd.schedule("quiet", cron="0 9 * * *")
         await herd.advance(25 * MINUTE)
-        numbers = [herd.snapshot(label).id for label in ("report", "quiet")]
+        numbers = tuple(herd.snapshot(label).id for label in ("report", "quiet"))
         told: list[Event] = []
 
-        await cancel_in_process(
-            herd.store, herd._loop, herd.now, numbers, who=YOU, reason="", force=False, publish=told.append
-        )
+        await herd_dispatcher(herd, told.append).run(YOU, CancelSchedules(schedules=numbers))
 
         first, last = TEN + 10 * MINUTE, TEN + 20 * MINUTE
         assert told == [BeatSettled(herd.now, "report", BeatOutcome.SKIPPED, "by_request", first, last, 2)]
@@ -67,9 +65,9 @@ async def test_what_did_nothing_leaves_no_record(tmp_path: Path) -> None:
         herd.schedule("report", cron="0 9 * * *")
         number = herd.snapshot("report").id
 
-        (item,) = await cancel_in_process(herd.store, herd._loop, herd.now, [number], who=YOU, reason="", force=False)
+        (item,) = (await herd_dispatcher(herd).run(YOU, CancelSchedules(schedules=(number,)))).items
 
-        assert (item["runs"], item["called_off"]) == ([], 0)
+        assert (item.runs, item.called_off) == ((), 0)
         assert recorded(herd) == []
 
 
@@ -79,17 +77,12 @@ async def test_one_run_alone_leaves_what_waits(tmp_path: Path) -> None:
         herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE)
         await herd.advance(12 * MINUTE)
 
-        item = await cancel_run_in_process(
-            herd.store, herd._loop, herd.now, 1, "report", who=YOU, reason="", force=False
-        )
-        gone = await cancel_run_in_process(
-            herd.store, herd._loop, herd.now, 99, "report", who=YOU, reason="", force=False
-        )
+        item, gone = (await herd_dispatcher(herd).run(YOU, CancelRuns(runs=(1, 99)))).items
         runner.let_go()
         await herd.settle()
         await herd.tick()
 
-        assert (item["runs"], gone["runs"]) == (["0001"], [])
+        assert (item.schedule, item.runs, gone.runs) == ("report", ("0001",), ())
         assert [status for _, status, _ in list_runs(herd, "report")] == ["cancelled", "succeeded"]
 
 
@@ -98,8 +91,9 @@ async def test_while_nothing_runs_only_what_waits_is_settled(tmp_path: Path) -> 
         herd.schedule("worker/busy", cron="0 10 * * *", runner=ScriptedRunner(holds=True))
         herd.schedule("worker/waits", cron="5 10 * * *")
         await herd.advance(10 * MINUTE)
-        numbers = [herd.snapshot(label).id for label in ("worker/busy", "worker/waits")]
+        numbers = tuple(herd.snapshot(label).id for label in ("worker/busy", "worker/waits"))
 
-    items = cancel_offline(tmp_path / "herdbeat.db", TEN + 20 * MINUTE, numbers, who=YOU, reason="", force=False)
+    handle = make_handle(ledger_path(tmp_path), TEN + 20 * MINUTE)
+    items = handle.dispatcher.run(YOU, CancelSchedules(schedules=numbers)).items
 
-    assert [(each["schedule"], each["called_off"]) for each in items] == [("worker/busy", 0), ("worker/waits", 1)]
+    assert [(each.schedule, each.called_off) for each in items] == [("worker/busy", 0), ("worker/waits", 1)]

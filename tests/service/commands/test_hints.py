@@ -16,8 +16,15 @@ from tests.support.schedule_changes import (
     make_limits,
 )
 
-from herdbeat.service.commands.base import ClearHints, DisableSchedules, HintSchedules, PauseSchedules, ScheduleCommand
-from herdbeat.service.commands.schedules import execute
+from herdbeat.service.commands.base import (
+    Actor,
+    ClearHints,
+    DisableSchedules,
+    HintSchedules,
+    PauseSchedules,
+    ScheduleCommand,
+)
+from herdbeat.service.commands.execute import execute
 from herdbeat.testing.herd import open_herd
 
 
@@ -26,7 +33,7 @@ async def test_a_hint_below_the_minimum_says_what_will_happen(tmp_path: Path) ->
         herd.schedule("queue", every="1h", limits=make_limits(15, 900))
         await herd.tick()
 
-        fast, slow, fine = (apply_single_command(herd, HintSchedules(who=YOU, every=each)) for each in (5, 3_600, 20))
+        fast, slow, fine = (apply_single_command(herd, HintSchedules(every=each)) for each in (5, 3_600, 20))
 
         assert fast.notes == ("asked for 5s, will run every 15s: min_interval 15s (clamped-min)",)
         assert slow.notes == ("asked for 1h, will run every 15m: max_interval 15m (clamped-max)",)
@@ -39,11 +46,11 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()
-        apply_single_command(herd, HintSchedules(who=RULE, every=30))
+        apply_single_command(herd, HintSchedules(every=30), who=RULE)
 
         above, below = (
-            apply_single_command(herd, HintSchedules(who=YOU, every=20)),
-            apply_single_command(herd, HintSchedules(who=AGENT, every=10)),
+            apply_single_command(herd, HintSchedules(every=20)),
+            apply_single_command(herd, HintSchedules(every=10), who=AGENT),
         )
 
         assert above.notes == ("rule:surge (every 30s) is shadowed until then",)
@@ -54,8 +61,8 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("command", "note"),
     [
-        (PauseSchedules(who=YOU), "it is paused: the hint counts once it goes on"),
-        (DisableSchedules(who=YOU), "it is disabled: the hint counts once it is enabled"),
+        (PauseSchedules(), "it is paused: the hint counts once it goes on"),
+        (DisableSchedules(), "it is disabled: the hint counts once it is enabled"),
     ],
 )
 async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, command: ScheduleCommand, note: str) -> None:
@@ -63,7 +70,7 @@ async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, command: ScheduleC
         herd.schedule("queue", every="1h")
         apply_single_command(herd, command)
 
-        assert apply_single_command(herd, HintSchedules(who=YOU, every=20)).notes == (note,)
+        assert apply_single_command(herd, HintSchedules(every=20)).notes == (note,)
 
 
 async def test_ten_thousand_hints_harm_nothing(tmp_path: Path) -> None:
@@ -72,10 +79,11 @@ async def test_ten_thousand_hints_harm_nothing(tmp_path: Path) -> None:
         await herd.tick()
         number = herd.snapshot("queue").id
 
-        wishes = [HintSchedules(who=AGENT, every=10 + place) for place in range(10_000)]
-        flood = herd.store.write_now(lambda tx: [execute(tx, herd.now, wish, [number])[0] for wish in wishes])
+        wishes = [HintSchedules(schedules=(number,), every=10 + place) for place in range(10_000)]
+        agent = Actor(name=AGENT)
+        flood = herd.store.write_now(lambda tx: [execute(tx, herd.now, agent, wish).items[0] for wish in wishes])
 
-        assert sum(each.is_changed for each in flood) == 30
+        assert sum(each.changed for each in flood) == 30
         assert "30 hints within a minute" in flood[-1].refused
         assert len(herd.snapshot("queue").hints) == 1
         assert len(list_changes(herd, limit=1_000)) == 30
@@ -86,7 +94,7 @@ async def test_the_same_wish_again_only_moves_its_end_and_a_machine_leaves_one_r
         herd.schedule("queue", every="1h")
         await herd.tick()
         for _ in range(100):
-            assert apply_single_command(herd, HintSchedules(who=RULE, every=30, lasts=600, reason="surge")).is_changed
+            assert apply_single_command(herd, HintSchedules(every=30, lasts=600, reason="surge"), who=RULE).changed
             herd.clock.advance(timedelta(seconds=10))
 
         (hint,) = herd.snapshot("queue").hints
@@ -100,9 +108,9 @@ async def test_of_too_many_one_shots_the_earliest_are_kept(tmp_path: Path) -> No
         herd.schedule("queue", every="12h")
         await herd.tick()
         for minute in range(25, 0, -1):
-            apply_single_command(herd, HintSchedules(who=AGENT, at=TEN + minute * MINUTE))
+            apply_single_command(herd, HintSchedules(at=TEN + minute * MINUTE), who=AGENT)
 
-        late = apply_single_command(herd, HintSchedules(who=AGENT, at=TEN + HOUR))
+        late = apply_single_command(herd, HintSchedules(at=TEN + HOUR), who=AGENT)
 
         kept = sorted(hint.at for hint in herd.snapshot("queue").hints if hint.at)
         assert kept == [TEN + minute * MINUTE for minute in range(1, 21)]
@@ -113,17 +121,17 @@ async def test_a_machine_clears_only_its_own_rank_and_below(tmp_path: Path) -> N
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         for who in (YOU, AGENT, RULE, "planner"):
-            apply_single_command(herd, HintSchedules(who=who, every=20))
+            apply_single_command(herd, HintSchedules(every=20), who=who)
 
-        by_rule = apply_single_command(herd, ClearHints(who=RULE))
+        by_rule = apply_single_command(herd, ClearHints(), who=RULE)
         left = [hint.origin for hint in herd.snapshot("queue").hints]
         by_person, again = (
-            apply_single_command(herd, ClearHints(who=YOU)),
-            apply_single_command(herd, ClearHints(who=YOU)),
+            apply_single_command(herd, ClearHints()),
+            apply_single_command(herd, ClearHints()),
         )
 
         assert left == [YOU, AGENT]
         assert by_rule.notes[0] == "kept: the hint by human:you, which ranks higher"
-        assert by_person.is_changed
+        assert by_person.changed
         assert herd.snapshot("queue").hints == ()
-        assert (again.is_changed, again.notes) == (False, ("there is no hint",))
+        assert (again.changed, again.notes) == (False, ("there is no hint",))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.schedule_changes import (
+    ACTOR,
     AGENT,
     HOUR,
     MINUTE,
@@ -32,8 +33,9 @@ from herdbeat.service.commands.base import (
     ResetSchedules,
     ResumeSchedules,
     ScheduleCommand,
+    result_to_json,
 )
-from herdbeat.service.commands.schedules import execute, serialize_schedule_change
+from herdbeat.service.commands.execute import execute
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 
@@ -42,9 +44,9 @@ async def test_a_pause_says_what_it_was_and_what_it_is(tmp_path: Path) -> None:
         herd.schedule("queue", every="1h")
         await herd.tick()
 
-        done = apply_single_command(herd, PauseSchedules(who=YOU, until=TEN + HOUR, reason="db"))
+        done = apply_single_command(herd, PauseSchedules(until=TEN + HOUR, reason="db"))
 
-        assert (done.schedule, done.is_changed, done.before) == ("queue", True, {"paused": False})
+        assert (done.schedule, done.changed, done.before) == ("queue", True, {"paused": False})
         assert done.after == {"paused": True, "until": "2026-03-02T11:00:00Z", "by": YOU, "reason": "db"}
         assert (done.next_run_at, done.source) == (TEN + HOUR, Source.PAUSED)
 
@@ -53,13 +55,13 @@ async def test_toggles_may_be_repeated_and_say_that_nothing_changed(tmp_path: Pa
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         acts: list[ScheduleCommand] = [
-            PauseSchedules(who=YOU, until=TEN + HOUR, reason="db"),
-            ResumeSchedules(who=YOU),
-            DisableSchedules(who=YOU),
-            EnableSchedules(who=YOU),
+            PauseSchedules(until=TEN + HOUR, reason="db"),
+            ResumeSchedules(),
+            DisableSchedules(),
+            EnableSchedules(),
         ]
 
-        told = [[apply_single_command(herd, command).is_changed for _ in range(3)] for command in acts]
+        told = [[apply_single_command(herd, command).changed for _ in range(3)] for command in acts]
 
         assert told == [[True, False, False]] * 4
         assert [each.what for each in list_changes(herd)] == [
@@ -74,18 +76,18 @@ async def test_toggles_may_be_repeated_and_say_that_nothing_changed(tmp_path: Pa
 async def test_a_machine_neither_lifts_nor_shortens_a_persons_pause(tmp_path: Path, who: str) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
-        apply_single_command(herd, PauseSchedules(who=YOU))
+        apply_single_command(herd, PauseSchedules())
 
         lifted, shortened = (
-            apply_single_command(herd, ResumeSchedules(who=who)),
-            apply_single_command(herd, PauseSchedules(who=who, until=TEN + MINUTE)),
+            apply_single_command(herd, ResumeSchedules(), who=who),
+            apply_single_command(herd, PauseSchedules(until=TEN + MINUTE), who=who),
         )
 
-        assert not lifted.is_changed
-        assert not shortened.is_changed
+        assert not lifted.changed
+        assert not shortened.changed
         assert lifted.refused == "paused by human:you: a machine does not change what a person has paused"
         assert herd.next_run("queue") is None
-        assert apply_single_command(herd, ResumeSchedules(who="human:ada")).is_changed
+        assert apply_single_command(herd, ResumeSchedules(), who="human:ada").changed
 
 
 async def test_a_person_lifts_a_machines_pause_and_a_machine_its_own(tmp_path: Path) -> None:
@@ -94,8 +96,8 @@ async def test_a_person_lifts_a_machines_pause_and_a_machine_its_own(tmp_path: P
 
         lifted = []
         for who in (YOU, AGENT, RULE):
-            apply_single_command(herd, PauseSchedules(who=AGENT))
-            lifted.append(apply_single_command(herd, ResumeSchedules(who=who)).is_changed)
+            apply_single_command(herd, PauseSchedules(), who=AGENT)
+            lifted.append(apply_single_command(herd, ResumeSchedules(), who=who).changed)
 
         assert lifted == [True, True, True]
 
@@ -103,9 +105,9 @@ async def test_a_person_lifts_a_machines_pause_and_a_machine_its_own(tmp_path: P
 async def test_what_a_person_has_switched_off_no_machine_switches_on(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
-        apply_single_command(herd, DisableSchedules(who=YOU))
+        apply_single_command(herd, DisableSchedules())
 
-        refused = apply_single_command(herd, EnableSchedules(who=AGENT))
+        refused = apply_single_command(herd, EnableSchedules(), who=AGENT)
 
         assert refused.refused == "disabled by human:you: what a person has switched off stays off"
         assert not herd.snapshot("queue").enabled
@@ -118,12 +120,12 @@ async def test_a_one_shot_that_has_fired_is_armed_again(tmp_path: Path) -> None:
         await herd.advance(10 * MINUTE)
         assert len(runner.runs) == 1
 
-        armed = apply_single_command(herd, EnableSchedules(who=YOU), "launch")
-        again = apply_single_command(herd, EnableSchedules(who=YOU), "launch")
+        armed = apply_single_command(herd, EnableSchedules(), "launch")
+        again = apply_single_command(herd, EnableSchedules(), "launch")
         await herd.tick()
 
         assert armed.notes == ("armed again, as number 2",)
-        assert (again.is_changed, again.notes) == (False, ("already enabled",))
+        assert (again.changed, again.notes) == (False, ("already enabled",))
         assert [beat.dedup_id for beat in herd.beats("launch")] == ["delay:launch/default", "delay:launch/default#2"]
         assert len(runner.runs) == 2
         assert herd.next_run("launch") is None
@@ -132,8 +134,8 @@ async def test_a_one_shot_that_has_fired_is_armed_again(tmp_path: Path) -> None:
 async def test_enabling_a_one_shot_that_is_still_to_come_leaves_its_id(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("launch", at="2026-03-02T10:05:00Z")
-        apply_single_command(herd, DisableSchedules(who=YOU), "launch")
-        apply_single_command(herd, EnableSchedules(who=YOU), "launch")
+        apply_single_command(herd, DisableSchedules(), "launch")
+        apply_single_command(herd, EnableSchedules(), "launch")
 
         await herd.advance(10 * MINUTE)
 
@@ -147,13 +149,13 @@ async def test_a_reset_forgets_the_failures_and_the_backoff(tmp_path: Path) -> N
         assert herd.next_run("queue") == TEN + 10 * MINUTE
 
         done, again = (
-            apply_single_command(herd, ResetSchedules(who=YOU)),
-            apply_single_command(herd, ResetSchedules(who=YOU)),
+            apply_single_command(herd, ResetSchedules()),
+            apply_single_command(herd, ResetSchedules()),
         )
 
         assert (done.before["failures"], done.after["failures"]) == (1, 0)
         assert done.next_run_at == TEN + 5 * MINUTE
-        assert (again.is_changed, again.notes) == (False, ("nothing to reset: no failures, no quarantine",))
+        assert (again.changed, again.notes) == (False, ("nothing to reset: no failures, no quarantine",))
 
 
 async def test_a_reset_leads_out_of_the_quarantine_and_accounts_for_the_time_in_it(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ async def test_a_reset_leads_out_of_the_quarantine_and_accounts_for_the_time_in_
         await herd.tick()
         assert herd.beats("queue") == []
 
-        done = apply_single_command(herd, ResetSchedules(who=YOU))
+        done = apply_single_command(herd, ResetSchedules())
         await herd.tick()
 
         assert done.before["quarantine"] == "it was told to"
@@ -173,9 +175,7 @@ async def test_a_reset_leads_out_of_the_quarantine_and_accounts_for_the_time_in_
         assert herd.outcomes("queue") == [("skipped", "config_error", 3)]
 
 
-@pytest.mark.parametrize(
-    "command", [PauseSchedules(who=YOU), DisableSchedules(who=YOU), HintSchedules(who=YOU, every=20)]
-)
+@pytest.mark.parametrize("command", [PauseSchedules(), DisableSchedules(), HintSchedules(every=20)])
 async def test_what_is_in_quarantine_rests_whatever_else_it_is_told(tmp_path: Path, command: ScheduleCommand) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
@@ -183,8 +183,8 @@ async def test_what_is_in_quarantine_rests_whatever_else_it_is_told(tmp_path: Pa
         _put_in_quarantine(herd, "queue")
 
         apply_single_command(herd, command)
-        apply_single_command(herd, ResumeSchedules(who=YOU))
-        apply_single_command(herd, EnableSchedules(who=YOU))
+        apply_single_command(herd, ResumeSchedules())
+        apply_single_command(herd, EnableSchedules())
         await herd.advance(3 * HOUR)
 
         assert herd.snapshot("queue").quarantine == "it was told to"
@@ -198,7 +198,7 @@ async def test_a_change_and_its_row_are_one_transaction(tmp_path: Path) -> None:
         number = herd.snapshot("queue").id
 
         with pytest.raises(ZeroDivisionError):
-            herd.store.write_now(lambda tx: (execute(tx, herd.now, PauseSchedules(who=YOU), [number]), 1 // 0))
+            herd.store.write_now(lambda tx: (execute(tx, herd.now, ACTOR, PauseSchedules(schedules=(number,))), 1 // 0))
 
         assert herd.snapshot("queue").pause is None
         assert list_changes(herd) == []
@@ -209,9 +209,9 @@ async def test_the_record_says_who_when_and_what_and_finds_it_by_name(tmp_path: 
         herd.schedule("queue", every="1h")
         herd.schedule("worker/report", cron="0 * * * *")
         herd.schedule("worker-two", every="1h")
-        apply_command(herd, PauseSchedules(who=YOU, reason="incident-42"), "queue", "worker/report", "worker-two")
+        apply_command(herd, PauseSchedules(reason="incident-42"), "queue", "worker/report", "worker-two")
         herd.clock.advance(HOUR)
-        apply_single_command(herd, ResumeSchedules(who="human:ada"))
+        apply_single_command(herd, ResumeSchedules(), who="human:ada")
 
         newest, *older = list_changes(herd)
 
@@ -268,7 +268,8 @@ async def test_a_schedule_that_was_removed_meanwhile_is_left_out(tmp_path: Path)
         herd.remove("old")
         await herd.tick()
 
-        assert herd.store.write_now(lambda tx: execute(tx, herd.now, PauseSchedules(who=YOU), [gone, 99_999])) == []
+        command = PauseSchedules(schedules=(gone, 99_999))
+        assert herd.store.write_now(lambda tx: execute(tx, herd.now, ACTOR, command)).items == ()
 
 
 @pytest.mark.parametrize("until", [TEN, TEN - HOUR, (TEN + HOUR).replace(tzinfo=None)])
@@ -277,7 +278,7 @@ async def test_a_pause_that_would_be_over_or_has_no_zone_is_refused(tmp_path: Pa
         herd.schedule("queue", every="1h")
 
         with pytest.raises(UsageError):
-            apply_single_command(herd, PauseSchedules(who=YOU, until=until))
+            apply_single_command(herd, PauseSchedules(until=until))
 
 
 def _put_in_quarantine(herd: SimulatedHerd, label: str) -> None:
@@ -292,7 +293,7 @@ async def test_a_number_that_is_none_is_refused_before_anything_is_written(tmp_p
         herd.schedule("queue", every="1h")
 
         with pytest.raises(UsageError, match="cannot be nan seconds"):
-            apply_single_command(herd, HintSchedules(who=AGENT, every=math.nan))
+            apply_single_command(herd, HintSchedules(every=math.nan), who=AGENT)
 
         assert herd.snapshot("queue").hints == ()
 
@@ -302,9 +303,7 @@ async def test_the_answer_is_plain_json(tmp_path: Path) -> None:
         herd.schedule("queue", every="1h")
         await herd.tick()
 
-        answer = serialize_schedule_change(
-            apply_single_command(herd, HintSchedules(who=YOU, every=20, reason="deploy"))
-        )
+        answer = result_to_json(apply_single_command(herd, HintSchedules(every=20, reason="deploy")))
 
         assert json.loads(json.dumps(answer)) == {
             "schedule": "queue",
@@ -330,7 +329,7 @@ async def test_whatever_letters_a_reason_has_it_is_one_printable_line(tmp_path: 
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
 
-        done = apply_single_command(herd, PauseSchedules(who=YOU, reason="a\x00b\udc80c\n\x1b[31m" + "x" * 10_000))
+        done = apply_single_command(herd, PauseSchedules(reason="a\x00b\udc80c\n\x1b[31m" + "x" * 10_000))
 
         assert str(done.after["reason"]).startswith("a b c [31mxxx")
         assert len(str(done.after["reason"])) <= 200

@@ -2,32 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from tests.support.command_bus import YOU, make_handle
 from tests.support.schedule_builders import POLICIES, make_fleet, make_schedule
 
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.errors import Conflict, NotFound, UsageError
+from herdbeat.errors import Conflict, NotFound
 from herdbeat.scheduler.apply.apply import apply_fleet
-from herdbeat.service.commands.fleet import (
-    NewSchedule,
-    NewTarget,
-    UpsertSchedule,
-    execute_upsert,
-    upsert_from_json,
-    upsert_offline,
-    upsert_to_json,
-)
-from herdbeat.service.serialize import JsonObject
+from herdbeat.service.commands.base import Command, DeleteSchedule, NewSchedule, NewTarget, UpsertSchedule
+from herdbeat.service.commands.execute import execute
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock
 from herdbeat.triggers import Interval
 
+R = TypeVar("R")
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
 SHELL = NewTarget(kind="command", spec={"command": ["ls"], "working_directory": "/"})
 
@@ -42,9 +37,7 @@ def adding(
     target: str, name: str | None = "default", *, new: NewTarget | None = None, every: str = "1h"
 ) -> UpsertSchedule:
     schedule = hourly(every) if name is not None else None
-    return UpsertSchedule(
-        what=ChangeKind.ADD, who="human:you", target=target, name=name, new_target=new, new_schedule=schedule
-    )
+    return UpsertSchedule(what=ChangeKind.ADD, target=target, name=name, new_target=new, new_schedule=schedule)
 
 
 @pytest.fixture
@@ -57,8 +50,8 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-def do(store: SqliteStore, command: UpsertSchedule) -> JsonObject:
-    return store.write_now(lambda tx: execute_upsert(tx, NOW, command))
+def do(store: SqliteStore, command: Command[R]) -> R:
+    return store.write_now(lambda tx: execute(tx, NOW, YOU, command))
 
 
 def labels(store: SqliteStore) -> list[str]:
@@ -73,7 +66,7 @@ def test_a_new_target_with_its_schedule_is_due_at_once(store: SqliteStore) -> No
     done = do(store, adding("tidy", new=SHELL))
 
     assert labels(store) == ["filed", "tidy"]
-    assert (done["next_run_at"], done["when"]) == ("2026-03-26T13:04:00Z", "every 1h")
+    assert (done.next_run_at, done.when) == (NOW, "every 1h")
 
 
 def test_a_target_of_a_file_gets_one_more_schedule(store: SqliteStore) -> None:
@@ -85,7 +78,6 @@ def test_a_target_of_a_file_gets_one_more_schedule(store: SqliteStore) -> None:
 def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -> None:
     changed = UpsertSchedule(
         what=ChangeKind.EDIT,
-        who="human:you",
         target="tidy",
         name="default",
         new_schedule=hourly("2h"),
@@ -112,22 +104,22 @@ def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -
         (adding("filed", "x", new=SHELL), Conflict, "already a target .*herdbeat.yaml:1:3"),
         (adding("nobody"), NotFound, "no target"),
         (
-            UpsertSchedule(what=ChangeKind.EDIT, who="x", target="filed", name="default", new_schedule=hourly()),
+            UpsertSchedule(what=ChangeKind.EDIT, target="filed", name="default", new_schedule=hourly()),
             Conflict,
             "stands in",
         ),
         (
-            UpsertSchedule(what=ChangeKind.EDIT, who="x", target="filed", name="no", new_schedule=hourly()),
+            UpsertSchedule(what=ChangeKind.EDIT, target="filed", name="no", new_schedule=hourly()),
             NotFound,
             "no schedule",
         ),
-        (UpsertSchedule(what=ChangeKind.REMOVE, who="x", target="filed"), Conflict, "stands in herdbeat.yaml:1:3"),
-        (UpsertSchedule(what=ChangeKind.REMOVE, who="x", target="filed", name="default"), Conflict, "stands in"),
-        (UpsertSchedule(what=ChangeKind.REMOVE, who="x", target="no"), NotFound, "no schedule or target"),
+        (DeleteSchedule(target="filed"), Conflict, "stands in herdbeat.yaml:1:3"),
+        (DeleteSchedule(target="filed", name="default"), Conflict, "stands in"),
+        (DeleteSchedule(target="no"), NotFound, "no schedule or target"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_says_why(
-    store: SqliteStore, command: UpsertSchedule, error: type[Exception], words: str
+    store: SqliteStore, command: Command[object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         do(store, command)
@@ -140,7 +132,7 @@ def test_a_change_decides_again_and_leaves_a_row_with_its_author(store: SqliteSt
 
     do(
         store,
-        UpsertSchedule(what=ChangeKind.EDIT, who="human:you", target="tidy", name="default", new_schedule=hourly("2h")),
+        UpsertSchedule(what=ChangeKind.EDIT, target="tidy", name="default", new_schedule=hourly("2h")),
     )
 
     reader = SqliteReader(store.path)
@@ -157,25 +149,19 @@ def test_a_target_goes_with_its_schedules_and_comes_back_with_its_history(store:
     do(store, adding("tidy", new=SHELL))
     do(store, adding("tidy", "late"))
 
-    gone = do(store, UpsertSchedule(what=ChangeKind.REMOVE, who="human:you", target="tidy"))
+    gone = do(store, DeleteSchedule(target="tidy"))
     do(store, adding("tidy", new=SHELL))
 
-    assert gone["removed"] == ["tidy/default", "tidy/late", "tidy"]
+    assert gone.removed == ("tidy/default", "tidy/late", "tidy")
     assert labels(store) == ["filed", "tidy"]
 
 
-def test_a_request_survives_the_way_through_the_socket() -> None:
-    command = adding("tidy", "late", new=SHELL, every="90s")
+def test_while_something_runs_the_ledger_is_not_touched(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("herdbeat.service.commands.dispatch.LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("herdbeat.control_socket.client.RETRY_INTERVAL_S", 0.01)
+    command = replace(adding("tidy", new=SHELL))
 
-    assert upsert_from_json(upsert_to_json(command)) == command
-
-
-@pytest.mark.parametrize("data", [None, {}, {"what": "dance"}, {"what": "add", "who": "x"}, [1], "add"])
-def test_nonsense_through_the_socket_is_refused(data: object) -> None:
-    with pytest.raises(UsageError):
-        upsert_from_json(data)
-
-
-def test_while_something_runs_the_ledger_is_not_touched(store: SqliteStore, tmp_path: Path) -> None:
     with StateLock(tmp_path), pytest.raises(Conflict, match="already running"):
-        upsert_offline(store.path, NOW + timedelta(hours=1), adding("tidy", new=SHELL))
+        make_handle(store.path, NOW).dispatcher.run(YOU, command)

@@ -13,7 +13,8 @@ from herdbeat.domain.fleet import Retention
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.policies import Budget
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.maintenance.retention import PruneResult, count_prunable, prune_history
+from herdbeat.service.commands.base import PruneResult
+from herdbeat.service.maintenance.retention import count_prunable, prune_history
 from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import Filter, SqliteReader

@@ -4,17 +4,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.command_bus import YOU, make_handle
 from tests.support.schedule_builders import make_fleet, make_schedule
 
 from herdbeat.errors import ConfigError
-from herdbeat.scheduler.repair.import_state import ImportedState
-from herdbeat.service.maintenance.state_file import (
-    import_states_offline,
-    imported_states_from_rows,
-    imported_states_to_rows,
-    parse_state_file,
-    serialize_state,
-)
+from herdbeat.service.commands.base import ImportState, StateEntry
+from herdbeat.service.maintenance.state_file import parse_state_file, serialize_state
 from herdbeat.store.reader import SqliteReader
 
 NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
@@ -44,12 +39,12 @@ def written(folder: Path, text: str) -> Path:
 def test_a_state_of_herdctl_is_read_with_what_matters_of_it(tmp_path: Path) -> None:
     found = parse_state_file(written(tmp_path, HERDCTL))
 
-    assert found == {
-        ("triage", "check"): ImportedState(last_run_at=AN_HOUR_AGO, last_error="it broke"),
-        ("triage", "off"): ImportedState(disabled=True),
-        ("triage", "new"): ImportedState(),
-        ("gone", "x"): ImportedState(last_run_at=AN_HOUR_AGO),
-    }
+    assert found == (
+        StateEntry(agent="triage", name="check", last_run_at=AN_HOUR_AGO, last_error="it broke"),
+        StateEntry(agent="triage", name="off", disabled=True),
+        StateEntry(agent="triage", name="new"),
+        StateEntry(agent="gone", name="x", last_run_at=AN_HOUR_AGO),
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,14 +67,15 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["agents: 3", "agents: { a: 3 }", "agents: { a: { schedules: [x] } }", "x: 1"])
 def test_a_file_of_another_shape_says_nothing_of_any_schedule(tmp_path: Path, text: str) -> None:
-    assert parse_state_file(written(tmp_path, text)) == {}
+    assert parse_state_file(written(tmp_path, text)) == ()
 
 
 def test_a_fleet_that_never_ran_here_goes_on_where_it_stopped_elsewhere(tmp_path: Path) -> None:
     fleet = make_fleet(make_schedule("triage/check", "2h"), make_schedule("triage/off"), make_schedule("triage/new"))
     ledger = tmp_path / "state" / "ledger.db"
 
-    done = import_states_offline(ledger, fleet, NOW, parse_state_file(written(tmp_path, HERDCTL)), "human:you")
+    command = ImportState(states=parse_state_file(written(tmp_path, HERDCTL)))
+    done = make_handle(ledger, NOW, fleet).dispatcher.run(YOU, command)
 
     reader = SqliteReader(ledger)
     state = serialize_state(reader, "my-fleet")
@@ -108,15 +104,3 @@ def test_a_fleet_that_never_ran_here_goes_on_where_it_stopped_elsewhere(tmp_path
             },
         }
     }
-
-
-def test_memories_survive_the_way_through_the_socket() -> None:
-    memories = {("a", "b"): ImportedState(last_run_at=NOW, last_error="x", disabled=True), ("c", "d"): ImportedState()}
-
-    assert imported_states_from_rows(list(imported_states_to_rows(memories))) == memories
-
-
-@pytest.mark.parametrize("rows", [None, "x", [1], [["a"]]])
-def test_rows_that_are_none_are_refused(rows: object) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        imported_states_from_rows(rows)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.support.command_bus import YOU, make_handle
 from tests.support.postgres_nodes import ManualNode, build_fleet, open_nodes, set_clock
 
 from herdbeat.domain.ids import format_short_id
@@ -12,7 +13,7 @@ from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
-from herdbeat.service.commands.runs import cancel_offline, cancel_run_offline
+from herdbeat.service.commands.base import CancelledWork, CancelRuns, CancelSchedules
 from herdbeat.store.base import FinishedRun, StopRequest
 from herdbeat.store.location import PostgresLocation, open_reader, open_shared_store
 from herdbeat.triggers.cron import Cron
@@ -26,6 +27,10 @@ DONE = Outcome(status=RunStatus.SUCCEEDED)
 @pytest.fixture(autouse=True)
 def _clock(database: PostgresLocation) -> None:
     set_clock(database, NOW)
+
+
+def cancel(database: PostgresLocation, command: CancelRuns | CancelSchedules) -> tuple[CancelledWork, ...]:
+    return make_handle(database, NOW).dispatcher.run(YOU, command).items
 
 
 def asked_of(node: ManualNode) -> list[StopRequest]:
@@ -51,9 +56,9 @@ def test_a_cancel_on_another_machine_reaches_the_node_that_has_the_run(database:
         second.join(NOW)
         (claim,) = first.claim(NOW).claims
 
-        (item,) = cancel_offline(database, NOW, [1], who="human:you", reason="wrong day", force=False)
+        (item,) = cancel(database, CancelSchedules(schedules=(1,), reason="wrong day"))
 
-        assert item["runs"] == [format_short_id(claim.run_id)]
+        assert item.runs == (format_short_id(claim.run_id),)
         assert asked_of(first) == [StopRequest(claim.run_id, "cancelled by human:you: wrong day", force=False)]
         assert asked_of(second) == []
 
@@ -65,7 +70,7 @@ def test_one_run_is_asked_for_alone_and_asked_again_it_is_forced(database: Postg
         run_id = node.claim(NOW).claims[0].run_id
 
         for force in (False, True, False):
-            cancel_run_offline(database, NOW, run_id, "one", who="human:you", reason="", force=force)
+            cancel(database, CancelRuns(runs=(run_id,), force=force))
 
         assert asked_of(node) == [StopRequest(run_id, "cancelled by human:you", force=True)]
 
@@ -75,7 +80,7 @@ def test_what_was_taken_up_and_what_came_too_late_is_forgotten(database: Postgre
         node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("a", "b", "c"), NOW))
         node.join(NOW)
         taken, ended, waits = (each.run_id for each in node.claim(NOW).claims)
-        cancel_offline(database, NOW, [1, 2, 3], who="human:you", reason="", force=False)
+        cancel(database, CancelSchedules(schedules=(1, 2, 3)))
         node.store.write_now(lambda tx: complete_runs(tx, NOW, [FinishedRun(ended, NOW, DONE)]))
 
         forget(node, taken)
@@ -90,9 +95,9 @@ def test_a_run_that_is_over_is_not_asked_for(database: PostgresLocation) -> None
         (claim,) = node.claim(NOW).claims
         node.store.write_now(lambda tx: complete_runs(tx, NOW, [FinishedRun(claim.run_id, NOW, DONE)]))
 
-        item = cancel_run_offline(database, NOW, claim.run_id, "worker", who="human:you", reason="", force=False)
+        (item,) = cancel(database, CancelRuns(runs=(claim.run_id,)))
 
-        assert item["runs"] == []
+        assert item.runs == ()
         assert asked_of(node) == []
 
 

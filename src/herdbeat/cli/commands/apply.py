@@ -1,17 +1,16 @@
-"""`herdbeat apply`: the plan, and then the doing. With --dry-run the plan alone, which writes nothing at all."""
+"""`herdbeat apply`: show the plan, then apply it. With --dry-run the plan alone; nothing is written."""
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.cli import spec as flags
 from herdbeat.cli.actor import current_actor
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import describe_effect, dispatch_request
-from herdbeat.cli.fleet_handle import FleetHandle, use_ledger_clock
+from herdbeat.cli.dispatch import describe_effect
+from herdbeat.cli.fleet_handle import FleetHandle, build_handle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
 from herdbeat.cli.output.symbols import format_count
@@ -19,17 +18,16 @@ from herdbeat.cli.output.time_format import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.config import find_config
 from herdbeat.domain.change import ChangeKind
-from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.scheduler.apply.plan import ApplyPlan
+from herdbeat.service.commands.base import AppliedFleet, ApplyFleet
+from herdbeat.service.commands.dispatch import Delivery
+from herdbeat.service.commands.execute import LoadedFleet
 from herdbeat.service.commands.fleet import (
     PARTIAL_FILE_KINDS,
-    apply_offline,
-    build_partial_fleet,
+    load_applied_fleet,
     preview_apply,
-    read_stored_fleet,
     require_valid_fleet,
-    serialize_apply_result,
     serialize_plan,
 )
 from herdbeat.store.location import store_location
@@ -43,40 +41,39 @@ _UP_TO_DATE = "The fleet is as the files say. Nothing was changed."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """What is to be applied, to which ledger. A part removes nothing."""
+    """What to apply, and to which ledger."""
 
-    fleet: Fleet
+    loaded: LoadedFleet
     handle: FleetHandle
     file: Path
-    is_whole: bool
 
 
 def run_apply(args: ParsedArgs, context: Context) -> int:
-    """Files with a mistake change nothing, and every mistake is told."""
+    """Files with a mistake change nothing, and every mistake is printed."""
     try:
         apply_request = _load_request(args, context)
     except ConfigError as error:
         show_error(context.terminal, error, as_json=args.has(flags.JSON))
         context.terminal.info("Nothing was changed; a fleet that runs keeps the last good configuration.")
         return error.exit_status
-    plan = preview_apply(
-        apply_request.handle.path, apply_request.fleet, apply_request.handle.now, is_whole=apply_request.is_whole
-    )
+    handle, loaded = apply_request.handle, apply_request.loaded
+    plan = preview_apply(handle.path, loaded.fleet, handle.now, is_whole=loaded.is_whole)
     is_json = args.has(flags.JSON)
     if not is_json:
-        for line in format_plan(context.terminal, plan, apply_request.handle.now, apply_request.handle.zone):
+        for line in format_plan(context.terminal, plan, handle.now, handle.zone):
             context.terminal.print(line)
     if args.has(flags.DRY_RUN):
         return _show_dry_run(args, context, plan, is_json=is_json)
     if not _confirm_removals(args, context, plan):
         context.terminal.info("Nothing was changed.")
         return EXIT_DECLINED
-    done, has_live_node = _apply(context, apply_request)
+    command = ApplyFleet(path=os.fspath(apply_request.file))
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
     if is_json:
-        answer = {**serialize_plan(plan), "applied": True, "served": has_live_node}
+        answer = {**serialize_plan(plan), "applied": True, "served": delivery.has_live_node}
         context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        context.terminal.info(_describe_result(plan, done, apply_request.handle))
+        context.terminal.info(_describe_result(plan, delivery, handle))
     return 0
 
 
@@ -87,34 +84,15 @@ def _load_request(args: ParsedArgs, context: Context) -> ApplyRequest:
     if word is not None and option is not None and not is_part:
         raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
     whole = require_valid_fleet(load_config(option, context.environ, context.folder) if is_part else reading)
-    path = store_location(whole)
-    fleet = build_partial_fleet(whole, reading, read_stored_fleet(path)) if is_part else whole
-    handle = FleetHandle(
-        name=whole.name,
-        path=path,
-        now=context.clock.now(),
-        clock=context.clock,
-        zone=parse_zone_flags(args) or whole.zone,
-        reader=None,
-        load_fleet=lambda: whole,
+    loaded = load_applied_fleet(whole, reading, store_location(whole)) if is_part else LoadedFleet(fleet=whole)
+    # Read once: what is applied is what the plan has shown.
+    handle = replace(
+        build_handle(whole, context), zone=parse_zone_flags(args) or whole.zone, load_applied=lambda _: loaded
     )
     named = word or option
     file = find_config(context.folder, context.environ, None if named is None else Path(named))
     assert file is not None, "it was read a moment ago"
-    handle = use_ledger_clock(handle, context)
-    return ApplyRequest(fleet=fleet, handle=handle, file=file.absolute(), is_whole=not is_part)
-
-
-def _apply(context: Context, apply_request: ApplyRequest) -> tuple[dict[str, Any], bool]:
-    who = current_actor(context)
-    request = {"do": "apply", "path": os.fspath(apply_request.file), "who": who}
-
-    def offline() -> dict[str, Any]:
-        handle = apply_request.handle
-        done = apply_offline(handle.path, apply_request.fleet, handle.now, who, is_whole=apply_request.is_whole)
-        return serialize_apply_result(done)
-
-    return dispatch_request(apply_request.handle, request, offline)
+    return ApplyRequest(loaded=loaded, handle=handle, file=file.absolute())
 
 
 def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bool:
@@ -136,8 +114,8 @@ def _show_dry_run(args: ParsedArgs, context: Context, plan: ApplyPlan, *, is_jso
     return EXIT_CHANGES_PENDING if plan.items and args.has(flags.EXIT_CODE) else 0
 
 
-def _describe_result(plan: ApplyPlan, done: dict[str, Any], handle: FleetHandle) -> str:
+def _describe_result(plan: ApplyPlan, delivery: Delivery[AppliedFleet], handle: FleetHandle) -> str:
     if not plan.items:
         return _UP_TO_DATE
-    effect = f"  In effect now (pid {done['pid']})." if "pid" in done else f"\n{describe_effect(handle)}"
+    effect = f"  In effect now (pid {delivery.pid})." if delivery.pid is not None else f"\n{describe_effect(handle)}"
     return f"{summarize_plan(plan, '')}{effect}\nundo: put the files back as they were, and apply again"

@@ -2,12 +2,11 @@
 
 import json
 from datetime import datetime
-from typing import Any
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import EXIT_DECLINED, confirm, dispatch_request, format_config_flag
+from herdbeat.cli.dispatch import EXIT_DECLINED, confirm, format_config_flag
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import printable
@@ -16,16 +15,17 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import humanize
 from herdbeat.errors import UsageError
-from herdbeat.scheduler.backfill import MAX_BACKFILL_BEATS, BackfillWindow
+from herdbeat.service.commands.base import BackfilledSchedule, BackfillSchedule, result_to_json
+from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.runs import (
     DEFAULT_MAX_BACKFILL_BEATS,
-    BackfillSchedule,
-    backfill_offline,
+    MAX_BACKFILL_BEATS,
+    BackfillWindow,
     clip_to_past,
     plan_backfill,
 )
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_timestamp
 
 CONFIRM_ABOVE_BEATS = 20
 MAX_LISTED_INSTANTS = 10
@@ -42,16 +42,9 @@ def run_backfill(args: ParsedArgs, context: Context) -> int:
         if len(instants) > CONFIRM_ABOVE_BEATS and not confirm(args, context, sentence):
             context.terminal.info("Nothing was changed.")
             return EXIT_DECLINED
-        command = BackfillSchedule(
-            schedule_id=record.id,
-            label=record.label,
-            window=window,
-            rate=handle.fleet.catchup_rate,
-            who=current_actor(context),
-            reason=parse_reason(args),
-        )
-        answer, has_live_node = _execute(handle, command)
-        _show_result(args, context, handle, answer, has_live_node=has_live_node)
+        command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=parse_reason(args))
+        delivery = handle.dispatcher.deliver(current_actor(context), command)
+        _show_result(args, context, handle, delivery)
         return 0
 
 
@@ -74,34 +67,24 @@ def _parse_max_beats(args: ParsedArgs) -> int:
     return int(text)
 
 
-def _execute(handle: FleetHandle, command: BackfillSchedule) -> tuple[dict[str, Any], bool]:
-    request = {
-        "do": "backfill",
-        "schedule": command.schedule_id,
-        "label": command.label,
-        "from": format_timestamp(command.window.start),
-        "until": format_timestamp(command.window.end),
-        "who": command.who,
-        "reason": command.reason,
-    }
-    return dispatch_request(handle, request, lambda: backfill_offline(handle.path, handle.now, command))
-
-
 def _show_result(
-    args: ParsedArgs, context: Context, handle: FleetHandle, answer: dict[str, Any], *, has_live_node: bool
+    args: ParsedArgs, context: Context, handle: FleetHandle, delivery: Delivery[BackfilledSchedule]
 ) -> None:
+    result = delivery.result
     if args.has(flags.JSON):
-        context.terminal.print(json.dumps({**answer, "served": has_live_node}, indent=2, ensure_ascii=False))
+        answer = {**result_to_json(result), "served": delivery.has_live_node}
+        context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
         return
-    name = printable(answer["schedule"])
-    first, last = (format_time(parse_timestamp(answer[key]), handle.now, handle.zone) for key in ("first", "last"))
+    name = printable(result.schedule)
+    first, last = (format_time(each, handle.now, handle.zone) for each in (result.first, result.last))
     context.terminal.print(
-        f"◷ {name}  backfill #{answer['backfill']}: {format_count(answer['count'], 'beat')}, {first} to {last}"
+        f"◷ {name}  backfill #{result.backfill}: {format_count(result.count, 'beat')}, {first} to {last}"
         f"   undo what still waits: herdbeat cancel {name}{format_config_flag(args)}"
     )
-    spread = parse_timestamp(answer["last_start_at"]) - handle.now
+    spread = result.last_start_at - handle.now
     pace = f"spread over {humanize(spread)} (catchup_rate)" if spread.total_seconds() >= 1 else "at once"
-    starts = f"They start {pace}, as there is room" if has_live_node else "They start with the next: herdbeat up"
+    later = "They start with the next: herdbeat up"
+    starts = f"They start {pace}, as there is room" if delivery.has_live_node else later
     context.terminal.info(f"{starts}. Watch them: herdbeat beats {name} --outcome pending")
 
 

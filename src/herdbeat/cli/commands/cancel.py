@@ -1,16 +1,13 @@
-"""`herdbeat cancel`: stop runs that are going, and call off beats that wait."""
+"""`herdbeat cancel`: stop runs that are going, and settle beats that wait."""
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import EXIT_DECLINED, confirm_if_all, dispatch_request, select_records
+from herdbeat.cli.dispatch import EXIT_DECLINED, confirm_if_all, select_records
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable
@@ -20,29 +17,16 @@ from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed, humanize
 from herdbeat.errors import Conflict
-from herdbeat.service.commands.runs import cancel_offline, cancel_run_offline
+from herdbeat.service.commands.base import CancelledWork, CancelRuns, CancelSchedules, result_to_json
 from herdbeat.service.queries.selectors import find_run, resolve_selector
 
 CANCEL_WAIT_S = 7.0
 """Seconds to watch runs end: a program is killed five after it was asked to end."""
 
 POLL_INTERVAL_S = 0.05
-BATCH_SIZE = 500
-
-CancelItem = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CancelOptions:
-    """Who wants it, why, and how hard."""
-
-    who: str
-    reason: str
-    force: bool
 
 
 def run_cancel(args: ParsedArgs, context: Context) -> int:
-    options = _CancelOptions(who=current_actor(context), reason=parse_reason(args), force=args.has(flags.FORCE))
     with open_fleet_handle(args, context) as handle:
         runs, schedules = _select_subjects(args, handle)
         if args.has(flags.DRY_RUN):
@@ -52,7 +36,7 @@ def run_cancel(args: ParsedArgs, context: Context) -> int:
         ):
             context.terminal.info("Nothing was changed.")
             return EXIT_DECLINED
-        items = _execute(handle, options, runs, schedules)
+        items = _execute(args, context, handle, runs, schedules)
         return _show_result(args, context, items, _wait_for_end(handle, items))
 
 
@@ -77,37 +61,23 @@ def _require_running(handle: FleetHandle, run: RunRecord) -> None:
 
 
 def _execute(
-    handle: FleetHandle, options: _CancelOptions, runs: list[RunRecord], schedules: list[ScheduleRecord]
-) -> list[CancelItem]:
-    words: CancelItem = {"do": "cancel", "who": options.who, "reason": options.reason, "force": options.force}
-    items: list[CancelItem] = []
-    for run in runs:
-        request = {**words, "run": run.id, "label": run.schedule}
-        answer, _ = dispatch_request(handle, request, partial(_cancel_single_run, handle, options, run))
-        items += answer["items"]
-    for start in range(0, len(schedules), BATCH_SIZE):
-        ids = [each.id for each in schedules[start : start + BATCH_SIZE]]
-        answer, _ = dispatch_request(
-            handle, {**words, "schedules": ids}, partial(_cancel_schedules, handle, options, ids)
-        )
-        items += answer["items"]
+    args: ParsedArgs, context: Context, handle: FleetHandle, runs: list[RunRecord], schedules: list[ScheduleRecord]
+) -> tuple[CancelledWork, ...]:
+    actor, reason, force = current_actor(context), parse_reason(args), args.has(flags.FORCE)
+    dispatcher = handle.dispatcher
+    items: tuple[CancelledWork, ...] = ()
+    if runs:
+        runs_command = CancelRuns(runs=tuple(each.id for each in runs), reason=reason, force=force)
+        items += dispatcher.run(actor, runs_command).items
+    if schedules:
+        command = CancelSchedules(schedules=tuple(each.id for each in schedules), reason=reason, force=force)
+        items += dispatcher.run(actor, command).items
     return items
 
 
-def _cancel_schedules(handle: FleetHandle, options: _CancelOptions, ids: list[int]) -> CancelItem:
-    words = {"who": options.who, "reason": options.reason}
-    return {"items": cancel_offline(handle.path, handle.now, ids, **words, force=options.force)}
-
-
-def _cancel_single_run(handle: FleetHandle, options: _CancelOptions, run: RunRecord) -> CancelItem:
-    words = {"who": options.who, "reason": options.reason}
-    item = cancel_run_offline(handle.path, handle.now, run.id, run.schedule, **words, force=options.force)
-    return {"items": [item]}
-
-
-def _wait_for_end(handle: FleetHandle, items: list[CancelItem]) -> dict[str, RunRecord]:
-    """The runs as they are after a while: those that have ended by then say how."""
-    names = [name for item in items for name in item["runs"]]
+def _wait_for_end(handle: FleetHandle, items: Sequence[CancelledWork]) -> dict[str, RunRecord]:
+    """The runs as they are once they have ended, or after CANCEL_WAIT_S."""
+    names = [name for item in items for name in item.runs]
     deadline = time.monotonic() + CANCEL_WAIT_S
     while True:
         found = {name: run for name in names if (run := find_run(handle.require_reader(), name)) is not None}
@@ -116,10 +86,13 @@ def _wait_for_end(handle: FleetHandle, items: list[CancelItem]) -> dict[str, Run
         time.sleep(POLL_INTERVAL_S)
 
 
-def _show_result(args: ParsedArgs, context: Context, items: list[CancelItem], ended: dict[str, RunRecord]) -> int:
+def _show_result(
+    args: ParsedArgs, context: Context, items: Sequence[CancelledWork], ended: dict[str, RunRecord]
+) -> int:
     if args.has(flags.JSON):
         shown_items = [
-            {**item, "statuses": [ended[name].status for name in item["runs"] if name in ended]} for item in items
+            {**result_to_json(item), "statuses": [ended[name].status for name in item.runs if name in ended]}
+            for item in items
         ]
         context.terminal.print(json.dumps({"items": shown_items}, indent=2, ensure_ascii=False))
         return 0
@@ -131,12 +104,12 @@ def _show_result(args: ParsedArgs, context: Context, items: list[CancelItem], en
     return 0
 
 
-def _result_lines(item: CancelItem, ended: dict[str, RunRecord]) -> Iterator[str]:
-    name = printable(item["schedule"])
-    for run in item["runs"]:
+def _result_lines(item: CancelledWork, ended: dict[str, RunRecord]) -> Iterator[str]:
+    name = printable(item.schedule)
+    for run in item.runs:
         yield f"{_describe_end(run, name, ended.get(run))}   again: herdbeat retry {run}"
-    if item["called_off"]:
-        yield f"– {name}  {format_count(item['called_off'], 'beat')} that waited: skipped by_request"
+    if item.called_off:
+        yield f"– {name}  {format_count(item.called_off, 'beat')} that waited: skipped by_request"
 
 
 def _describe_end(name: str, label: str, run: RunRecord | None) -> str:

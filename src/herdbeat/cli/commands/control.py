@@ -1,19 +1,18 @@
-"""`herdbeat pause`, `resume`, `disable`, `enable` and `reset`: one shape, five acts."""
+"""`herdbeat pause`, `resume`, `disable`, `enable`, `reset` and `skip`: one shape, six commands."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.actor import parse_reason
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
     EXIT_DECLINED,
-    ChangeResult,
-    ResultItem,
     confirm_if_all,
-    execute_change,
+    deliver_change,
     select_records,
     show_pending_notice,
     show_result_json,
@@ -24,24 +23,26 @@ from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import (
     DisableSchedules,
     EnableSchedules,
+    HoldCommand,
     PauseSchedules,
     ResetSchedules,
     ResumeSchedules,
+    ScheduleChange,
+    ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
 )
 from herdbeat.service.queries.schedule_state import resolve_display_state
 from herdbeat.timestamps import parse_timestamp
 
-# What a change is said to have done: what changed, when it takes effect, how to undo it.
-
+EXIT_REFUSED = 1
 
 PAST_TENSE = {
     ChangeKind.PAUSE: "Paused",
@@ -55,12 +56,12 @@ PAST_TENSE = {
 
 
 def result_lines(
-    handle: FleetHandle, what: ChangeKind, result: ChangeResult, undo: str, *, cancelled: bool = False
+    handle: FleetHandle, what: ChangeKind, result: ScheduleChanges, undo: str, *, cancelled: bool = False
 ) -> Iterator[str]:
-    """A headline for what was changed, then a line for each schedule that has something to say."""
+    """A headline for what was changed, then a line for each schedule with a note or a refusal."""
     changed = result.changed
     if changed:
-        subject = printable(changed[0]["schedule"]) if len(changed) == 1 else format_count(len(changed), "schedule")
+        subject = printable(changed[0].schedule) if len(changed) == 1 else format_count(len(changed), "schedule")
         text = f"{PAST_TENSE[what]} {subject}{_describe_effect(handle, what, changed, cancelled=cancelled)}"
         yield f"{text}   undo: {undo}" if undo else text
     for item in result.items:
@@ -74,10 +75,12 @@ def format_until(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
     return f"{text.removesuffix(':00') if not local.second and text.count(':') > 1 else text} {local:%Z}"
 
 
-def _describe_effect(handle: FleetHandle, what: ChangeKind, changed: list[ResultItem], *, cancelled: bool) -> str:
+def _describe_effect(
+    handle: FleetHandle, what: ChangeKind, changed: Sequence[ScheduleChange], *, cancelled: bool
+) -> str:
     match what:
         case ChangeKind.PAUSE:
-            until = changed[0]["after"]["until"]
+            until = changed[0].after["until"]
             end = f" until {_format_time(handle, until)}" if until else " until somebody resumes"
             return f"{end}.{_describe_active_runs(changed, cancelled=cancelled)}"
         case ChangeKind.DISABLE:
@@ -85,27 +88,27 @@ def _describe_effect(handle: FleetHandle, what: ChangeKind, changed: list[Result
         case ChangeKind.SKIP:
             return _describe_skips(handle, changed)
         case ChangeKind.RESET if len(changed) == 1:
-            return f": {_describe_reset(changed[0]['before'])}.{_describe_next_run(handle, changed)}"
+            return f": {_describe_reset(changed[0].before)}.{_describe_next_run(handle, changed)}"
         case _:
             return f".{_describe_next_run(handle, changed)}"
 
 
-def _describe_active_runs(changed: list[ResultItem], *, cancelled: bool) -> str:
-    running = sum(each["running"] for each in changed)
+def _describe_active_runs(changed: Sequence[ScheduleChange], *, cancelled: bool) -> str:
+    running = sum(each.running for each in changed)
     if not running:
         return ""
     verb = ("stops" if cancelled else "finishes") if running == 1 else ("stop" if cancelled else "finish")
     return f" {format_count(running, 'run')} in progress {verb}."
 
 
-def _describe_skips(handle: FleetHandle, changed: list[ResultItem]) -> str:
+def _describe_skips(handle: FleetHandle, changed: Sequence[ScheduleChange]) -> str:
     """One schedule says which beats, several how many."""
-    skips = changed[0]["after"]["skips"]
+    skips = _read_int(changed[0].after, "skips")
     if not skips:
         return f" no longer.{_describe_next_run(handle, changed)}"
     beats = "the next beat" if skips == 1 else f"the next {skips} beats"
-    instants = changed[0]["after"].get("instants", [])
-    if len(changed) > 1 or not instants:
+    instants = changed[0].after.get("instants")
+    if len(changed) > 1 or not isinstance(instants, list):
         return f": {beats}."
     first, last = _format_time(handle, instants[0]), _format_time(handle, instants[-1])
     if len(instants) < skips:
@@ -113,52 +116,53 @@ def _describe_skips(handle: FleetHandle, changed: list[ResultItem]) -> str:
     return f": {beats}, {first if skips == 1 else f'{first} to {last}'}."
 
 
-def _describe_reset(before: ResultItem) -> str:
-    parts = [format_count(before["failures"], "failure") + " forgotten"] if before["failures"] else []
+def _describe_reset(before: ChangeData) -> str:
+    failures = _read_int(before, "failures")
+    parts = [format_count(failures, "failure") + " forgotten"] if failures else []
     return ", ".join([*parts, *(["it has left the quarantine"] if before["quarantine"] else [])])
 
 
-def _describe_next_run(handle: FleetHandle, changed: list[ResultItem]) -> str:
-    at = changed[0]["next_run_at"]
+def _describe_next_run(handle: FleetHandle, changed: Sequence[ScheduleChange]) -> str:
+    at = changed[0].next_run_at
     if len(changed) > 1:
         return ""
-    return f" Next run {_format_time(handle, at)}." if at else " No next run is planned."
+    return f" Next run {format_until(at, handle.now, handle.zone)}." if at else " No next run is planned."
 
 
-def _item_lines(handle: FleetHandle, item: ResultItem, *, is_single: bool) -> Iterator[str]:
-    name = printable(item["schedule"])
-    if item["refused"]:
-        yield f"– {name}  refused: {printable(item['refused'])}"
-        yield f"  {printable(item['hint'])}"
-    elif not item["changed"]:
-        notes = printable("; ".join(item["notes"]))
-        yield f"· {name}  {notes}{_describe_pause(handle, item['after'])}; nothing changed"
+def _item_lines(handle: FleetHandle, item: ScheduleChange, *, is_single: bool) -> Iterator[str]:
+    name = printable(item.schedule)
+    if item.refused:
+        yield f"– {name}  refused: {printable(item.refused)}"
+        yield f"  {printable(item.hint)}"
+    elif not item.changed:
+        notes = printable("; ".join(item.notes))
+        yield f"· {name}  {notes}{_describe_pause(handle, item.after)}; nothing changed"
     else:
-        for note in item["notes"]:
+        for note in item.notes:
             yield f"  {printable(note)}" if is_single else f"  {name}  {printable(note)}"
 
 
-def _describe_pause(handle: FleetHandle, after: ResultItem) -> str:
+def _describe_pause(handle: FleetHandle, after: ChangeData) -> str:
     if not after.get("paused"):
         return ""
     end = f" until {_format_time(handle, after['until'])}" if after["until"] else " without an end"
-    reason = f' "{printable(after["reason"])}"' if after["reason"] else ""
-    return f"{end} by {printable(after['by'])}{reason}"
+    reason = f' "{printable(str(after["reason"]))}"' if after["reason"] else ""
+    return f"{end} by {printable(str(after['by']))}{reason}"
 
 
-def _format_time(handle: FleetHandle, text: str) -> str:
-    return format_until(parse_timestamp(text), handle.now, handle.zone)
+def _format_time(handle: FleetHandle, text: object) -> str:
+    return format_until(parse_timestamp(str(text)), handle.now, handle.zone)
 
 
-EXIT_REFUSED = 1
+def _read_int(data: ChangeData, key: str) -> int:
+    value = data[key]
+    assert isinstance(value, int)
+    return value
 
 
 def run_pause(args: ParsedArgs, context: Context) -> int:
     with open_fleet_handle(args, context) as handle:
-        command = PauseSchedules(
-            who=current_actor(context), reason=parse_reason(args), until=_parse_pause_end(args, handle)
-        )
-        return run_change(args, context, handle, command)
+        return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
 
 
 def run_resume(args: ParsedArgs, context: Context) -> int:
@@ -183,26 +187,30 @@ def _run_simple_change(
     kind: type[ResumeSchedules | DisableSchedules | EnableSchedules | ResetSchedules],
 ) -> int:
     with open_fleet_handle(args, context) as handle:
-        return run_change(args, context, handle, kind(who=current_actor(context), reason=parse_reason(args)))
+        return run_change(args, context, handle, kind())
 
 
 def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand) -> int:
-    """Choose, ask, do, tell. Exit 1 if anything was refused, or the answer was no."""
+    """Select, confirm, deliver, print. Exit 1 if anything was refused, or the answer was no."""
     records = select_records(args, handle)
+    command = replace(command, schedules=tuple(each.id for each in records), reason=parse_reason(args))
     if args.has(flags.DRY_RUN):
         return show_dry_run(args, context, handle, command, records)
     if not confirm_if_all(args, context, _confirmation_text(args, command, records)):
         context.terminal.info("Nothing was changed.")
         return EXIT_DECLINED
     cancels = args.has(flags.CANCEL_RUNNING)
-    result = execute_change(context, handle, command, records, cancel_running=cancels)
-    undo = undo_command(args, command.what, result)
+    if isinstance(command, HoldCommand):
+        command = replace(command, cancel_running=cancels)
+    delivery = deliver_change(context, handle, command)
+    result = delivery.result
+    undo = undo_command(args, command, result)
     if args.has(flags.JSON):
-        show_result_json(context, result, undo)
+        show_result_json(context, delivery, undo)
     else:
-        for line in result_lines(handle, command.what, result, undo, cancelled=cancels and result.has_live_node):
+        for line in result_lines(handle, command.what, result, undo, cancelled=cancels and delivery.has_live_node):
             context.terminal.print(line)
-        show_pending_notice(context, handle, result)
+        show_pending_notice(context, handle, delivery)
     return EXIT_REFUSED if result.refused else 0
 
 
@@ -238,13 +246,9 @@ def show_dry_run(
     return 0
 
 
-# `herdbeat skip`: let the next beat pass.
-
-
 def run_skip(args: ParsedArgs, context: Context) -> int:
     with open_fleet_handle(args, context) as handle:
-        command = SkipBeats(who=current_actor(context), reason=parse_reason(args), count=_parse_skip_count(args))
-        return run_change(args, context, handle, command)
+        return run_change(args, context, handle, SkipBeats(count=_parse_skip_count(args)))
 
 
 def _parse_skip_count(args: ParsedArgs) -> int:

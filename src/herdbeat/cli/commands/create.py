@@ -2,17 +2,16 @@
 
 import json
 import shlex
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from herdbeat.bootstrap.config import detect_system_zone
 from herdbeat.cli import spec as flags
 from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.commands.control import format_until
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import describe_effect, dispatch_request, format_config_flag
+from herdbeat.cli.dispatch import describe_effect, format_config_flag
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable
@@ -28,28 +27,25 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import TargetKind, is_unmanaged
 from herdbeat.domain.trigger import Trigger
 from herdbeat.errors import ConfigError, Conflict, NotFound, UsageError, did_you_mean_suffix, truncate_for_message
-from herdbeat.service.commands.fleet import (
+from herdbeat.service.commands.base import (
+    DeletedSchedules,
+    DeleteSchedule,
     NewSchedule,
-    UpsertRejected,
+    UpsertedSchedule,
     UpsertSchedule,
-    build_new_schedule,
-    build_new_target,
-    require_unmanaged,
-    upsert_offline,
-    upsert_to_json,
+    result_to_json,
 )
+from herdbeat.service.commands.dispatch import Delivery
+from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, require_unmanaged
 from herdbeat.service.queries.selectors import find_schedule, split_selector
 from herdbeat.store.base import TargetRow
 from herdbeat.store.location import open_audit
 from herdbeat.store.reader import Filter
-from herdbeat.timestamps import format_timestamp, parse_timestamp, parse_zone
+from herdbeat.timestamps import format_timestamp, parse_zone
 
 if TYPE_CHECKING:
     from herdbeat.domain.schedule import Schedule
     from herdbeat.domain.target import Target
-
-
-# What `create` and `update` were asked for, in the keys of a file, so that a file's checks and words apply to it.
 
 
 TRIGGER_FLAGS = (flags.EVERY, flags.CRON, flags.AT)
@@ -166,23 +162,19 @@ def _split_command(text: str) -> list[str]:
         raise UsageError(f"--command {truncate_for_message(text)}: {error}.", hint="Close the quotes.") from error
 
 
-# What was made, changed or removed, in words; and the command that takes it back.
-
-
-def result_lines(handle: FleetHandle, command: UpsertSchedule, result: dict[str, Any], undo: str) -> Iterator[str]:
+def _describe_upsert(handle: FleetHandle, command: UpsertSchedule, result: UpsertedSchedule) -> str:
     label = printable(command.label)
-    match command.what:
-        case ChangeKind.ADD:
-            kind = f", a new {command.new_target.kind}" if command.new_target is not None else ""
-            yield f"Created {label}{kind}.{_describe_effect(handle, result, 'First')}"
-        case ChangeKind.EDIT:
-            yield f"Updated {label}.{_describe_effect(handle, result, 'Next')}"
-        case _:
-            removed = [each for each in result["removed"] if "/" in each]
-            many = f" with {format_count(len(removed), 'schedule')}" if command.name is None and removed else ""
-            yield f"Deleted {label}{many}. Its history stays: herdbeat beats {label}"
-    if undo:
-        yield f"undo: {printable(undo)}"
+    if command.what is ChangeKind.EDIT:
+        return f"Updated {label}.{_describe_effect(handle, result, 'Next')}"
+    kind = f", a new {command.new_target.kind}" if command.new_target is not None else ""
+    return f"Created {label}{kind}.{_describe_effect(handle, result, 'First')}"
+
+
+def _describe_delete(command: DeleteSchedule, result: DeletedSchedules) -> str:
+    label = printable(command.label)
+    removed = [each for each in result.removed if "/" in each]
+    many = f" with {format_count(len(removed), 'schedule')}" if command.name is None and removed else ""
+    return f"Deleted {label}{many}. Its history stays: herdbeat beats {label}"
 
 
 def create_command(label: str, stored: NewSchedule) -> str:
@@ -210,14 +202,15 @@ def _format_trigger_flag(trigger: Trigger) -> str:
     return "" if key == "type" else f" --{key} {shlex.quote(str(value))}"
 
 
-def _describe_effect(handle: FleetHandle, result: dict[str, Any], which: str) -> str:
-    if result.get("when") is None:
+def _describe_effect(handle: FleetHandle, result: UpsertedSchedule, which: str) -> str:
+    if result.when is None:
         return " It has no schedule yet: it waits to be given one."
-    if result["enabled"] is False:
-        return f" {_capitalize(result['when'])}; it is off until it is enabled."
-    at = result["next_run_at"]
-    following = f" {which} run {format_until(parse_timestamp(at), handle.now, handle.zone)}." if at else ""
-    return f" {_capitalize(result['when'])}.{following}"
+    if result.enabled is False:
+        return f" {_capitalize(result.when)}; it is off until it is enabled."
+    following = ""
+    if result.next_run_at is not None:
+        following = f" {which} run {format_until(result.next_run_at, handle.now, handle.zone)}."
+    return f" {_capitalize(result.when)}.{following}"
 
 
 def _capitalize(text: str) -> str:
@@ -231,7 +224,6 @@ def run_create(args: ParsedArgs, context: Context) -> int:
         target, schedule = load_target_and_schedule(inline_spec, args, context)
         command = UpsertSchedule(
             what=ChangeKind.ADD,
-            who=current_actor(context),
             target=target_name,
             name=inline_spec.name if schedule is not None else None,
             new_target=build_new_target(target) if inline_spec.keys is not None else None,
@@ -241,7 +233,9 @@ def run_create(args: ParsedArgs, context: Context) -> int:
         if args.has(flags.DRY_RUN):
             context.terminal.info(f"Would create {command.label}. Nothing was changed.")
             return 0
-        return _execute(args, context, handle, command, f"herdbeat delete {command.label}")
+        delivery = handle.dispatcher.deliver(current_actor(context), command)
+        headline, undo = _describe_upsert(handle, command, delivery.result), f"herdbeat delete {command.label}"
+        return _show_result(args, context, handle, delivery, headline, undo)
 
 
 def run_update(args: ParsedArgs, context: Context) -> int:
@@ -255,13 +249,14 @@ def run_update(args: ParsedArgs, context: Context) -> int:
             return 0
         command = UpsertSchedule(
             what=ChangeKind.EDIT,
-            who=current_actor(context),
             target=record.target,
             name=record.name,
             new_schedule=after,
             reason=parse_reason(args),
         )
-        return _execute(args, context, handle, command, update_command(record.label, before, after))
+        delivery = handle.dispatcher.deliver(current_actor(context), command)
+        headline, undo = _describe_upsert(handle, command, delivery.result), update_command(record.label, before, after)
+        return _show_result(args, context, handle, delivery, headline, undo)
 
 
 def run_delete(args: ParsedArgs, context: Context) -> int:
@@ -270,13 +265,13 @@ def run_delete(args: ParsedArgs, context: Context) -> int:
         row = list_targets(handle).get(target)
         if name is None and row is not None and not is_unmanaged(row.origin):
             name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be meant
-        command = UpsertSchedule(
-            what=ChangeKind.REMOVE, who=current_actor(context), target=target, name=name, reason=parse_reason(args)
-        )
-        return _execute(args, context, handle, command, _recreate_command(handle, command))
+        command = DeleteSchedule(target=target, name=name, reason=parse_reason(args))
+        undo = _recreate_command(handle, command)
+        delivery = handle.dispatcher.deliver(current_actor(context), command)
+        return _show_result(args, context, handle, delivery, _describe_delete(command, delivery.result), undo)
 
 
-def _recreate_command(handle: FleetHandle, command: UpsertSchedule) -> str:
+def _recreate_command(handle: FleetHandle, command: DeleteSchedule) -> str:
     """The command that makes a schedule again. A target as a whole is more than one command can say."""
     wanted = Filter(target=command.target, name=command.name, limit=1)
     found = handle.require_reader().schedules(wanted) if command.name is not None else []
@@ -314,26 +309,22 @@ def _merge_update(
     )
 
 
-def _execute(args: ParsedArgs, context: Context, handle: FleetHandle, command: UpsertSchedule, undo: str) -> int:
+def _show_result(
+    args: ParsedArgs,
+    context: Context,
+    handle: FleetHandle,
+    delivery: Delivery[UpsertedSchedule] | Delivery[DeletedSchedules],
+    headline: str,
+    undo: str,
+) -> int:
     undo = f"{undo}{format_config_flag(args)}" if undo else ""
-    request = {"do": "make", "making": upsert_to_json(command)}
-    refusals: list[UpsertRejected] = []
-
-    def offline() -> dict[str, Any]:
-        try:
-            return dict(upsert_offline(handle.path, handle.now, command))
-        except UpsertRejected as error:
-            refusals.append(error)  # not raised here: it would be taken for a lock, and tried for seconds
-            return {}
-
-    result, has_live_node = dispatch_request(handle, request, offline)
-    if refusals:
-        raise refusals[0]
     if args.has(flags.JSON):
-        context.terminal.print(json.dumps({**result, "served": has_live_node, "undo": undo}, ensure_ascii=False))
+        answer = {**result_to_json(delivery.result), "served": delivery.has_live_node, "undo": undo}
+        context.terminal.print(json.dumps(answer, ensure_ascii=False))
         return 0
-    for line in result_lines(handle, command, result, undo):
-        context.terminal.print(line)
-    if not has_live_node:
+    context.terminal.print(headline)
+    if undo:
+        context.terminal.print(f"undo: {printable(undo)}")
+    if not delivery.has_live_node:
         context.terminal.info(describe_effect(handle))
     return 0

@@ -1,34 +1,22 @@
-"""`herdbeat db prune`: history beyond `retention` goes now, not at the next full hour."""
+"""`herdbeat db copy`, `prune` and `restore`: the ledger as a whole."""
 
-import asyncio
 import json
-from dataclasses import asdict
-from datetime import datetime
 
 from herdbeat.cli import spec as flags
+from herdbeat.cli.actor import current_actor
 from herdbeat.cli.commands.db import require_ledger, require_ledger_file, show_copy_progress
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import load_fleet_files
+from herdbeat.cli.fleet_handle import build_handle, load_fleet_files
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.control_socket.client import NotRunning, send_request
 from herdbeat.domain.fleet import Retention
 from herdbeat.durations import format_duration
 from herdbeat.errors import UsageError
+from herdbeat.service.commands.base import PruneHistory, PruneResult, result_to_json
 from herdbeat.service.maintenance.migrate_store import migrate_to_postgres
 from herdbeat.service.maintenance.restore import RestoreResult, restore_backup
-from herdbeat.service.maintenance.retention import PruneResult, count_prunable, prune_history
-from herdbeat.store.location import (
-    PostgresLocation,
-    StoreLocation,
-    create_store,
-    exclusive_lock,
-    open_audit,
-    require_sqlite_path,
-    resolve_state_dir,
-)
-
-# `herdbeat db copy`: the ledger of a file, all of it, into a database that many nodes can share.
+from herdbeat.service.maintenance.retention import count_prunable
+from herdbeat.store.location import PostgresLocation, open_audit, require_sqlite_path
 
 
 def run_copy(args: ParsedArgs, context: Context) -> int:
@@ -55,7 +43,7 @@ def run_copy(args: ParsedArgs, context: Context) -> int:
 
 
 def _database_url(args: ParsedArgs, context: Context) -> str:
-    """From the environment too: what stands in a command line, everybody on the machine can read."""
+    """The environment may hold it, too: everybody on the machine can read a command line."""
     url = args.positional(0) or context.environ.get("HERDBEAT_STORE", "")
     if not url.startswith(("postgresql://", "postgres://")):
         hint = "Write postgresql://USER@HOST/DATABASE, or put it into HERDBEAT_STORE if it has a password."
@@ -63,45 +51,23 @@ def _database_url(args: ParsedArgs, context: Context) -> str:
     return url
 
 
-PRUNE_TIMEOUT_S = 3_600.0
-"""Seconds: the first prune of a long history takes its time."""
-
-
 def run_prune(args: ParsedArgs, context: Context) -> int:
     fleet, ledger, now = require_ledger(args, context)
     if args.has(flags.DRY_RUN):
         pruned = count_prunable(open_audit(ledger), fleet.retention, now)
     else:
-        pruned = _prune_history(ledger, fleet.retention, now)
+        pruned = build_handle(fleet, context).dispatcher.run(current_actor(context), PruneHistory())
     if args.has(flags.JSON):
-        context.terminal.print(json.dumps({"dry_run": args.has(flags.DRY_RUN), **asdict(pruned)}))
+        context.terminal.print(json.dumps({"dry_run": args.has(flags.DRY_RUN), **result_to_json(pruned)}))
     else:
         context.terminal.print(_describe_pruned(pruned, fleet.retention, is_dry=args.has(flags.DRY_RUN)))
     return 0
-
-
-def _prune_history(ledger: StoreLocation, retention: Retention, now: datetime) -> PruneResult:
-    """The fleet that runs does it itself: one process writes into a ledger."""
-    try:
-        return PruneResult(**send_request(resolve_state_dir(ledger), {"do": "prune"}, timeout=PRUNE_TIMEOUT_S))
-    except NotRunning:
-        pass
-    with exclusive_lock(ledger):
-        store = create_store(ledger)
-        store.open()
-        try:
-            return asyncio.run(prune_history(store, open_audit(ledger), retention, now))
-        finally:
-            store.close()
 
 
 def _describe_pruned(pruned: PruneResult, retention: Retention, *, is_dry: bool) -> str:
     kept = f"{format_duration(retention.age)} and {retention.beats:,} beats per schedule are kept"
     what = f"{format_count(pruned.beats, 'beat')} and {format_count(pruned.runs, 'run')}"
     return f"{what} {'would go' if is_dry else 'removed'}; {kept}."
-
-
-# `herdbeat db restore`: a backup in the place of the ledger.
 
 
 def run_restore(args: ParsedArgs, context: Context) -> int:

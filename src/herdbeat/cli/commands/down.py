@@ -5,22 +5,22 @@ import os
 import signal
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
+from herdbeat.bootstrap.handle import request_stop
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.control_socket.client import NotRunning, send_request
 from herdbeat.durations import parse_duration
 from herdbeat.store.location import resolve_state_dir, store_location
 from herdbeat.store.state_lock import find_lock_holder
 
 EXIT_TIMED_OUT = 124
 STOP_MARGIN_S = 10.0
-"""Seconds beyond the timeout of the runs: children are told to end first, and results are written down."""
+"""Seconds beyond the timeout of the runs, for their programs to end and their results to be written."""
 
 POLL_INTERVAL_S = 0.05
 
@@ -34,7 +34,7 @@ def run_down(args: ParsedArgs, context: Context) -> int:
     if pid is None:
         return _report_result(args, context, None, "Nothing is running here.")
     is_forced = args.has(flags.FORCE)
-    running = _request_stop(state_dir, pid, timeout.total_seconds(), is_forced=is_forced)
+    running = _request_stop(state_dir, pid, timeout, is_forced=is_forced)
     if running and not is_forced:
         context.terminal.info(f"Stopping (pid {pid}): {format_count(running, 'run')} may finish first.")
     if _wait_until_stopped(state_dir, STOP_MARGIN_S if is_forced else timeout.total_seconds() + STOP_MARGIN_S):
@@ -47,19 +47,18 @@ def run_down(args: ParsedArgs, context: Context) -> int:
     )
 
 
-def _request_stop(state_dir: Path, pid: int, timeout: float, *, is_forced: bool) -> int:
-    """How many runs are going, as far as it can be known. Who does not answer gets the signal instead."""
-    try:
-        answer = send_request(state_dir, {"do": "stop", "timeout": timeout, "force": is_forced})
-    except NotRunning:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        return 0
-    return int(answer["running"])
+def _request_stop(state_dir: Path, pid: int, timeout: timedelta, *, is_forced: bool) -> int:
+    """How many runs are going, as far as that is known. A process that does not answer gets the signal instead."""
+    running = request_stop(state_dir, timeout, force=is_forced)
+    if running is not None:
+        return running
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    return 0
 
 
 def _wait_until_stopped(state_dir: Path, seconds: float) -> bool:
-    """Until nobody holds the lock any more: the kernel lets go of it when the process is gone."""
+    """Whether the lock is released in time: the kernel does so when the process is gone."""
     deadline = time.monotonic() + seconds
     while find_lock_holder(state_dir) is not None:
         if time.monotonic() > deadline:
@@ -79,8 +78,7 @@ def _kill_process(args: ParsedArgs, context: Context, state_dir: Path, pid: int)
 
 def _report_result(args: ParsedArgs, context: Context, pid: int | None, message: str, status: int = 0) -> int:
     if args.has(flags.JSON):
-        answer: dict[str, Any] = {"pid": pid, "stopped": status == 0, "text": message}
-        context.terminal.print(json.dumps(answer))
+        context.terminal.print(json.dumps({"pid": pid, "stopped": status == 0, "text": message}))
     elif status:
         context.terminal.error(message)
     else:

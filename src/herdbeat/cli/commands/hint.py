@@ -1,22 +1,21 @@
 """`herdbeat hint`: another pace or another moment for a while; `--clear` ends them, `--list` shows them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor, parse_reason
+from herdbeat.cli.actor import parse_reason
 from herdbeat.cli.commands.control import EXIT_REFUSED, format_until, result_lines, run_change, show_dry_run
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
     EXIT_DECLINED,
-    ResultItem,
     confirm_if_all,
-    execute_change,
-    format_selection,
+    deliver_change,
     select_records,
     show_pending_notice,
     show_result_json,
+    undo_command,
 )
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count, format_time
@@ -27,7 +26,7 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.change import ChangeKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import UsageError
-from herdbeat.service.commands.base import ClearHints, HintSchedules
+from herdbeat.service.commands.base import ClearHints, HintSchedules, ScheduleChange, ScheduleChanges
 from herdbeat.service.queries.hints import HintState, HintView, classify_hints, serialize_hint
 from herdbeat.timestamps import parse_timestamp
 
@@ -44,7 +43,7 @@ def run_hint(args: ParsedArgs, context: Context) -> int:
         if args.has(flags.LIST):
             return _list_hints(args, context, handle)
         if args.has(flags.CLEAR):
-            return run_change(args, context, handle, ClearHints(who=current_actor(context), reason=parse_reason(args)))
+            return run_change(args, context, handle, ClearHints())
         return _set_hint(args, context, handle)
 
 
@@ -59,33 +58,34 @@ def _require_one_action(args: ParsedArgs) -> None:
 
 
 def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
-    records, command = select_records(args, handle), _build_hint_command(args, context, handle)
+    records = select_records(args, handle)
+    command = _build_hint_command(args, handle, [each.id for each in records])
     if args.has(flags.DRY_RUN):
         return show_dry_run(args, context, handle, command, records)
     if not confirm_if_all(args, context, f"Hints {format_count(len(records), 'schedule')}."):
         return EXIT_DECLINED
-    result = execute_change(context, handle, command, records)
-    undo = f"herdbeat hint {format_selection(args, result)} --clear" if result.changed else ""
+    delivery = deliver_change(context, handle, command)
+    result = delivery.result
+    undo = undo_command(args, command, result)
+    status = EXIT_REFUSED if result.refused else 0
     if args.has(flags.JSON):
-        show_result_json(context, result, undo)
-        return EXIT_REFUSED if result.refused else 0
+        show_result_json(context, delivery, undo)
+        return status
     for item in result.changed:
         for line in _hint_lines(handle, item):
             context.terminal.print(line)
-    for line in result_lines(
-        handle, ChangeKind.HINT, type(result)(items=result.refused, has_live_node=result.has_live_node), ""
-    ):
+    for line in result_lines(handle, ChangeKind.HINT, ScheduleChanges(items=result.refused), ""):
         context.terminal.error(line)
     if undo:
         context.terminal.info(f"undo: {undo}")
-    show_pending_notice(context, handle, result)
-    return EXIT_REFUSED if result.refused else 0
+    show_pending_notice(context, handle, delivery)
+    return status
 
 
-def _build_hint_command(args: ParsedArgs, context: Context, handle: FleetHandle) -> HintSchedules:
+def _build_hint_command(args: ParsedArgs, handle: FleetHandle, schedule_ids: Sequence[int]) -> HintSchedules:
     every, at, lasts = args.value(flags.EVERY), args.value(flags.AT), args.value(flags.FOR)
     return HintSchedules(
-        who=current_actor(context),
+        schedules=tuple(schedule_ids),
         reason=parse_reason(args),
         every=None if every is None else parse_duration(every).total_seconds(),
         at=None if at is None else parse_future_time(at, handle.now, handle.zone),
@@ -93,20 +93,20 @@ def _build_hint_command(args: ParsedArgs, context: Context, handle: FleetHandle)
     )
 
 
-def _hint_lines(handle: FleetHandle, item: ResultItem) -> Iterator[str]:
-    hint, following = item["after"], item["next_run_at"]
-    until = format_until(parse_timestamp(hint["until"]), handle.now, handle.zone)
-    hint_text = f"every {hint['every']} until {until}" if hint["every"] else f"at {_format_time(handle, hint['at'])}"
-    next_text = f"next {_format_time(handle, following)}" if following else "no next run is planned"
-    if following is None and item["running"]:
+def _hint_lines(handle: FleetHandle, item: ScheduleChange) -> Iterator[str]:
+    hint, following = item.after, item.next_run_at
+    until = format_until(parse_timestamp(str(hint["until"])), handle.now, handle.zone)
+    hint_text = f"every {hint['every']} until {until}"
+    if not hint["every"]:
+        hint_text = f"at {format_time(parse_timestamp(str(hint['at'])), handle.now, handle.zone)}"
+    next_text = "no next run is planned"
+    if following is not None:
+        next_text = f"next {format_time(following, handle.now, handle.zone)}"
+    elif item.running:
         next_text = "it is running: decided when that run ends"
-    yield f"{printable(item['schedule'])}  {hint_text}, by {printable(hint['by'])}   {next_text}"
-    for note in item["notes"]:
+    yield f"{printable(item.schedule)}  {hint_text}, by {printable(str(hint['by']))}   {next_text}"
+    for note in item.notes:
         yield f"  {printable(note)}"
-
-
-def _format_time(handle: FleetHandle, text: str) -> str:
-    return format_time(parse_timestamp(text), handle.now, handle.zone)
 
 
 def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:

@@ -2,13 +2,12 @@
 
 import json
 import time
-from typing import Any
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.commands.run import follow_run
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import dispatch_request, format_config_flag
+from herdbeat.cli.dispatch import format_config_flag
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
 from herdbeat.cli.output.terminal import printable
@@ -16,15 +15,15 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.errors import Conflict, UsageError
-from herdbeat.service.commands.runs import retry_offline
+from herdbeat.service.commands.base import RetriedRun, RetriedRuns, RetryRuns, result_to_json
+from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.queries.selectors import find_latest_run, resolve_selector
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter
 
 EXIT_REFUSED = 1
 START_TIMEOUT_S = 2.0
 POLL_INTERVAL_S = 0.02
-
-RetryItem = dict[str, Any]
 
 
 def run_retry(args: ParsedArgs, context: Context) -> int:
@@ -32,11 +31,12 @@ def run_retry(args: ParsedArgs, context: Context) -> int:
         runs = _select_runs(args, handle)
         if args.has(flags.DRY_RUN):
             return _show_plan(args, context, runs)
-        items, has_live_node = _execute(args, context, handle, runs)
-        if args.has(flags.WAIT) and not has_live_node:
+        command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
+        delivery = handle.dispatcher.deliver(current_actor(context), command)
+        if args.has(flags.WAIT) and not delivery.has_live_node:
             raise Conflict("Nothing runs here: it is written down.", hint="It starts with the next: herdbeat up")
-        status = _show_result(args, context, handle, items, has_live_node=has_live_node)
-        return EXIT_REFUSED if any(not item["success"] for item in items) else status
+        status = _show_result(args, context, handle, delivery)
+        return EXIT_REFUSED if any(not item.success for item in delivery.result.items) else status
 
 
 def _select_runs(args: ParsedArgs, handle: FleetHandle) -> list[RunRecord]:
@@ -53,63 +53,51 @@ def _select_runs(args: ParsedArgs, handle: FleetHandle) -> list[RunRecord]:
     return list(runs.values())
 
 
-def _execute(
-    args: ParsedArgs, context: Context, handle: FleetHandle, runs: list[RunRecord]
-) -> tuple[list[RetryItem], bool]:
-    ids, who, reason = [run.id for run in runs], current_actor(context), parse_reason(args)
-    force = args.has(flags.FORCE)
-    answer, has_live_node = dispatch_request(
-        handle,
-        {"do": "retry", "runs": ids, "who": who, "reason": reason, "force": force},
-        lambda: {"items": retry_offline(handle.path, handle.now, ids, who=who, reason=reason, force=force)},
-    )
-    items: list[RetryItem] = answer["items"]
-    return items, has_live_node
-
-
-def _show_result(
-    args: ParsedArgs, context: Context, handle: FleetHandle, items: list[RetryItem], *, has_live_node: bool
-) -> int:
-    is_json, status = args.has(flags.JSON), 0
-    for item in items:
-        found = (
-            _wait_for_attempt(handle, item, waits=args.has(flags.WAIT)) if item["success"] and has_live_node else None
-        )
-        item["run"] = None if found is None else format_short_id(found.id)
+def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delivery: Delivery[RetriedRuns]) -> int:
+    is_json, waits, has_live_node = args.has(flags.JSON), args.has(flags.WAIT), delivery.has_live_node
+    status = 0
+    answers: list[JsonObject] = []
+    for item in delivery.result.items:
+        run = _wait_for_attempt(handle, item, waits=waits) if item.success and has_live_node else None
+        answer = {**result_to_json(item), "run": None if run is None else format_short_id(run.id)}
+        answers.append(answer)
         if not is_json:
-            context.terminal.print(_format_item(args, context, item, has_live_node=has_live_node))
+            context.terminal.print(_format_item(args, context, item, run, has_live_node=has_live_node))
             context.terminal.out.flush()
-        if args.has(flags.WAIT) and found is not None:
-            status = follow_run(context, handle, found, item, is_json=is_json)
+        if waits and run is not None:
+            status = follow_run(context, handle, run, answer, is_json=is_json)
     if is_json:
-        context.terminal.print(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        context.terminal.print(json.dumps({"items": answers}, indent=2, ensure_ascii=False))
     return status
 
 
-def _wait_for_attempt(handle: FleetHandle, item: RetryItem, *, waits: bool) -> RunRecord | None:
-    """The run that the loop makes of it. One that waits for room may take longer than we do."""
+def _wait_for_attempt(handle: FleetHandle, item: RetriedRun, *, waits: bool) -> RunRecord | None:
+    """The run that the loop starts for it; None if that takes longer than START_TIMEOUT_S, as without room."""
     deadline = None if waits else time.monotonic() + START_TIMEOUT_S
-    beat = parse_short_id(item["beat"])
+    beat = parse_short_id(item.beat)
     while True:
         newest = next(iter(handle.require_reader().runs(Filter(beat=beat, limit=1))), None)
-        if newest is not None and newest.attempt >= item["attempt"]:
+        if newest is not None and newest.attempt >= (item.attempt or 0):
             return newest
         if (deadline is not None and time.monotonic() > deadline) or handle.holder_pid is None:
             return None
         time.sleep(POLL_INTERVAL_S)
 
 
-def _format_item(args: ParsedArgs, context: Context, item: RetryItem, *, has_live_node: bool) -> str:
-    name = printable(item["schedule"])
-    if not item["success"]:
-        force_hint = "   Insist with --force" if item["refused"].startswith(("it succeeded", "it declined")) else ""
-        return f"– {name}  {item['retries']} is not run again: {item['refused']}.{force_hint}"
-    which = f"attempt {item['attempt']} at beat {item['beat']}, after {item['retries']}"
-    if item["run"] is None:
+def _format_item(
+    args: ParsedArgs, context: Context, item: RetriedRun, run: RunRecord | None, *, has_live_node: bool
+) -> str:
+    name = printable(item.schedule)
+    if not item.success:
+        force_hint = "   Insist with --force" if item.refused.startswith(("it succeeded", "it declined")) else ""
+        return f"– {name}  {item.retries} is not run again: {item.refused}.{force_hint}"
+    which = f"attempt {item.attempt} at beat {item.beat}, after {item.retries}"
+    if run is None:
         later = "waits for its turn" if has_live_node else "is written down and starts with the next: herdbeat up"
         return f"◷ {name}  {which} {later}   undo: herdbeat cancel {name}{format_config_flag(args)}"
-    undo = f"herdbeat cancel {item['run']}{format_config_flag(args)}"
-    return f"{context.terminal.style('▶', 'cyan')} {name}  {item['run']}   {which}   undo: {undo}"
+    run_name = format_short_id(run.id)
+    undo = f"herdbeat cancel {run_name}{format_config_flag(args)}"
+    return f"{context.terminal.style('▶', 'cyan')} {name}  {run_name}   {which}   undo: {undo}"
 
 
 def _show_plan(args: ParsedArgs, context: Context, runs: list[RunRecord]) -> int:

@@ -2,15 +2,16 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import load_config
-from herdbeat.bootstrap.fleet import RunningFleet, run_fleet, tune_gc
+from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet, tune_gc
+from herdbeat.bootstrap.handle import answers_ping
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
@@ -22,69 +23,20 @@ from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import Terminal, display_width
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.config import LoadResult
-from herdbeat.control_socket.client import NotRunning, send_request
-from herdbeat.control_socket.handlers import ControlHandlers, FleetHandlers
-from herdbeat.control_socket.server import RequestHandler, run_with_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
-from herdbeat.events import EventListener
 from herdbeat.scheduler.apply.plan import StoredFleet, plan_apply
 from herdbeat.scheduler.node import Node
+from herdbeat.service.commands.base import Actor
 from herdbeat.service.commands.fleet import read_stored_fleet
 from herdbeat.service.config_watch import ConfigWatcher
 from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir, select_clock, store_location
 
-# What runs beside the fleet of `herdbeat up`: the demo's endpoints, and the watch over its files.
+EXIT_INTERRUPTED = 130
+LOCK_TIMEOUT_S = 5.0
+"""Seconds to wait for a command that writes into the same ledger for a moment."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideServices:
-    """`config` is the path that was asked for, or the demo's own; `reading` is what was found there."""
-
-    config: str | None
-    context: Context
-    demo: DemoFleet | None = None
-    reading: LoadResult | None = None
-
-    @asynccontextmanager
-    async def open_handlers(
-        self, fleet: Fleet, ready: RunningFleet, listener: EventListener
-    ) -> AsyncIterator[Mapping[str, RequestHandler]]:
-        """Until the block is left. What can be asked of it through the socket is what it yields."""
-        context = self.context
-        config_handlers = FleetHandlers(fleet, ready, ready.clock, context.environ, context.folder, listener)
-        read = partial(load_config, self.config, context.environ, context.folder)
-        reloader = ConfigWatcher(fleet, context.folder, read, config_handlers.apply_fleet, listener, context.clock)
-        assert self.reading is not None, "the files are read before the fleet is at work"
-        reloader.start_watching(self.reading)
-        async with AsyncExitStack() as stack:
-            if self.demo is not None:
-                await stack.enter_async_context(self.demo.serve_endpoints())
-            if not isinstance(ready.store.location, Path):
-                # Nodes that share a store take what they run from `apply`, not from their files.
-                yield config_handlers.handlers
-                return
-            tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            watch = tasks.create_task(reloader.run(), name="watch over the files")
-            try:
-                yield config_handlers.handlers
-            finally:
-                watch.cancel()
-
-    def tour_lines(self) -> Iterator[str]:
-        if self.demo is not None:
-            yield from self.demo.tour_lines(self.context)
-
-
-def open_side_services(args: ParsedArgs, context: Context) -> SideServices:
-    """Raises UsageError, or Conflict if the demo runs already."""
-    demo = open_demo(args, context)
-    return SideServices(config=args.value(flags.CONFIG) if demo is None else str(demo.file), context=context, demo=demo)
-
-
-# What `up` says where nodes share a ledger: it runs what was applied, whatever the files beside it say.
-
-
+_MAX_LABEL_WIDTH = 32
 NOTHING_APPLIED = "Nothing was applied to this database yet, so nothing runs. Bring these files along: herdbeat apply"
 
 
@@ -115,16 +67,10 @@ def describe_applied(place: StoreLocation) -> str:
         reader.close()
 
 
-EXIT_INTERRUPTED = 130
-LOCK_TIMEOUT_S = 5.0
-"""Seconds to wait for a command that is just writing into the same ledger."""
-
-_MAX_LABEL_WIDTH = 32
-
-
 def run_up(args: ParsedArgs, context: Context) -> int:
-    side_services = open_side_services(args, context)
-    reading, fleet = load_fleet_files(side_services.config, context)
+    demo = open_demo(args, context)
+    config = args.value(flags.CONFIG) if demo is None else str(demo.file)
+    reading, fleet = load_fleet_files(config, context)
     is_hopeless = bool(reading.errors) and not fleet.schedules
     if is_hopeless and args.has(flags.JSON):
         raise ConfigError(reading.errors)
@@ -143,11 +89,11 @@ def run_up(args: ParsedArgs, context: Context) -> int:
     labels = _parse_labels(args.all_values(flags.LABEL))
     if args.has(flags.NO_WORKERS):
         max_concurrent = _resolve_no_workers(fleet)
-    side_services = replace(side_services, reading=reading)
     session = UpSession(
         fleet,
         context,
-        side_services,
+        FleetFiles(config=config, reading=reading),
+        demo,
         is_json=args.has(flags.JSON),
         max_concurrent=max_concurrent,
         labels=labels,
@@ -163,14 +109,23 @@ def run_up(args: ParsedArgs, context: Context) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetFiles:
+    """The path of the fleet's files, as it was given or the demo's own, and what was read there at the start."""
+
+    config: str | None
+    reading: LoadResult
+
+
 class UpSession:
-    """One call of `up`, from its banner to its last word."""
+    """One call of `up`, from its banner to its last line."""
 
     def __init__(
         self,
         fleet: Fleet,
         context: Context,
-        side_services: SideServices,
+        files: FleetFiles,
+        demo: DemoFleet | None,
         *,
         is_json: bool,
         max_concurrent: int,
@@ -178,8 +133,9 @@ class UpSession:
         apply_config: bool = False,
     ) -> None:
         self._fleet = fleet
-        self._world = context
-        self._side_services = side_services
+        self._context = context
+        self._files = files
+        self._demo = demo
         self._terminal = context.terminal
         self._is_json = is_json
         self._max_concurrent = max_concurrent
@@ -200,7 +156,7 @@ class UpSession:
             try:
                 await self._serve_fleet(feed)
             except Conflict:
-                # A command that writes holds the lock for a blink; a herdbeat that answers holds it for good.
+                # A command that writes holds the lock for a moment; a process that answers holds it for good.
                 if loop.time() > deadline or self._is_already_running():
                     raise
                 await asyncio.sleep(0.1)
@@ -208,41 +164,58 @@ class UpSession:
                 break
 
     async def _serve_fleet(self, feed: "LiveFeed | JsonFeed") -> None:
-        def serving(on_ready: Callable[[RunningFleet], None]) -> Awaitable[None]:
-            return run_fleet(
-                self._fleet,
-                environ=self._world.environ,
-                on_ready=on_ready,
-                listener=feed,
-                max_concurrent=self._max_concurrent,
-                labels=self._labels,
-                apply_config=self._applies,
-            )
-
+        opened = running_fleet(
+            self._fleet,
+            environ=self._context.environ,
+            folder=self._context.folder,
+            listener=feed,
+            max_concurrent=self._max_concurrent,
+            labels=self._labels,
+            apply_config=self._applies,
+        )
         try:
-            await run_with_socket(serving, self._on_ready, partial(self._open_handlers, feed))
+            async with opened as running:
+                self._on_ready(running, feed)
+                async with self._open_companions(running) as companions, control_socket(running):
+                    await running.wait_stopped(*companions)
         finally:
             feed.flush()
 
     @asynccontextmanager
-    async def _open_handlers(
-        self, feed: "LiveFeed | JsonFeed", ready: RunningFleet
-    ) -> AsyncIterator[Mapping[str, RequestHandler]]:
-        if isinstance(feed, LiveFeed):
-            feed.use_clock(ready.clock)
-        control_handlers = ControlHandlers(self._fleet, ready, ready.clock, feed)
-        async with self._side_services.open_handlers(self._fleet, ready, feed) as handlers:
-            yield {**control_handlers.handlers, **handlers}
+    async def _open_companions(self, running: RunningFleet) -> "AsyncIterator[list[asyncio.Task[None]]]":
+        """What runs beside the fleet: the endpoints of the demo, and the watch over the files.
 
-    def _on_ready(self, ready: RunningFleet) -> None:
-        self._node = ready.node
-        self._show_banner(ready)
+        Nodes that share a store take what they run from `apply`, not from their files.
+        """
+        async with AsyncExitStack() as stack:
+            if self._demo is not None:
+                await stack.enter_async_context(self._demo.serve_endpoints())
+            if not isinstance(running.store.location, Path):
+                yield []
+                return
+            watch = asyncio.create_task(self._build_watcher(running).run(), name="config watcher")
+            stack.push_async_callback(end_task, watch)
+            yield [watch]
+
+    def _build_watcher(self, running: RunningFleet) -> ConfigWatcher:
+        context = self._context
+        read = partial(load_config, self._files.config, context.environ, context.folder)
+        apply = partial(running.dispatcher.apply, Actor(name="files"))
+        watcher = ConfigWatcher(self._fleet, context.folder, read, apply, running.listener, context.clock)
+        watcher.start_watching(self._files.reading)
+        return watcher
+
+    def _on_ready(self, running: RunningFleet, feed: "LiveFeed | JsonFeed") -> None:
+        self._node = running.node
+        if isinstance(feed, LiveFeed):
+            feed.use_clock(running.clock)
+        self._show_banner(running)
         tune_gc()
         if self._is_stopping:
-            ready.node.stop(self._fleet.stop_timeout)
+            running.node.stop(self._fleet.stop_timeout)
 
     def _on_signal(self) -> None:
-        """The first one asks, the second one insists."""
+        """The first signal lets runs finish, the second cuts them off."""
         if self._is_stopping:
             self.was_cut_off = True
             if self._node is not None:
@@ -262,11 +235,7 @@ class UpSession:
             )
 
     def _is_already_running(self) -> bool:
-        try:
-            send_request(resolve_state_dir(store_location(self._fleet)), {"do": "ping"}, timeout=1.0)
-        except NotRunning:
-            return False
-        return True
+        return answers_ping(resolve_state_dir(store_location(self._fleet)), timeout=1.0)
 
     def _build_feed(self, call_later: Callable[..., object]) -> "LiveFeed | JsonFeed":
         names = [display_width(each.label) for each in self._fleet.schedules]
@@ -274,32 +243,32 @@ class UpSession:
         lines = LiveLineFormatter(terminal=self._terminal, zone=self._fleet.zone, label_width=label_width)
         if self._is_json:
             return JsonFeed(lines)
-        return LiveFeed(lines, self._world.clock, call_later, is_quiet=self._terminal.is_quiet)
+        return LiveFeed(lines, self._context.clock, call_later, is_quiet=self._terminal.is_quiet)
 
-    def _show_banner(self, ready: RunningFleet) -> None:
+    def _show_banner(self, running: RunningFleet) -> None:
         if self._is_json or self._terminal.is_quiet:
             return
         fleet, terminal = self._fleet, self._terminal
-        counts = self._format_counts(ready)
+        counts = self._format_counts(running)
         name = terminal.style(f"herdbeat {__version__}", "bold")
         terminal.print(f"{name}   {fleet.name}   {counts}   {fleet.zone.key}")
-        shown = self._format_location(ready)
+        shown = self._format_location(running)
         terminal.print(terminal.style(f"ledger in {shown}   ·   Ctrl+C stops it (runs finish first)", "dim"))
         terminal.print()
-        for line in self._side_services.tour_lines():
+        for line in self._demo.tour_lines(self._context) if self._demo is not None else ():
             terminal.print(line)
         terminal.out.flush()
 
-    def _format_counts(self, ready: RunningFleet) -> str:
-        if not isinstance(ready.store.location, Path) and not self._applies:
-            return describe_applied(ready.store.location)
+    def _format_counts(self, running: RunningFleet) -> str:
+        if not isinstance(running.store.location, Path) and not self._applies:
+            return describe_applied(running.store.location)
         targets = format_count(len(self._fleet.targets), "target")
         return f"{targets}, {format_count(len(self._fleet.schedules), 'schedule')}"
 
-    def _format_location(self, ready: RunningFleet) -> str:
-        if not isinstance(ready.store.location, Path):
-            return ready.store.location.display_url
-        folder, state_dir = self._world.folder, ready.state_dir
+    def _format_location(self, running: RunningFleet) -> str:
+        if not isinstance(running.store.location, Path):
+            return running.store.location.display_url
+        folder, state_dir = self._context.folder, running.state_dir
         return str(state_dir.relative_to(folder) if state_dir.is_relative_to(folder) else state_dir)
 
     def show_stopped(self) -> None:

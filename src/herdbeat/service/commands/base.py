@@ -1,97 +1,483 @@
-"""What can be asked of schedules, as values: the same for the terminal, the socket, Python and whoever comes later."""
+"""Commands: everything that can be asked to change a fleet, as frozen values with a JSON form and a typed result.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+An adapter (CLI, socket, Python, later REST, MCP, chat) builds a `Command` and hands it to a dispatcher with the `Actor`
+that asks. A new verb is one dataclass here, its line in COMMAND_TYPES, and one handler in `execute.py`.
+
+This module loads no engine: a process that only sends commands to a running fleet needs nothing else.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.codec import from_json, to_json
-from herdbeat.errors import UsageError
-from herdbeat.governor.hints import HintRequest
+from herdbeat.domain.decision import Source
+from herdbeat.domain.schedule import RunSpec, display_name
+from herdbeat.domain.target import CreatedVia
+from herdbeat.domain.timing import ScheduleSpec
+from herdbeat.error_codes import Code
+from herdbeat.errors import HerdbeatError, UsageError
+from herdbeat.service.serialize import JsonObject
+from herdbeat.timestamps import format_timestamp
 from herdbeat.triggers import load_trigger
 
+R = TypeVar("R")
+
+
+class Scope(StrEnum):
+    """What an actor may do. Each command names the one scope it needs."""
+
+    READ = "read"
+    TRIGGER = "trigger"  # start what the fleet knows
+    CONTROL = "control"  # pause, hint, cancel
+    ADMIN = "admin"  # change what the fleet is
+
+
+ALL_SCOPES = frozenset(Scope)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """By whom, and why."""
+class Actor:
+    """Who asks: `human:you`, `agent:triage`, `rule:surge`, `program`. The name goes into beats and the change log."""
 
-    who: str
+    name: str
+    scopes: frozenset[Scope] = ALL_SCOPES
+
+    def to_json(self) -> JsonObject:
+        return {"name": self.name, "scopes": sorted(self.scopes)}
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Raises UsageError for what names nobody."""
+        name, scopes = (data.get("name"), data.get("scopes")) if isinstance(data, Mapping) else (None, None)
+        if not isinstance(name, str) or not name or not isinstance(scopes, list):
+            raise UsageError("The request does not say who asks.", hint='Send "actor" with its "name" and "scopes".')
+        return cls(name=name, scopes=frozenset(Scope(each) for each in scopes if each in ALL_SCOPES))
+
+
+class Forbidden(HerdbeatError):
+    """The actor lacks the scope that the command needs."""
+
+    code = Code.USAGE
+    http_status = 403
+
+
+# Results. Their fields are the keys of `--json`, in its order: rename none.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleChange:
+    """What became of one schedule. `refused` says why nothing was done, `hint` what to do about it."""
+
+    schedule: str
+    changed: bool
+    before: ChangeData
+    after: ChangeData
+    next_run_at: datetime | None
+    source: Source | None
+    running: int
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleChanges:
+    items: tuple[ScheduleChange, ...] = ()
+
+    @property
+    def changed(self) -> tuple[ScheduleChange, ...]:
+        return tuple(each for each in self.items if each.changed)
+
+    @property
+    def refused(self) -> tuple[ScheduleChange, ...]:
+        return tuple(each for each in self.items if each.refused)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelledWork:
+    """The runs of one schedule that end, and how many beats of it no longer wait. `id` is 0 for a single run."""
+
+    schedule: str
+    id: int
+    runs: tuple[str, ...]
+    called_off: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelResult:
+    items: tuple[CancelledWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetriedRun:
+    """One more attempt at the beat of a run; without one, `refused` says what is in the way."""
+
+    schedule: str
+    asked: str
+    retries: str
+    beat: str
+    success: bool
+    attempt: int | None
+    refused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetriedRuns:
+    items: tuple[RetriedRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfilledSchedule:
+    """The number of the backfill, its first and last instant, and when the last of them may start."""
+
+    schedule: str
+    backfill: int
+    count: int
+    first: datetime
+    last: datetime
+    last_start_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggeredBeat:
+    """The beat that was written, or why none was. `waits_for` says what it has to wait for first."""
+
+    schedule: str
+    success: bool
+    skipped: bool
+    skip_reason: SkipReason | None
+    waits_for: SkipReason | None
+    beat: str | None
+    running: int
+    max_concurrent: int
+    next_run_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpsertedSchedule:
+    """`when` and `enabled` are None for a target without a schedule."""
+
+    what: ChangeKind
+    subject: str
+    removed: tuple[str, ...]
+    next_run_at: datetime | None
+    when: str | None
+    enabled: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedSchedules:
+    what: ChangeKind
+    subject: str
+    removed: tuple[str, ...]
+    next_run_at: None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedFleet:
+    """The schedules that an apply added, changed and removed, by label."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What became of each schedule of a state file, by its name. `unknown` ones are not in this fleet."""
+
+    taken: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class PruneResult:
+    """What was removed, or would be. Not frozen: pruning counts in it, one short transaction after the other."""
+
+    beats: int = 0
+    runs: int = 0
+    logs: int = 0
+    plans: int = 0
+    hints: int = 0
+    changes: int = 0
+
+
+# Commands.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(Generic[R]):
+    """One request to change something. `kind` is its word on the wire, `R` the type of its result."""
+
+    kind: ClassVar[str]
+    scope: ClassVar[Scope] = Scope.CONTROL
+    result_type: ClassVar[type[Any]]
+    batch_field: ClassVar[str] = ""
+    """The field that names many subjects: a dispatcher runs them `batch_size` at a time."""
+    batch_size: ClassVar[int] = 1
+    edits_specs: ClassVar[bool] = False
+    """Whether nodes have to read targets and prompts again."""
+    response_timeout_s: ClassVar[float] = 5.0
+
     reason: str = ""
 
+    def split(self) -> Iterator[Self]:
+        """The same command in parts that one transaction does: it shares the writer with beats that are due."""
+        subjects: tuple[Any, ...] = getattr(self, self.batch_field) if self.batch_field else ()
+        if len(subjects) <= self.batch_size:
+            yield self
+            return
+        for start in range(0, len(subjects), self.batch_size):
+            part: dict[str, Any] = {self.batch_field: subjects[start : start + self.batch_size]}
+            yield replace(self, **part)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PauseSchedules(Command):
-    """Hold, until a moment or until somebody resumes."""
+class ScheduleCommand(Command[ScheduleChanges]):
+    """A change of schedules, given by their ids: what a person has confirmed is what is changed."""
 
+    what: ClassVar[ChangeKind]
+    result_type: ClassVar[type[Any]] = ScheduleChanges
+    batch_field: ClassVar[str] = "schedules"
+    batch_size: ClassVar[int] = 100
+
+    schedules: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldCommand(ScheduleCommand):
+    """Pause and disable: with `cancel_running` they also stop the runs that are going."""
+
+    cancel_running: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseSchedules(HoldCommand):
+    """Hold schedules until a moment, or until somebody resumes them."""
+
+    kind: ClassVar[str] = ChangeKind.PAUSE
     what: ClassVar[ChangeKind] = ChangeKind.PAUSE
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeSchedules(Command):
+class ResumeSchedules(ScheduleCommand):
+    kind: ClassVar[str] = ChangeKind.RESUME
     what: ClassVar[ChangeKind] = ChangeKind.RESUME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisableSchedules(Command):
+class DisableSchedules(HoldCommand):
+    kind: ClassVar[str] = ChangeKind.DISABLE
     what: ClassVar[ChangeKind] = ChangeKind.DISABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnableSchedules(Command):
+class EnableSchedules(ScheduleCommand):
+    kind: ClassVar[str] = ChangeKind.ENABLE
     what: ClassVar[ChangeKind] = ChangeKind.ENABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HintSchedules(Command):
-    """A pace in seconds or a moment, for so many seconds. The numbers are checked where the hint is made."""
+class HintSchedules(ScheduleCommand):
+    """Another interval in seconds, or one more instant, for so many seconds. The governor validates the numbers."""
 
+    kind: ClassVar[str] = ChangeKind.HINT
     what: ClassVar[ChangeKind] = ChangeKind.HINT
     every: float | None = None
     at: datetime | None = None
     lasts: float | None = None
 
-    @property
-    def hint_request(self) -> HintRequest:
-        return HintRequest(origin=self.who, every=self.every, at=self.at, lasts=self.lasts, reason=self.reason)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClearHints(Command):
+class ClearHints(ScheduleCommand):
     """End the hints: a person all of them, a machine those of its own rank and below."""
 
+    kind: ClassVar[str] = ChangeKind.CLEAR_HINTS
     what: ClassVar[ChangeKind] = ChangeKind.CLEAR_HINTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResetSchedules(Command):
+class ResetSchedules(ScheduleCommand):
     """Forget the failures, and leave the quarantine if that is possible."""
 
+    kind: ClassVar[str] = ChangeKind.RESET
     what: ClassVar[ChangeKind] = ChangeKind.RESET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkipBeats(Command):
-    """Let the next so many beats pass; 0 takes the wish back."""
+class SkipBeats(ScheduleCommand):
+    """Skip the next `count` beats; 0 skips none of them."""
 
+    kind: ClassVar[str] = ChangeKind.SKIP
     what: ClassVar[ChangeKind] = ChangeKind.SKIP
     count: int = 1
 
 
-ScheduleCommand = (
-    PauseSchedules
-    | ResumeSchedules
-    | DisableSchedules
-    | EnableSchedules
-    | HintSchedules
-    | ClearHints
-    | ResetSchedules
-    | SkipBeats
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelSchedules(Command[CancelResult]):
+    """Stop every run of these schedules, and settle the beats that wait. `force` kills programs at once."""
 
-_COMMAND_TYPES: dict[str, type[Any]] = {
-    each.what: each
+    kind: ClassVar[str] = ChangeKind.CANCEL
+    result_type: ClassVar[type[Any]] = CancelResult
+    batch_field: ClassVar[str] = "schedules"
+    batch_size: ClassVar[int] = 500
+    schedules: tuple[int, ...]
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRuns(Command[CancelResult]):
+    """Stop single runs; the beats of their schedules that wait stay."""
+
+    kind: ClassVar[str] = "cancel_runs"
+    result_type: ClassVar[type[Any]] = CancelResult
+    batch_field: ClassVar[str] = "runs"
+    batch_size: ClassVar[int] = 500
+    runs: tuple[int, ...]
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRuns(Command[RetriedRuns]):
+    """One more attempt at the beats of these runs. `force` also repeats what succeeded."""
+
+    kind: ClassVar[str] = ChangeKind.RETRY
+    scope: ClassVar[Scope] = Scope.TRIGGER
+    result_type: ClassVar[type[Any]] = RetriedRuns
+    batch_field: ClassVar[str] = "runs"
+    batch_size: ClassVar[int] = 1_000
+    runs: tuple[int, ...]
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillSchedule(Command[BackfilledSchedule]):
+    """Run the instants of a schedule from `start` up to and without `end`, as far as they have passed."""
+
+    kind: ClassVar[str] = ChangeKind.BACKFILL
+    result_type: ClassVar[type[Any]] = BackfilledSchedule
+    schedule: int
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerSchedule(Command[TriggeredBeat]):
+    """Run a schedule now, beside its own times. What cannot start at once is refused, unless it may `queue`."""
+
+    kind: ClassVar[str] = "run"
+    scope: ClassVar[Scope] = Scope.TRIGGER
+    result_type: ClassVar[type[Any]] = TriggeredBeat
+    schedule: int
+    queue: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTarget:
+    """A target as a command carries it: its spec in the JSON of the ledger."""
+
+    kind: str
+    spec: Mapping[str, object]
+    max_concurrent: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule:
+    plan: ScheduleSpec
+    brief: RunSpec
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpsertSchedule(Command[UpsertedSchedule]):
+    """Add or edit a schedule without a file; `what` is add or edit. Without a `name` it adds a target alone."""
+
+    kind: ClassVar[str] = "make"
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = UpsertedSchedule
+    edits_specs: ClassVar[bool] = True
+    what: ChangeKind
+    target: str
+    name: str | None = None
+    new_target: NewTarget | None = None
+    new_schedule: NewSchedule | None = None
+    way: CreatedVia = CreatedVia.CLI
+
+    @property
+    def label(self) -> str:
+        return _format_label(self.target, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSchedule(Command[DeletedSchedules]):
+    """Remove a schedule that no file defines; without a `name`, the target with all its schedules."""
+
+    kind: ClassVar[str] = ChangeKind.REMOVE
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = DeletedSchedules
+    edits_specs: ClassVar[bool] = True
+    target: str
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        return _format_label(self.target, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyFleet(Command[AppliedFleet]):
+    """Make the ledger match the files at `path`. The process that executes it reads them, in its own environment."""
+
+    kind: ClassVar[str] = "apply"
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = AppliedFleet
+    edits_specs: ClassVar[bool] = True
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEntry:
+    """What another scheduler remembers of one schedule."""
+
+    agent: str
+    name: str
+    last_run_at: datetime | None = None
+    last_error: str = ""
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportState(Command[ImportResult]):
+    """Take over what another scheduler remembers. A schedule with a past of its own keeps it."""
+
+    kind: ClassVar[str] = "remember"
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = ImportResult
+    batch_field: ClassVar[str] = "states"
+    batch_size: ClassVar[int] = 100
+    states: tuple[StateEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneHistory(Command[PruneResult]):
+    """Remove the history that the fleet's `retention` does not keep."""
+
+    kind: ClassVar[str] = "prune"
+    scope: ClassVar[Scope] = Scope.ADMIN
+    result_type: ClassVar[type[Any]] = PruneResult
+    response_timeout_s: ClassVar[float] = 3_600.0  # the first prune of a long history takes its time
+
+
+COMMAND_TYPES: dict[str, type[Command[Any]]] = {
+    each.kind: each
     for each in (
         PauseSchedules,
         ResumeSchedules,
@@ -101,23 +487,67 @@ _COMMAND_TYPES: dict[str, type[Any]] = {
         ClearHints,
         ResetSchedules,
         SkipBeats,
+        CancelSchedules,
+        CancelRuns,
+        RetryRuns,
+        BackfillSchedule,
+        TriggerSchedule,
+        UpsertSchedule,
+        DeleteSchedule,
+        ApplyFleet,
+        ImportState,
+        PruneHistory,
     )
 }
 
 
-def command_to_json(command: ScheduleCommand) -> dict[str, object]:
-    return {"what": command.what, **to_json(command)}
+def command_to_json(command: Command[Any]) -> JsonObject:
+    return {"kind": command.kind, **to_json(command)}
 
 
-def command_from_json(data: object) -> ScheduleCommand:
-    """Raises UsageError for what is none."""
-    if not isinstance(data, Mapping) or data.get("what") not in _COMMAND_TYPES:
-        raise UsageError("The act names nothing that can be done.", hint=f'Send "what": {", ".join(_COMMAND_TYPES)}.')
-    fields = {str(key): value for key, value in data.items() if key != "what"}
+def command_from_json(data: object) -> Command[Any]:
+    """Raises UsageError for what is no command."""
+    if not isinstance(data, Mapping) or data.get("kind") not in COMMAND_TYPES:
+        hint = f'Send "kind": {", ".join(COMMAND_TYPES)}.'
+        raise UsageError("The command names nothing that can be done.", hint=hint)
+    content = {str(key): value for key, value in data.items() if key != "kind"}
     try:
-        command: ScheduleCommand = from_json(_COMMAND_TYPES[data["what"]], fields, load_trigger)
+        command: Command[Any] = from_json(COMMAND_TYPES[data["kind"]], content, load_trigger)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise UsageError(f"The act cannot be read: {error}.", hint='Send "who" and its other fields.') from error
-    if not command.who:
-        raise UsageError("The act does not say who wants it.", hint='Send "who", such as "human:you".')
+        raise UsageError(f"The command cannot be read: {error}.", hint="Send its own fields alone.") from error
     return command
+
+
+def result_to_json(result: object) -> JsonObject:
+    """The object that `--json` prints and the socket carries: every field, defaults too."""
+    assert is_dataclass(result)
+    return {each.name: _to_plain(getattr(result, each.name)) for each in fields(result)}
+
+
+def result_from_json(command: Command[R], data: object) -> R:
+    result: R = from_json(command.result_type, data, load_trigger)
+    return result
+
+
+def merge_results(parts: Sequence[R]) -> R:
+    """The result of a command that was split: its parts one after the other."""
+    first: Any = parts[0]
+    if len(parts) > 1:
+        names = [each.name for each in fields(first)]
+        first = type(first)(**{name: tuple(item for part in parts for item in getattr(part, name)) for name in names})
+    merged: R = first
+    return merged
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    if isinstance(value, tuple | list):
+        return [_to_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return result_to_json(value) if is_dataclass(value) else value
+
+
+def _format_label(target: str, name: str | None) -> str:
+    return target if name is None else display_name(target, name)

@@ -1,20 +1,330 @@
-"""Writing while nothing runs: under the state lock, so that no `up` can begin in the middle of it."""
+"""Dispatch: a command reaches whoever may write into the ledger, and comes back as its result.
 
-from collections.abc import Callable
-from typing import TypeVar
+There are four ways. **In process**: a node of ours runs in this event loop (`NodeDispatcher`). **Control socket**:
+another process on this machine runs the fleet. **Direct**: the ledger is a database, which any process may write into.
+**Offline**: nobody runs the fleet, so this process takes the state lock, writes, and releases it. `Dispatcher` chooses
+among the last three. The way changes nothing about the rows that are written, or the result.
+"""
 
-from herdbeat.store.base import Transaction
-from herdbeat.store.location import StoreLocation, create_store, exclusive_lock
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-T = TypeVar("T")
+from herdbeat.clock import Clock
+from herdbeat.domain.change import ChangeData, ChangeKind
+from herdbeat.domain.fleet import Fleet
+from herdbeat.error_codes import Code
+from herdbeat.errors import Conflict, HerdbeatError
+from herdbeat.events import EventListener, null_listener, safe_listener
+from herdbeat.service.commands.base import (
+    Actor,
+    AppliedFleet,
+    ApplyFleet,
+    BackfillSchedule,
+    CancelRuns,
+    CancelSchedules,
+    ClearHints,
+    Command,
+    DisableSchedules,
+    EnableSchedules,
+    ImportState,
+    PauseSchedules,
+    PruneHistory,
+    PruneResult,
+    ResumeSchedules,
+    ScheduleChanges,
+    ScheduleCommand,
+    SkipBeats,
+    command_to_json,
+    merge_results,
+    result_from_json,
+)
+from herdbeat.service.commands.execute import Environment, LoadedFleet, StopOrder, execute, require_scope
+from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
+from herdbeat.timestamps import parse_timestamp
+
+if TYPE_CHECKING:
+    from herdbeat.scheduler.loop import Loop
+    from herdbeat.scheduler.node import Node
+    from herdbeat.store.spec_cache import SpecCache
+
+R = TypeVar("R")
+
+EXECUTE = "execute"
+"""The word of the control socket for every command."""
+
+LOCK_TIMEOUT_S = 5.0
+"""Seconds to wait for another process that writes into the same ledger for a moment."""
+
+POLL_INTERVAL_S = 0.05
+
+SendRequest = Callable[[Path, Mapping[str, object], float], Mapping[str, Any]]
+"""How a request reaches the process that runs the fleet of a state directory. Raises NotRunning if there is none."""
+
+OnProgress = Callable[[int, int], None]
+"""Told how many subjects of a bulk command are done, and how many there are."""
 
 
-def write_offline(path: StoreLocation, work: Callable[[Transaction], T]) -> T:
-    """Raises Conflict if something runs there."""
-    with exclusive_lock(path):
-        store = create_store(path)
-        store.open()
-        try:
-            return store.write_now(work)
-        finally:
-            store.close()
+class NotRunning(HerdbeatError):
+    """Nothing answers at the socket: no process runs the fleet, or it is about to start or to end."""
+
+    code = Code.SCHEDULER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(Generic[R]):
+    """A result, and who acts on it. `pid` is the process here that executed the command, if it was not this one.
+
+    Without a live node the change is stored, and counts from the next start.
+    """
+
+    result: R
+    has_live_node: bool
+    pid: int | None = None
+
+
+class FleetAccess(Protocol):
+    """What a dispatcher needs to know of a fleet from outside."""
+
+    @property
+    def path(self) -> StoreLocation: ...
+
+    @property
+    def state_dir(self) -> Path: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def fleet(self) -> Fleet:
+        """What the files say. They are read when this is first needed."""
+        ...
+
+    @property
+    def holder_pid(self) -> int | None: ...
+
+    def load_applied(self, path: str) -> LoadedFleet:
+        """The fleet that an apply of this path means. Raises ConfigError."""
+        ...
+
+
+class Dispatcher:
+    """Runs commands on a fleet from outside of the process that runs it, if any does."""
+
+    def __init__(self, access: FleetAccess, send: SendRequest) -> None:
+        self._access = access
+        self._send = send
+
+    def run(self, actor: Actor, command: Command[R]) -> R:
+        """Raises what the command raises, Conflict if a process holds the ledger and does not answer."""
+        return self.deliver(actor, command).result
+
+    def deliver(self, actor: Actor, command: Command[R], on_progress: OnProgress | None = None) -> Delivery[R]:
+        """The same, and who acts on it. A bulk command goes in bounded transactions: due beats come in between."""
+        require_scope(actor, command)
+        deliveries: list[Delivery[R]] = []
+        total = len(getattr(command, command.batch_field)) if command.batch_field else 1
+        for part in command.split():
+            deliveries.append(self._deliver_part(actor, part))
+            if on_progress is not None:
+                on_progress(min(len(deliveries) * command.batch_size, total), total)
+        return replace(deliveries[-1], result=merge_results([each.result for each in deliveries]))
+
+    def _deliver_part(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while True:
+            try:
+                return self.deliver_to_node(actor, command)
+            except NotRunning:
+                pass
+            with ExitStack() as stack:
+                try:
+                    # Apart from the work itself, whose own Conflict is an answer and must not be tried again.
+                    stack.enter_context(exclusive_lock(self._access.path))
+                except Conflict:
+                    # Somebody came between the request and the lock: `up`, which answers next time, or one like us.
+                    if time.monotonic() > deadline:
+                        raise
+                else:
+                    return self._write(actor, command)
+            time.sleep(POLL_INTERVAL_S)
+
+    def deliver_to_node(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+        """By the process on this machine that runs the fleet, or not at all. Raises NotRunning if there is none."""
+        request = {"do": EXECUTE, "actor": actor.to_json(), "command": command_to_json(command)}
+        answer = self._send(self._access.state_dir, request, command.response_timeout_s)
+        result = result_from_json(command, answer["result"])
+        return Delivery(result=result, has_live_node=True, pid=answer["pid"])
+
+    def _write(self, actor: Actor, command: Command[R]) -> Delivery[R]:
+        """Into the ledger itself: it is ours for now, or a database. Live nodes of a database hear of the change."""
+        access = self._access
+        has_live_node = not isinstance(access.path, Path) and access.holder_pid is not None
+        environment = self._build_environment(command, has_live_node=has_live_node)
+        store = create_store(access.path)
+        with closing(store):
+            store.open()
+            if isinstance(command, PruneHistory):
+                import asyncio  # noqa: PLC0415 -- no other command from outside needs an event loop
+
+                result: Any = asyncio.run(_prune(store, access.fleet, access.clock))
+            else:
+                now = access.clock.now()
+                result = store.write_now(lambda tx: execute(tx, now, actor, command, environment))
+        return Delivery(result=result, has_live_node=has_live_node)
+
+    def _build_environment(self, command: Command[Any], *, has_live_node: bool) -> Environment:
+        environment = Environment(has_live_node=has_live_node)
+        match command:
+            case ApplyFleet():
+                return replace(environment, loaded_fleet=self._access.load_applied(command.path))
+            case ImportState():
+                return replace(environment, loaded_fleet=LoadedFleet(fleet=self._access.fleet))
+            case BackfillSchedule():
+                return replace(environment, catchup_rate=self._access.fleet.catchup_rate)
+            case _:
+                return environment
+
+
+class LocalFleet(Protocol):
+    """A fleet that runs in this process."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet it was started with: its settings are in force until the next start."""
+        ...
+
+    @property
+    def node(self) -> "Node": ...
+
+    @property
+    def store(self) -> StoreHandle: ...
+
+    @property
+    def spec_cache(self) -> "SpecCache": ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def load_applied(self, path: str) -> LoadedFleet: ...
+
+
+class NodeDispatcher:
+    """Runs commands in the process that runs the fleet: one group commit, then the loop looks again."""
+
+    def __init__(self, local: LocalFleet, listener: EventListener = null_listener) -> None:
+        self._local = local
+        self._publish = safe_listener(listener)
+
+    async def run(self, actor: Actor, command: Command[R]) -> R:
+        """Raises what the command raises."""
+        require_scope(actor, command)
+        return merge_results([await self._run_part(actor, part) for part in command.split()])
+
+    async def apply(self, actor: Actor, fleet: Fleet) -> AppliedFleet:
+        """Apply a fleet that this process has read or built itself. Runs that are going go on."""
+        return await self._write(actor, ApplyFleet(path=""), LoadedFleet(fleet=fleet))
+
+    async def _run_part(self, actor: Actor, command: Command[R]) -> R:
+        result: Any
+        if isinstance(command, PruneHistory):
+            result = await _prune(self._local.store, self._local.fleet, self._local.clock)
+        elif isinstance(command, ApplyFleet):
+            result = await self._load_and_apply(actor, command)
+        else:
+            result = await self._write(actor, command)
+        answer: R = result
+        return answer
+
+    async def _load_and_apply(self, actor: Actor, command: ApplyFleet) -> AppliedFleet:
+        from herdbeat.service.config_watch import load_in_thread, publish_applied, restart_required  # noqa: PLC0415
+
+        loaded = await load_in_thread(partial(self._local.load_applied, command.path))
+        result = await self._write(actor, command, loaded)
+        ignored = restart_required(self._local.fleet, loaded.fleet)
+        publish_applied(self._publish, self._local.clock.now(), result, ignored)
+        return result
+
+    async def _write(self, actor: Actor, command: Command[R], loaded: LoadedFleet | None = None) -> R:
+        local, loop = self._local, self._local.node.loop
+        if loop is None and isinstance(command, CancelSchedules | CancelRuns):
+            raise Conflict("The fleet is just starting.", hint="Ask again in a moment.")
+        environment = Environment(
+            node_id=loop.node_id if loop else 0,
+            local_runs={run: each.claim.schedule_id for run, each in loop.running.items()} if loop else {},
+            catchup_rate=local.fleet.catchup_rate,
+            loaded_fleet=loaded,
+        )
+        now = local.clock.now()
+        result = await local.store.write(lambda tx: execute(tx, now, actor, command, environment))
+        if command.edits_specs:
+            local.spec_cache.clear()
+        if loop is not None:
+            _stop_local_runs(loop, environment.stop_orders)
+        local.node.wake()
+        for event in environment.events:
+            self._publish(event)
+        return result
+
+
+def _stop_local_runs(loop: "Loop", orders: Iterable[StopOrder]) -> None:
+    """Runs claimed while the command was written are found here, too: each says who stopped it."""
+    for order in orders:
+        for schedule_id in order.schedules:
+            loop.cancel_schedule_runs(schedule_id, order.reason, force=order.force)
+        for run_id in order.runs:
+            loop.cancel(run_id, order.reason, force=order.force)
+
+
+async def _prune(store: StoreHandle, fleet: Fleet, clock: Clock) -> PruneResult:
+    """Many short transactions instead of one: a long history would hold up the beats that are due."""
+    from herdbeat.service.maintenance.retention import prune_history  # noqa: PLC0415 -- loads the run logs
+
+    return await prune_history(store, open_audit(store.location), fleet.retention, clock.now())
+
+
+# Undo: the commands that lead back to what stood before, derived from the result alone.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoStep:
+    """A command, still without its schedules, and the labels of those."""
+
+    command: ScheduleCommand
+    labels: tuple[str, ...]
+
+
+def undo_steps(command: ScheduleCommand, result: ScheduleChanges) -> tuple[UndoStep, ...]:
+    """One step for all schedules that stood alike before. Empty if nothing was changed, or if nothing leads back."""
+    labels: dict[ScheduleCommand, list[str]] = {}
+    for each in result.changed:
+        inverse = _invert(command.what, each.before)
+        if inverse is None:
+            return ()
+        labels.setdefault(inverse, []).append(each.schedule)
+    return tuple(UndoStep(command=inverse, labels=tuple(names)) for inverse, names in labels.items())
+
+
+def _invert(what: ChangeKind, before: ChangeData) -> ScheduleCommand | None:
+    match what:
+        case ChangeKind.PAUSE | ChangeKind.RESUME if before["paused"]:
+            # With the end and the reason it had: a pause for two hours came back as one without an end.
+            until = before["until"]
+            end = None if until is None else parse_timestamp(str(until))
+            return PauseSchedules(until=end, reason=str(before["reason"] or ""))
+        case ChangeKind.PAUSE | ChangeKind.RESUME:
+            return ResumeSchedules()
+        case ChangeKind.SKIP:
+            return SkipBeats(count=int(str(before["skips"])))
+        case ChangeKind.DISABLE:
+            return EnableSchedules()
+        case ChangeKind.ENABLE:
+            return DisableSchedules()
+        case ChangeKind.HINT:
+            return ClearHints()
+        case _:
+            return None

@@ -1,18 +1,20 @@
-"""One act on one schedule: what it was, what it is now, or why nothing was done. Toggles may be repeated."""
+"""Commands on schedules: pause, resume, disable, enable, hint, clear hints, reset, skip. Each may be repeated.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+Every change writes its row into the `change` table, in the transaction that makes it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import assert_never
 
 from herdbeat.domain.change import Change, ChangeData
-from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint, Rank
 from herdbeat.durations import format_duration
-from herdbeat.errors import HerdbeatError, UsageError, truncate_for_message
+from herdbeat.errors import HerdbeatError, UsageError
+from herdbeat.events import SchedulesChanged
 from herdbeat.governor import Pause, ScheduleState
-from herdbeat.governor.hints import accept_hint, can_override, describe_effects, is_human
+from herdbeat.governor.hints import HintRequest, accept_hint, can_override, describe_effects, is_human
 from herdbeat.scheduler import control
 from herdbeat.scheduler.evaluate import governor_state, set_skip_next
 from herdbeat.service.commands.base import (
@@ -20,108 +22,191 @@ from herdbeat.service.commands.base import (
     DisableSchedules,
     EnableSchedules,
     HintSchedules,
+    HoldCommand,
     PauseSchedules,
     ResetSchedules,
     ResumeSchedules,
+    ScheduleChange,
+    ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
 )
-from herdbeat.service.commands.dispatch import write_offline
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.commands.execute import Environment, StopOrder
+from herdbeat.service.serialize import format_optional_timestamp
 from herdbeat.store.base import EnabledInFile, ScheduleSnapshot, Transaction
-from herdbeat.store.location import StoreHandle, StoreLocation
+
+MAX_SKIPPED_BEATS = 1_000
+"""More than that is a pause."""
+
+_HUMAN_PAUSE_MESSAGE = "paused by {who}: a machine does not change what a person has paused"
+_EXPLAIN_HINT = "Look at it with: herdbeat explain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEffect:
-    """`look` says more once the schedule stands as it will. What is not `is_recorded` leaves no row of its own."""
+    """What a command did to one schedule. One that `is_quiet` leaves no row in the change log.
+
+    `notes_for_state` adds notes once the schedule has its new state.
+    """
 
     before: ChangeData
     after: ChangeData
     notes: tuple[str, ...] = ()
     refused: str = ""
-    fix: str = ""
+    hint: str = ""
     is_changed: bool = True
     is_quiet: bool = False
     notes_for_state: Callable[[datetime, ScheduleState], tuple[str, ...]] | None = field(default=None, repr=False)
 
-    @property
-    def is_recorded(self) -> bool:
-        return self.is_changed and not self.is_quiet
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One schedule of a command: its state in the ledger, and what its file says."""
+
+    snapshot: ScheduleSnapshot
+    in_file: EnabledInFile
 
 
-def pause_schedule(
-    tx: Transaction, now: datetime, command: PauseSchedules, snapshot: ScheduleSnapshot
-) -> CommandEffect:
+def change_schedules(
+    tx: Transaction, now: datetime, who: str, command: ScheduleCommand, environment: Environment
+) -> ScheduleChanges:
+    """Apply the command to each schedule. Schedules removed meanwhile are left out.
+
+    Raises UsageError for a command that makes no sense.
+    """
+    _validate_command(now, command)
+    in_files = tx.schedule_get_enabled(command.schedules)
+    before = tx.schedules(in_files)
+    effect_of = _EFFECTS[type(command)]
+    effects = {
+        schedule_id: effect_of(tx, now, who, command, Subject(before[schedule_id], in_file))
+        for schedule_id, in_file in in_files.items()
+    }
+    after = tx.schedules(in_files)
+    tx.add_changes(
+        [
+            _build_change(now, who, command, before[schedule_id].label, effect)
+            for schedule_id, effect in effects.items()
+            if effect.is_changed and not effect.is_quiet
+        ]
+    )
+    result = ScheduleChanges(
+        items=tuple(
+            _build_result(now, effect, after[schedule_id], in_files[schedule_id])
+            for schedule_id, effect in effects.items()
+        )
+    )
+    changed = tuple(each.schedule for each in result.changed)
+    if changed:
+        environment.events.append(SchedulesChanged(now, command.what, who, command.reason, changed))
+    if isinstance(command, HoldCommand) and command.cancel_running:
+        reason = f"stopped by {who} with a {command.what}"
+        environment.stop(tx, StopOrder(reason=reason, schedules=command.schedules))
+    return result
+
+
+def _validate_command(now: datetime, command: ScheduleCommand) -> None:
+    if isinstance(command, SkipBeats) and not 0 <= command.count <= MAX_SKIPPED_BEATS:
+        raise UsageError(
+            f"{command.count} beats cannot be skipped.", hint=f"Write 1 to {MAX_SKIPPED_BEATS}; a pause lasts longer."
+        )
+    if not isinstance(command, PauseSchedules) or command.until is None:
+        return
+    if command.until.tzinfo is None:
+        raise UsageError("The end of the pause has no offset.", hint="Write for example 2026-04-01T18:00:00Z.")
+    if command.until <= now:
+        raise UsageError("The pause would be over already.", hint="Write an end that lies ahead, or --for 2h.")
+
+
+def _build_change(now: datetime, who: str, command: ScheduleCommand, subject: str, effect: CommandEffect) -> Change:
+    after = {**effect.after, "reason": command.reason} if command.reason else effect.after
+    return Change(at=now, who=who, what=command.what, subject=subject, before=effect.before, after=after)
+
+
+def _build_result(
+    now: datetime, effect: CommandEffect, after: ScheduleSnapshot, in_file: EnabledInFile
+) -> ScheduleChange:
+    more_notes = effect.notes_for_state(now, governor_state(after)) if effect.notes_for_state else ()
+    return ScheduleChange(
+        schedule=in_file.label,
+        changed=effect.is_changed,
+        before=effect.before,
+        after=effect.after,
+        next_run_at=after.next_run_at,
+        source=after.next_source,
+        running=after.running,
+        notes=(*effect.notes, *more_notes),
+        refused=effect.refused,
+        hint=effect.hint,
+    )
+
+
+def _pause(tx: Transaction, now: datetime, who: str, command: PauseSchedules, subject: Subject) -> CommandEffect:
+    snapshot = subject.snapshot
     active_pause = _find_active_pause(now, snapshot)
     before = _pause_data(active_pause)
-    if active_pause is not None and not can_override(active_pause.by, command.who):
+    if active_pause is not None and not can_override(active_pause.by, who):
         return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person.")
     if active_pause is not None and active_pause.until == command.until and command.reason in ("", active_pause.reason):
         return _unchanged(before, "already paused")
-    wanted = Pause(until=command.until, by=command.who, reason=command.reason)
+    wanted = Pause(until=command.until, by=who, reason=command.reason)
     control.pause(tx, now, snapshot.id, wanted)
     return CommandEffect(before=before, after=_pause_data(wanted), notes=_disabled_note(snapshot))
 
 
-def resume_schedule(
-    tx: Transaction, now: datetime, command: ResumeSchedules, snapshot: ScheduleSnapshot
-) -> CommandEffect:
+def _resume(tx: Transaction, now: datetime, who: str, command: ResumeSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001 - as all effects
+    snapshot = subject.snapshot
     active_pause = _find_active_pause(now, snapshot)
     before = _pause_data(active_pause)
     if active_pause is None:
         return _unchanged(before, "it is not paused")
-    if not can_override(active_pause.by, command.who):
+    if not can_override(active_pause.by, who):
         return _refuse(before, _HUMAN_PAUSE_MESSAGE.format(who=active_pause.by), "Ask that person.")
     control.resume(tx, now, snapshot.id)
     return CommandEffect(before=before, after=_pause_data(None), notes=_disabled_note(snapshot))
 
 
-def disable_schedule(
-    tx: Transaction, now: datetime, command: DisableSchedules, snapshot: ScheduleSnapshot, file_setting: EnabledInFile
-) -> CommandEffect:
-    before = _enabled_data(snapshot.disabled_by, file_setting)
-    if snapshot.disabled_by is not None:
-        return _unchanged(before, f"already disabled by {snapshot.disabled_by}")
-    control.disable(tx, now, snapshot.id, command.who)
-    notes = () if file_setting.enabled else (f"{_describe_disabled_in_file(file_setting)} already",)
-    return CommandEffect(before=before, after=_enabled_data(command.who, file_setting), notes=notes)
+def _disable(tx: Transaction, now: datetime, who: str, command: DisableSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
+    disabled_by, in_file = subject.snapshot.disabled_by, subject.in_file
+    before = _enabled_data(disabled_by, in_file)
+    if disabled_by is not None:
+        return _unchanged(before, f"already disabled by {disabled_by}")
+    control.disable(tx, now, subject.snapshot.id, who)
+    notes = () if in_file.enabled else (f"{_describe_disabled_in_file(in_file)} already",)
+    return CommandEffect(before=before, after=_enabled_data(who, in_file), notes=notes)
 
 
-def enable_schedule(
-    tx: Transaction, now: datetime, command: EnableSchedules, snapshot: ScheduleSnapshot, file_setting: EnabledInFile
-) -> CommandEffect:
-    before, by = _enabled_data(snapshot.disabled_by, file_setting), snapshot.disabled_by
-    if by is None and not file_setting.enabled:
-        return _refuse(before, _describe_disabled_in_file(file_setting), _suggest_enabling_in_file(file_setting))
-    if by is not None and not can_override(by, command.who):
+def _enable(tx: Transaction, now: datetime, who: str, command: EnableSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
+    snapshot, in_file = subject.snapshot, subject.in_file
+    before, by = _enabled_data(snapshot.disabled_by, in_file), snapshot.disabled_by
+    if by is None and not in_file.enabled:
+        return _refuse(before, _describe_disabled_in_file(in_file), _suggest_enabling_in_file(in_file))
+    if by is not None and not can_override(by, who):
         return _refuse(before, f"disabled by {by}: what a person has switched off stays off", "Ask that person.")
     is_done = control.is_one_shot_done(snapshot)
     if by is None and not is_done:
         return _unchanged(before, "already enabled")
     control.enable(tx, now, snapshot.id)
-    notes = (
-        []
-        if file_setting.enabled
-        else [f"still off: {_describe_disabled_in_file(file_setting)}. {_suggest_enabling_in_file(file_setting)}"]
-    )
-    after = _enabled_data(None, file_setting)
+    still_off = f"still off: {_describe_disabled_in_file(in_file)}. {_suggest_enabling_in_file(in_file)}"
+    notes: tuple[str, ...] = () if in_file.enabled else (still_off,)
+    after = _enabled_data(None, in_file)
     if is_done:
-        notes.append(f"armed again, as number {snapshot.arm + 1}")
+        notes += (f"armed again, as number {snapshot.arm + 1}",)
         before, after = {**before, "arm": snapshot.arm}, {**after, "arm": snapshot.arm + 1}
-    return CommandEffect(before=before, after=after, notes=tuple(notes))
+    return CommandEffect(before=before, after=after, notes=notes)
 
 
-def hint_schedule(tx: Transaction, now: datetime, command: HintSchedules, snapshot: ScheduleSnapshot) -> CommandEffect:
-    accepted = accept_hint(now, command.hint_request)
-    hint = accepted.hint
+def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subject: Subject) -> CommandEffect:
+    request = HintRequest(origin=who, every=command.every, at=command.at, lasts=command.lasts, reason=command.reason)
+    accepted = accept_hint(now, request)
+    hint, snapshot = accepted.hint, subject.snapshot
     existing = next((each for each in snapshot.hints if each.is_active(now) and _is_replacement(hint, each)), None)
     before = {} if existing is None else _hint_data(existing)
     try:
         control.give_hint(tx, now, snapshot.id, hint)
     except HerdbeatError as error:
         return _refuse(before, error.message, error.hint)
-    # A machine that repeats itself every minute would fill the record with the same sentence.
+    # A machine that repeats itself every minute would fill the change log with the same sentence.
     is_repeated = existing is not None and (existing.origin, existing.every, existing.reason) == (
         hint.origin,
         hint.every,
@@ -131,28 +216,25 @@ def hint_schedule(tx: Transaction, now: datetime, command: HintSchedules, snapsh
         before=before,
         after=_hint_data(hint),
         notes=accepted.notes,
-        is_quiet=is_repeated and not is_human(command.who),
+        is_quiet=is_repeated and not is_human(who),
         notes_for_state=partial(_describe_hint_effects, hint),
     )
 
 
-def clear_schedule_hints(
-    tx: Transaction, now: datetime, command: ClearHints, snapshot: ScheduleSnapshot
-) -> CommandEffect:
-    ranks = [rank for rank in Rank if is_human(command.who) or rank >= _parse_rank(command.who)]
-    active = [each for each in snapshot.hints if each.is_active(now)]
+def _clear_hints(tx: Transaction, now: datetime, who: str, command: ClearHints, subject: Subject) -> CommandEffect:  # noqa: ARG001
+    ranks = [rank for rank in Rank if is_human(who) or rank >= _parse_rank(who)]
+    active = [each for each in subject.snapshot.hints if each.is_active(now)]
     ended = [each for each in active if each.rank in ranks]
     before: ChangeData = {"hints": [_hint_data(each) for each in ended]}
     kept = tuple(f"kept: the hint by {each.origin}, which ranks higher" for each in active if each.rank not in ranks)
     if not ended:
         return _unchanged(before, *(kept or ("there is no hint",)))
-    control.clear_hints(tx, now, snapshot.id, command.who, ranks)
+    control.clear_hints(tx, now, subject.snapshot.id, who, ranks)
     return CommandEffect(before=before, after={"hints": []}, notes=kept)
 
 
-def reset_schedule(
-    tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, file_setting: EnabledInFile
-) -> CommandEffect:
+def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, subject: Subject) -> CommandEffect:  # noqa: ARG001
+    snapshot = subject.snapshot
     before: ChangeData = {"failures": snapshot.failures, "quarantine": snapshot.quarantine or snapshot.unreadable}
     if not snapshot.failures and before["quarantine"] is None:
         return _unchanged(before, "nothing to reset: no failures, no quarantine")
@@ -160,22 +242,43 @@ def reset_schedule(
     after = tx.schedules([snapshot.id])[snapshot.id]
     remaining_problem = after.quarantine or after.unreadable
     if remaining_problem is not None:
-        return _refuse(
-            before, f"it still cannot be decided: {remaining_problem}", f"Mend it{_file_suffix(file_setting)}."
-        )
+        why, hint = f"it still cannot be decided: {remaining_problem}", f"Mend it{_file_suffix(subject.in_file)}."
+        return _refuse(before, why, hint)
     notes = _disabled_note(snapshot) + (("it stays paused",) if _find_active_pause(now, snapshot) else ())
     return CommandEffect(before=before, after={"failures": 0, "quarantine": None}, notes=notes)
 
 
-_HUMAN_PAUSE_MESSAGE = "paused by {who}: a machine does not change what a person has paused"
+def _skip(tx: Transaction, now: datetime, who: str, command: SkipBeats, subject: Subject) -> CommandEffect:  # noqa: ARG001
+    snapshot = subject.snapshot
+    if command.count == snapshot.skips:
+        beats = "beat" if command.count == 1 else f"{command.count} beats"
+        note = f"it skips its next {beats} already" if command.count else "nothing is to be skipped"
+        return _unchanged(_skip_data(snapshot.skips), note)
+    result = set_skip_next(tx, snapshot.id, command.count, by=who, reason=command.reason)
+    before = _skip_data(result.before)
+    if result.obstacle:
+        return _refuse(before, result.obstacle, _EXPLAIN_HINT)
+    return CommandEffect(before=before, after=_skip_data(result.skips, result.instants))
+
+
+_EFFECTS: dict[type[ScheduleCommand], Callable[..., CommandEffect]] = {
+    PauseSchedules: _pause,
+    ResumeSchedules: _resume,
+    DisableSchedules: _disable,
+    EnableSchedules: _enable,
+    HintSchedules: _hint,
+    ClearHints: _clear_hints,
+    ResetSchedules: _reset,
+    SkipBeats: _skip,
+}
 
 
 def _unchanged(facts: ChangeData, *notes: str) -> CommandEffect:
     return CommandEffect(before=facts, after=facts, notes=notes, is_changed=False)
 
 
-def _refuse(facts: ChangeData, why: str, fix: str) -> CommandEffect:
-    return CommandEffect(before=facts, after=facts, refused=why, fix=fix, is_changed=False)
+def _refuse(facts: ChangeData, why: str, hint: str) -> CommandEffect:
+    return CommandEffect(before=facts, after=facts, refused=why, hint=hint, is_changed=False)
 
 
 def _find_active_pause(now: datetime, snapshot: ScheduleSnapshot) -> Pause | None:
@@ -193,10 +296,10 @@ def _pause_data(active_pause: Pause | None) -> ChangeData:
     }
 
 
-def _enabled_data(disabled_by: str | None, file_setting: EnabledInFile) -> ChangeData:
+def _enabled_data(disabled_by: str | None, in_file: EnabledInFile) -> ChangeData:
     return {
-        "enabled": file_setting.enabled and disabled_by is None,
-        "in_file": file_setting.enabled,
+        "enabled": in_file.enabled and disabled_by is None,
+        "in_file": in_file.enabled,
         "disabled_by": disabled_by,
     }
 
@@ -223,12 +326,12 @@ def _is_same_hint(one: Hint, other: Hint) -> bool:
 
 
 def _is_replacement(new: Hint, old: Hint) -> bool:
-    """One pace per rank; a one-shot takes the place of its own twin only."""
+    """One interval per rank is in force; instants stand beside each other."""
     return new.rank is old.rank and new.every is not None and old.every is not None
 
 
 def _parse_rank(origin: str) -> Rank:
-    """Of somebody unknown, the lowest."""
+    """The rank of an origin; the lowest for one that is unknown."""
     return Rank.__members__.get(origin.partition(":")[0].upper(), Rank.PLANNER)
 
 
@@ -238,222 +341,19 @@ def _disabled_note(snapshot: ScheduleSnapshot) -> tuple[str, ...]:
     return (f"it is disabled ({f'by {snapshot.disabled_by}' if snapshot.disabled_by else 'in its file'})",)
 
 
-def _describe_disabled_in_file(file_setting: EnabledInFile) -> str:
-    return f"enabled: false{_file_suffix(file_setting)}"
+def _describe_disabled_in_file(in_file: EnabledInFile) -> str:
+    return f"enabled: false{_file_suffix(in_file)}"
 
 
-def _suggest_enabling_in_file(file_setting: EnabledInFile) -> str:
-    return f"Write enabled: true{_file_suffix(file_setting)}."
+def _suggest_enabling_in_file(in_file: EnabledInFile) -> str:
+    return f"Write enabled: true{_file_suffix(in_file)}."
 
 
-def _file_suffix(file_setting: EnabledInFile) -> str:
-    return f" in {file_setting.origin}" if file_setting.origin else " in its file"
-
-
-# Letting the next beats of a schedule pass: one act of many, with its words.
-
-
-MAX_SKIPPED_BEATS = 1_000
-"""More than that is a pause."""
-
-
-def validate_skip_count(command: SkipBeats) -> None:
-    if not 0 <= command.count <= MAX_SKIPPED_BEATS:
-        raise UsageError(
-            f"{command.count} beats cannot be skipped.", hint=f"Write 1 to {MAX_SKIPPED_BEATS}; a pause lasts longer."
-        )
-
-
-def skip_schedule_beats(tx: Transaction, command: SkipBeats, snapshot: ScheduleSnapshot) -> CommandEffect:
-    """Asking for what is wished already changes nothing."""
-    if command.count == snapshot.skips:
-        before = _skip_data(snapshot.skips)
-        beats = "beat" if command.count == 1 else f"{command.count} beats"
-        note = f"it skips its next {beats} already" if command.count else "nothing is to be skipped"
-        return CommandEffect(before=before, after=before, notes=(note,), is_changed=False)
-    result = set_skip_next(tx, snapshot.id, command.count, by=command.who, reason=command.reason)
-    before = _skip_data(result.before)
-    if result.obstacle:
-        return CommandEffect(before=before, after=before, refused=result.obstacle, fix=_EXPLAIN_HINT, is_changed=False)
-    return CommandEffect(before=before, after=_skip_data(result.skips, result.instants))
-
-
-_EXPLAIN_HINT = "Look at it with: herdbeat explain"
+def _file_suffix(in_file: EnabledInFile) -> str:
+    return f" in {in_file.origin}" if in_file.origin else " in its file"
 
 
 def _skip_data(skips: int, instants: tuple[datetime, ...] = ()) -> ChangeData:
-    return (
-        {"skips": skips, "instants": [format_optional_timestamp(each) for each in instants]}
-        if instants
-        else {"skips": skips}
-    )
-
-
-# The one way to change schedules: an act and the schedules it is about go in, what became of each comes out.
-#
-# Every change writes its row into the `change` table, in the transaction that makes it.
-
-
-MAX_REASON_CHARS = 200
-"""Letters of a reason that are kept."""
-
-MAX_SCHEDULES_PER_TRANSACTION = 100
-"""Schedules changed in one transaction: it shares the writer with beats that are due."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleChange:
-    """What became of one schedule. `refused` says why nothing was done, `mend` what to do about it."""
-
-    schedule: str
-    is_changed: bool
-    before: ChangeData
-    after: ChangeData
-    next_run_at: datetime | None
-    source: Source | None
-    running: int
-    notes: tuple[str, ...] = ()
-    refused: str = ""
-    fix: str = ""
-
-
-def execute(
-    tx: Transaction, now: datetime, command: ScheduleCommand, schedule_ids: Sequence[int]
-) -> list[ScheduleChange]:
-    """Do it, for each. One that was removed meanwhile is left out. Raises UsageError for an act that is nonsense."""
-    _validate_command(now, command)
-    # Words from outside: one printable line each, for they are shown on every screen, and not every ledger holds all.
-    command = replace(
-        command,
-        who=truncate_for_message(command.who, MAX_REASON_CHARS),
-        reason=truncate_for_message(command.reason, MAX_REASON_CHARS),
-    )
-    switches = tx.schedule_get_enabled(schedule_ids)
-    before = tx.schedules(switches)
-    steps = {
-        schedule_id: _execute_one(tx, now, command, before[schedule_id], file_setting)
-        for schedule_id, file_setting in switches.items()
-    }
-    after = tx.schedules(switches)
-    tx.add_changes(
-        [
-            _build_change(now, command, before[schedule_id].label, step)
-            for schedule_id, step in steps.items()
-            if step.is_recorded
-        ]
-    )
-    return [_build_result(now, step, after[schedule_id], switches[schedule_id]) for schedule_id, step in steps.items()]
-
-
-async def execute_in_process(
-    store: StoreHandle, now: datetime, command: ScheduleCommand, schedule_ids: Sequence[int]
-) -> list[JsonObject]:
-    """In the process that runs the fleet. The loop has to be woken afterwards."""
-    results = await store.write(lambda tx: execute(tx, now, command, schedule_ids))
-    return [serialize_schedule_change(each) for each in results]
-
-
-def execute_offline(
-    path: StoreLocation,
-    now: datetime,
-    command: ScheduleCommand,
-    schedule_ids: Sequence[int],
-    *,
-    cancel_running: bool = False,
-) -> list[JsonObject]:
-    """Without a node here. Raises Conflict if one has the file. Runs are ended by the nodes elsewhere that have them.
-
-    Those hear of it with the change.
-    """
-
-    def work(tx: Transaction) -> list[ScheduleChange]:
-        results = execute(tx, now, command, schedule_ids)
-        if cancel_running:
-            request_remote_stop(tx, command, schedule_ids)
-        return results
-
-    return [serialize_schedule_change(each) for each in write_offline(path, work)]
-
-
-def request_remote_stop(
-    tx: Transaction, command: ScheduleCommand, schedule_ids: Sequence[int], node_id: int = 0
-) -> None:
-    """Leave word for other nodes that have runs of these schedules."""
-    tx.run_request_stop(format_stop_reason(command), schedules=schedule_ids, node_id=node_id)
-
-
-def format_stop_reason(command: ScheduleCommand) -> str:
-    """What a run says of its end that was stopped together with such a change."""
-    return f"stopped by {command.who} with a {command.what}"
-
-
-def serialize_schedule_change(changed: ScheduleChange) -> JsonObject:
-    return {
-        "schedule": changed.schedule,
-        "changed": changed.is_changed,
-        "before": dict(changed.before),
-        "after": dict(changed.after),
-        "next_run_at": format_optional_timestamp(changed.next_run_at),
-        "source": changed.source,
-        "running": changed.running,
-        "notes": list(changed.notes),
-        "refused": changed.refused,
-        "hint": changed.fix,
-    }
-
-
-def _validate_command(now: datetime, command: ScheduleCommand) -> None:
-    if isinstance(command, SkipBeats):
-        validate_skip_count(command)
-    if not isinstance(command, PauseSchedules) or command.until is None:
-        return
-    if command.until.tzinfo is None:
-        raise UsageError("The end of the pause has no offset.", hint="Write for example 2026-04-01T18:00:00Z.")
-    if command.until <= now:
-        raise UsageError("The pause would be over already.", hint="Write an end that lies ahead, or --for 2h.")
-
-
-def _execute_one(
-    tx: Transaction, now: datetime, command: ScheduleCommand, snapshot: ScheduleSnapshot, file_setting: EnabledInFile
-) -> CommandEffect:
-    match command:
-        case PauseSchedules():
-            return pause_schedule(tx, now, command, snapshot)
-        case ResumeSchedules():
-            return resume_schedule(tx, now, command, snapshot)
-        case DisableSchedules():
-            return disable_schedule(tx, now, command, snapshot, file_setting)
-        case EnableSchedules():
-            return enable_schedule(tx, now, command, snapshot, file_setting)
-        case HintSchedules():
-            return hint_schedule(tx, now, command, snapshot)
-        case ClearHints():
-            return clear_schedule_hints(tx, now, command, snapshot)
-        case ResetSchedules():
-            return reset_schedule(tx, now, snapshot, file_setting)
-        case SkipBeats():
-            return skip_schedule_beats(tx, command, snapshot)
-        case never:
-            assert_never(never)
-
-
-def _build_change(now: datetime, command: ScheduleCommand, subject: str, step: CommandEffect) -> Change:
-    after = {**step.after, "reason": command.reason} if command.reason else step.after
-    return Change(at=now, who=command.who, what=command.what, subject=subject, before=step.before, after=after)
-
-
-def _build_result(
-    now: datetime, step: CommandEffect, after: ScheduleSnapshot, file_setting: EnabledInFile
-) -> ScheduleChange:
-    return ScheduleChange(
-        schedule=file_setting.label,
-        is_changed=step.is_changed,
-        before=step.before,
-        after=step.after,
-        next_run_at=after.next_run_at,
-        source=after.next_source,
-        running=after.running,
-        notes=(*step.notes, *(step.notes_for_state(now, governor_state(after)) if step.notes_for_state else ())),
-        refused=step.refused,
-        fix=step.fix,
-    )
+    if not instants:
+        return {"skips": skips}
+    return {"skips": skips, "instants": [format_optional_timestamp(each) for each in instants]}

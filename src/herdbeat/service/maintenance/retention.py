@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.run_log import prune_logs, remove_logs
+from herdbeat.service.commands.base import PruneResult
 from herdbeat.store.base import DeletedBeats, Store, Transaction
 from herdbeat.store.location import LedgerAudit, resolve_state_dir
 
@@ -23,18 +23,6 @@ MAX_CHANGE_ROWS = 100_000
 """Rows of the record of changes that are kept, however young: an agent may write many a day."""
 
 _NO_LIMIT = 10_000_000
-
-
-@dataclass(slots=True, kw_only=True)
-class PruneResult:
-    """What was removed, or would be."""
-
-    beats: int = 0
-    runs: int = 0
-    logs: int = 0
-    plans: int = 0
-    hints: int = 0
-    changes: int = 0
 
 
 async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, now: datetime) -> PruneResult:

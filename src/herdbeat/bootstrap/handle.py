@@ -1,0 +1,144 @@
+"""`FleetHandle`: what an adapter knows of a fleet, whether it runs or not, and its way to the command bus.
+
+It loads no engine: listing and showing go through it.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from herdbeat.clock import Clock
+from herdbeat.domain.records import NodeRecord
+from herdbeat.errors import NotFound, UsageError
+from herdbeat.store.location import StoreLocation, open_query_reader, resolve_state_dir
+from herdbeat.store.reader import QueryReader
+from herdbeat.store.state_lock import find_lock_holder
+
+if TYPE_CHECKING:
+    from herdbeat.domain.fleet import Fleet
+    from herdbeat.service.commands.dispatch import Dispatcher
+    from herdbeat.service.commands.execute import LoadedFleet
+
+MAX_NODES = 10_000
+LEDGER_FILE_NAME = "herdbeat.db"
+
+
+def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
+    """The fleet of a Python program, which has a state directory and no files."""
+    path = state_dir / LEDGER_FILE_NAME
+    utc = ZoneInfo("UTC")
+    return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
+
+
+def answers_ping(state_dir: Path, **options: float) -> bool:
+    """Whether a process on this machine runs the fleet of a state directory, and answers in `timeout` seconds."""
+    from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- as for a dispatcher
+    from herdbeat.service.commands.dispatch import NotRunning  # noqa: PLC0415
+
+    try:
+        send_request(state_dir, {"do": "ping"}, **options)
+    except NotRunning:
+        return False
+    return True
+
+
+def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
+    """Let the process that runs the fleet stop. How many runs are going; None if nothing answers."""
+    from herdbeat.control_socket.client import send_request  # noqa: PLC0415
+    from herdbeat.service.commands.dispatch import NotRunning  # noqa: PLC0415
+
+    request = {"do": "stop", "timeout": timeout.total_seconds(), "force": force}
+    try:
+        return int(send_request(state_dir, request)["running"])
+    except NotRunning:
+        return None
+
+
+def _refuse_files() -> "Fleet":
+    raise UsageError("This fleet has no files.", hint="Its Python program has to run for this.")
+
+
+def _refuse_apply(path: str) -> "LoadedFleet":
+    raise UsageError(f"{path} cannot be applied from here.", hint="Apply it with: herdbeat apply")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHandle:
+    """A fleet from outside: its name, its ledger, its clock and the time of the request.
+
+    Without a reader nothing has ever run. A fleet of a Python program has a ledger and no files.
+    """
+
+    name: str
+    path: StoreLocation
+    now: datetime
+    zone: ZoneInfo
+    clock: Clock
+    load_fleet: "Callable[[], Fleet]"
+    reader: QueryReader | None = None
+    has_files: bool = True
+    has_ledger: bool = False
+    load_applied: "Callable[[str], LoadedFleet]" = _refuse_apply
+
+    @property
+    def fleet(self) -> "Fleet":
+        """What the files say. They are read when this is first needed, which takes a while."""
+        return self.load_fleet()
+
+    @property
+    def dispatcher(self) -> "Dispatcher":
+        """The command bus of this fleet, whoever runs it."""
+        from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- only a change needs it
+        from herdbeat.service.commands.dispatch import Dispatcher  # noqa: PLC0415
+
+        return Dispatcher(self, send_request)
+
+    @property
+    def state_dir(self) -> Path:
+        return resolve_state_dir(self.path)
+
+    @property
+    def holder_pid(self) -> int | None:
+        """The process that runs the fleet; None if there is none. Of nodes that share a ledger, one that works."""
+        if isinstance(self.path, Path):
+            return find_lock_holder(self.state_dir)
+        return next((node.pid for node in self.live_nodes if node.works), None)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process runs the fleet, and answers. The lock alone may be held by a command that writes."""
+        return self.holder_pid is not None if self.is_shared else answers_ping(self.state_dir)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether nodes on other machines may run it."""
+        return not isinstance(self.path, Path)
+
+    @property
+    def live_nodes(self) -> tuple[NodeRecord, ...]:
+        """The live nodes that share this ledger. A ledger in a file has none: it has a holder."""
+        if not self.is_shared or not self.has_ledger:
+            return ()
+        if self.reader is not None:
+            return tuple(self.reader.nodes(MAX_NODES, self.clock.now()))
+        with closing(open_query_reader(self.path)) as reader:
+            return tuple(reader.nodes(MAX_NODES, self.clock.now()))
+
+    def require_reader(self) -> QueryReader:
+        """Raises NotFound if nothing has ever run."""
+        if self.reader is not None:
+            return self.reader
+        if self.is_shared:
+            raise NotFound("Nothing was applied to this store yet.", hint="Do so once: herdbeat apply")
+        raise NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
+
+    def not_applied_error(self, word: str) -> NotFound | None:
+        """The error for a name that is in the files and not in the ledger; None if it is not in the files either."""
+        if not self.has_files or self.fleet.schedule(word) is None:
+            return None
+        hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"
+        return NotFound(f'"{word}" is in the files, but not in the ledger yet.', hint=hint)

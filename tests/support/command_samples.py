@@ -1,0 +1,134 @@
+"""Every command and every result, with every field filled in."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.support.stored_values import NOW, RUN_SPEC, SCHEDULE_SPECS, TARGET_SPECS
+
+from herdbeat.domain.beat import SkipReason
+from herdbeat.domain.change import ChangeKind
+from herdbeat.domain.codec import to_json
+from herdbeat.domain.decision import Source
+from herdbeat.domain.target import CreatedVia
+from herdbeat.service.commands.base import (
+    AppliedFleet,
+    ApplyFleet,
+    BackfilledSchedule,
+    BackfillSchedule,
+    CancelledWork,
+    CancelResult,
+    CancelRuns,
+    CancelSchedules,
+    ClearHints,
+    Command,
+    DeletedSchedules,
+    DeleteSchedule,
+    DisableSchedules,
+    EnableSchedules,
+    HintSchedules,
+    ImportResult,
+    ImportState,
+    NewSchedule,
+    NewTarget,
+    PauseSchedules,
+    PruneHistory,
+    PruneResult,
+    ResetSchedules,
+    ResumeSchedules,
+    RetriedRun,
+    RetriedRuns,
+    RetryRuns,
+    ScheduleChange,
+    ScheduleChanges,
+    SkipBeats,
+    StateEntry,
+    TriggeredBeat,
+    TriggerSchedule,
+    UpsertedSchedule,
+    UpsertSchedule,
+)
+
+HOUR = timedelta(hours=1)
+ONE: dict[str, Any] = {"schedules": (3, 4)}
+
+COMMANDS: list[Command[Any]] = [
+    PauseSchedules(**ONE, reason="release", until=NOW, cancel_running=True),
+    ResumeSchedules(**ONE, reason="done"),
+    DisableSchedules(**ONE, reason="broken", cancel_running=True),
+    EnableSchedules(**ONE, reason="whole"),
+    HintSchedules(**ONE, reason="many", every=90.5, lasts=3600.0),
+    HintSchedules(**ONE, reason="once", at=NOW),
+    ClearHints(**ONE, reason="calm"),
+    ResetSchedules(**ONE, reason="fixed"),
+    SkipBeats(**ONE, reason="holiday", count=3),
+    CancelSchedules(**ONE, reason="enough", force=True),
+    CancelRuns(runs=(7, 8), reason="enough", force=True),
+    RetryRuns(runs=(7, 8), reason="again", force=True),
+    BackfillSchedule(schedule=3, start=NOW - HOUR, end=NOW, reason="outage"),
+    TriggerSchedule(schedule=3, queue=True, reason="now"),
+    UpsertSchedule(
+        what=ChangeKind.ADD,
+        target="triage",
+        name="hourly",
+        new_target=NewTarget(kind="command", spec=to_json(TARGET_SPECS["command"]), max_concurrent=2),
+        new_schedule=NewSchedule(plan=SCHEDULE_SPECS["interval"], brief=RUN_SPEC, enabled=False),
+        way=CreatedVia.API,
+        reason="new",
+    ),
+    DeleteSchedule(target="triage", name="hourly", reason="old"),
+    ApplyFleet(path="/srv/herdbeat.yaml", reason="deploy"),
+    ImportState(
+        states=(StateEntry(agent="a", name="b", last_run_at=NOW, last_error="it broke", disabled=True),), reason="move"
+    ),
+    PruneHistory(reason="disk"),
+]
+
+CHANGED = ScheduleChange(
+    schedule="triage/hourly",
+    changed=True,
+    before={"paused": False},
+    after={"paused": True},
+    next_run_at=NOW,
+    source=Source.PAUSED,
+    running=1,
+    notes=("it is disabled",),
+    refused="paused by human:you",
+    hint="Ask that person.",
+)
+APPLIED = AppliedFleet(added=("a/new",), changed=("a/b",), removed=("a/old",))
+PRUNED = PruneResult(beats=1, runs=2, logs=3, plans=4, hints=5, changes=6)
+IMPORTED = ImportResult(taken=("a/b",), kept=("a/c",), empty=("a/d",), unknown=("x/y",))
+
+RESULTS: dict[type[Any], Any] = {
+    type(each): each
+    for each in (
+        ScheduleChanges(items=(CHANGED,)),
+        CancelResult(items=(CancelledWork(schedule="a/b", id=3, runs=("0007",), called_off=2),)),
+        RetriedRuns(
+            items=(
+                RetriedRun(
+                    schedule="a/b", asked="0001", retries="0007", beat="0009", success=True, attempt=2, refused="no"
+                ),
+            )
+        ),
+        BackfilledSchedule(schedule="a/b", backfill=2, count=3, first=NOW - HOUR, last=NOW, last_start_at=NOW + HOUR),
+        TriggeredBeat(
+            schedule="a/b",
+            success=True,
+            skipped=True,
+            skip_reason=SkipReason.PAUSED,
+            waits_for=SkipReason.AT_CAPACITY,
+            beat="0009",
+            running=1,
+            max_concurrent=2,
+            next_run_at=NOW,
+        ),
+        UpsertedSchedule(
+            what=ChangeKind.ADD, subject="a/b", removed=("a/c",), next_run_at=NOW, when="every 1h", enabled=True
+        ),
+        DeletedSchedules(what=ChangeKind.REMOVE, subject="a/b", removed=("a/b",)),
+        APPLIED,
+        IMPORTED,
+        PRUNED,
+    )
+}
