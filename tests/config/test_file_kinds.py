@@ -1,7 +1,7 @@
 import pytest
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config.file_kinds import FileKind
+from herdbeat.config.locate import FileKind
 
 FILES = [
     ("herdbeat.yaml", "version: 1", FileKind.FLEET),

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import display_path, find_cron_token_offset, locate_in_scalar, resolve_relative_path
+from herdbeat.config.diagnostics import Diagnostics, find_cron_token_offset, locate_in_scalar
+from herdbeat.config.locate import display_path, resolve_relative_path
 from herdbeat.config.yaml import parse_yaml
 
 FORMS = [

@@ -1,12 +1,15 @@
 """Every problem of every file, collected on the way."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from herdbeat.config.file_kinds import find_cron_token_offset, locate_in_scalar
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
 from herdbeat.errors import CronParseError, HerdbeatError, Problem, Severity, SourceLocation, TemplateError
+from herdbeat.triggers.cron.pattern import CRON_FIELDS
+
+_QUOTES = ("'", '"')
 
 
 class ValidationError(HerdbeatError):
@@ -77,3 +80,44 @@ def _sort_key(problem: Problem, order: Mapping[str, int]) -> tuple[int, int, int
     if where is None:
         return (-1, 0, 0)
     return (order.get(where.file, len(order)), where.line, where.column)
+
+
+def locate_in_scalar(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:
+    """Where the offset of a scalar's value stands in its file.
+
+    Exact for whole files (style "file"), literal blocks, and scalars on one line without escapes, which
+    is how prompts are written; other forms fall back to the start of the scalar.
+    """
+    if not isinstance(node.value, str) or node.variable_names:
+        return node.location
+    if node.style == "file":
+        before = node.value[:offset]
+        column = len(before.rpartition("\n")[2]) + 1
+        return replace(node.location, line=before.count("\n") + 1, column=column, width=width)
+    if node.style == "|":
+        return _locate_in_block(node, offset, width, source)
+    quote = 1 if node.style in _QUOTES else 0
+    if node.location.width != len(node.value) + 2 * quote:
+        return node.location  # escapes or several lines: an offset in the value is another one in the text
+    column = node.location.column + offset + quote
+    return replace(node.location, column=column, width=width)
+
+
+def find_cron_token_offset(expression: str, field: str | None, token: str | None) -> int | None:
+    """Where in a cron expression the token of a field stands; None if that cannot be told."""
+    fields = list(re.finditer(r"\S+", expression))
+    names = [word.name for word in CRON_FIELDS[-len(fields) :]]
+    if not token or not fields or field not in names:
+        return None
+    written = fields[names.index(field)]
+    within = written[0].find(token)
+    return written.start() + within if within >= 0 else None
+
+
+def _locate_in_block(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:
+    before = str(node.value)[:offset]
+    lines = source.splitlines()[node.location.line :]
+    first = next((line for line in lines if line.strip()), "")
+    indent = len(first) - len(first.lstrip(" "))
+    line = node.location.line + 1 + before.count("\n")
+    return replace(node.location, line=line, column=indent + len(before.rpartition("\n")[2]) + 1, width=width)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
-from herdbeat.config.file_kinds import display_path, is_file
-from herdbeat.config.locate import path_exists
+from herdbeat.config.locate import display_path, is_file, path_exists
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.yaml import parse_yaml
 from herdbeat.error_codes import Code

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_fleet import FleetBuilder
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import FileKind
 from herdbeat.config.files import FileReader
 from herdbeat.config.loader import ConfigLoader, LoadResult
+from herdbeat.config.locate import FileKind
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.key_index import KEY_LOCATIONS
 from herdbeat.config.sources import DefaultZone, FleetFile, TargetCollector

@@ -10,18 +10,20 @@ from herdbeat.config.build_fleet import FleetBuilder, has_fleet_budget
 from herdbeat.config.compat.agentd import AgentdReader, AgentdWorkflow
 from herdbeat.config.compat.herdctl import normalize_deprecated_keys, normalize_keys
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import (
+from herdbeat.config.files import FileReader, merge_dotenv
+from herdbeat.config.locate import (
+    HERDCTL_FILE_NAMES,
     FileKind,
     detect_kind_by_keys,
     detect_kind_by_name,
     display_path,
+    find_config_in_folder,
+    find_fleet_file,
     is_agentd_folder,
     is_folder,
     real_path,
     resolve_relative_path,
 )
-from herdbeat.config.files import FileReader, merge_dotenv
-from herdbeat.config.locate import HERDCTL_FILE_NAMES, find_config_in_folder, find_fleet_file
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes
 from herdbeat.config.provenance import ResolvedValue
 from herdbeat.config.schema.fleet import FLEET, FLEET_SETTINGS, IMPORT, IMPORT_FOLDER, IMPORT_ZONE, SUB_FLEET, TIMEZONE
@@ -356,7 +358,7 @@ class ConfigLoader:
         if by_name is not None:
             return by_name
         tree = self.files.tree(path)
-        return detect_kind_by_keys(tree) if tree is not None else FileKind.FLEET
+        return FileKind.FLEET if tree is None else detect_kind_by_keys([name for name, _ in tree.items()])
 
     def _collect_sources(self, kind: FileKind, path: Path, target_sources: list[TargetSource]) -> FleetFile | None:
         match kind:

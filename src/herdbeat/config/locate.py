@@ -1,13 +1,35 @@
-"""Where the configuration is, if nobody says."""
+"""Paths of the configuration: where its files are, what kind each is, and how messages name them.
+
+Only the standard library is imported: quick commands load this module and nothing else of the room.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from enum import StrEnum
 from pathlib import Path
 
 NATIVE_FILE_NAMES = ("herdbeat.yaml", "herdbeat.yml")
 HERDCTL_FILE_NAMES = ("herdctl.yaml", "herdctl.yml")
 AGENTD_FOLDER = ".agentd"
 CONFIG_PATH_VARIABLE = "HERDBEAT_CONFIG"
+
+
+class FileKind(StrEnum):
+    """In words for people: "This is …"."""
+
+    FLEET = "a herdbeat fleet"
+    HERDCTL_FLEET = "a herdctl fleet"
+    HERDCTL_AGENT = "a herdctl agent file"
+    AGENTD_FOLDER = "an .agentd folder"
+    AGENTD_WORKFLOW = "an agentd workflow"
+    AGENTD_AGENT = "an agentd agent"
+
+
+_FLEET_KEYS = frozenset({"agents", "endpoints", "commands", "callables", "fleets", "imports", "fleet", "defaults"})
+_WORKFLOW_KEYS = frozenset({"source", "prompt_template", "prompt_template_file"})
+_AGENTD_KEYS = frozenset(
+    {"working_dir", "shell", "interactive", "worktree", "rooms", "additional_dirs", "docker_image", "network_policy"}
+)
 
 
 def find_config(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
@@ -56,3 +78,61 @@ def _path_or_link_exists(path: Path) -> bool:
 def path_exists(path: Path) -> bool:
     """Path.exists() and its kin raise for a name that is too long; there is no such file, and opening it says why."""
     return os.path.exists(path)  # noqa: PTH110
+
+
+def display_path(path: Path, base: Path) -> str:
+    """A file as messages name it: relative below the base folder, absolute elsewhere."""
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def resolve_relative_path(file: Path, written: str) -> Path:
+    """A path as a file names it: relative to the folder of that file, without detours."""
+    return Path(os.path.normpath(file.absolute().parent / written))
+
+
+def real_path(path: Path) -> Path:
+    """The file behind all links. Path.resolve() raises on a loop of links; this leaves it to the opening."""
+    return Path(os.path.realpath(path))
+
+
+def is_file(path: Path) -> bool:
+    """As `exists` in `find`: no error for a name that is too long."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_agentd_folder(path: Path) -> bool:
+    """A folder of agentd's, whatever it is called. An agents/ beside a fleet file belongs to that fleet."""
+    if not is_folder(path) or find_fleet_file(path) is not None:
+        return False
+    return path.name == AGENTD_FOLDER or any(is_folder(path / name) for name in ("workflows", "agents"))
+
+
+def detect_kind_by_name(path: Path) -> FileKind | None:
+    """What the name alone says; None if the keys must be asked."""
+    if path.name in NATIVE_FILE_NAMES:
+        return FileKind.FLEET
+    if path.name in HERDCTL_FILE_NAMES:
+        return FileKind.HERDCTL_FLEET
+    return {"workflows": FileKind.AGENTD_WORKFLOW, "agents": FileKind.AGENTD_AGENT}.get(_agentd_subfolder(path))
+
+
+def detect_kind_by_keys(keys: Collection[str]) -> FileKind:
+    """Return the kind that the top-level keys imply. A file without a clue is a fleet: its errors explain the most."""
+    if not _FLEET_KEYS.isdisjoint(keys):
+        return FileKind.FLEET
+    if not _WORKFLOW_KEYS.isdisjoint(keys) and "agent" in keys:
+        return FileKind.AGENTD_WORKFLOW
+    if "name" not in keys:
+        return FileKind.FLEET
+    return FileKind.HERDCTL_AGENT if _AGENTD_KEYS.isdisjoint(keys) else FileKind.AGENTD_AGENT
+
+
+def _agentd_subfolder(path: Path) -> str:
+    return path.parent.name if path.parent.parent.name == AGENTD_FOLDER else ""

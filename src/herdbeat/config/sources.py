@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config.compat.herdctl import normalize_keys
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import resolve_relative_path
 from herdbeat.config.files import FileReader
+from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, select_keys
 from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
 from herdbeat.config.schema.fleet import AGENT_REFERENCE
@@ -202,26 +202,6 @@ def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnost
     if defaults.find(("docker", "enabled")).value is True:
         message = "herdctl runs this agent without the container of the defaults; here it runs inside one."
         _warn_changed_meaning(docker, message, diagnostics)
-
-
-def warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
-    """With both day fields written, agentd fires on a day of either; cron takes `*/2` for a star, and wants both."""
-    fields = str(expression.value).split()
-    if len(fields) == 7:
-        fields.pop()  # the year
-    if len(fields) not in (5, 6):
-        return
-    day, _, weekday = fields[-3:]
-    has_star = day.startswith("*") or weekday.startswith("*")
-    if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
-        return
-    either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
-    diagnostics.warning(
-        Code.CHANGED_MEANING,
-        f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it.",
-        expression.location,
-        f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree.",
-    )
 
 
 def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnostics) -> None:

@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import resolve_relative_path
 from herdbeat.config.files import FileReader
+from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.formats import PATH, TEXT, TEXTS, VARIABLE_NAME
 from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.schedule import MODE, TOOLS
 from herdbeat.config.schema.table import Field, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
-from herdbeat.config.sources import warn_cron_day_semantics
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation, did_you_mean_suffix
 
@@ -131,7 +130,7 @@ def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str
         return None
     _warn_unused_poll_interval(workflow, kind, diagnostics)
     if kind.value == "cron":
-        warn_cron_day_semantics(source.find(("expression",)), diagnostics)
+        _warn_cron_day_semantics(source.find(("expression",)), diagnostics)
     return _translate_trigger(workflow, source, kind.value)
 
 
@@ -199,6 +198,26 @@ def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnosti
     if poll is not None and kind.value not in _POLLED_ITEMS:
         message = f'"poll_interval" has no effect on a {kind.value} source.'
         diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")
+
+
+def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
+    """With both day fields written, agentd fires on a day of either; cron takes `*/2` for a star, and wants both."""
+    fields = str(expression.value).split()
+    if len(fields) == 7:
+        fields.pop()  # the year
+    if len(fields) not in (5, 6):
+        return
+    day, _, weekday = fields[-3:]
+    has_star = day.startswith("*") or weekday.startswith("*")
+    if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
+        return
+    either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
+    diagnostics.warning(
+        Code.CHANGED_MEANING,
+        f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it.",
+        expression.location,
+        f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree.",
+    )
 
 
 _UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")
