@@ -3,21 +3,22 @@
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
-from typing import assert_never
 
-from herdbeat.config.build_policies import build_budget
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
-from herdbeat.config.provenance import ResolvedValue, SectionReader, iter_default_values, iter_explicit_values
+from herdbeat.config.provenance import (
+    ResolvedValue,
+    SectionReader,
+    build_value,
+    iter_default_values,
+    iter_explicit_values,
+)
 from herdbeat.config.schema import fleet as keys
-from herdbeat.config.schema.formats import LONG_DURATION
 from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.policies import BUDGET
-from herdbeat.config.schema.targets import MAX_CONCURRENT, TARGET_LEVEL_KEYS, TARGET_TABLES
-from herdbeat.config.schema.types import Integer
+from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
 from herdbeat.config.sources import (
     FleetFile,
     ScheduleSource,
@@ -26,17 +27,9 @@ from herdbeat.config.sources import (
     warn_changed_fleet,
     warn_changed_schedule,
 )
-from herdbeat.domain.fleet import Fleet, Retention, ServerSettings, WebhookSettings
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import (
-    AgentSpec,
-    CallableSpec,
-    CommandSpec,
-    EndpointSpec,
-    Target,
-    TargetKind,
-    TargetSpec,
-)
+from herdbeat.domain.target import SPEC_TYPES, AgentSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
 from herdbeat.errors import did_you_mean_suffix
 
@@ -109,16 +102,10 @@ def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_s
         _check_runtime(target_source.node, diagnostics)
     if target_source.is_invalid or diagnostics.error_count > errors_before:
         return None
-    block = target_source.node.child("instances")
-    return Target(
-        name=target_source.name,
-        spec=_build_spec(target_source),
-        description=_get_text(target_source.node, "description") or "",
-        max_concurrent=MAX_CONCURRENT.get(block) or 1,
-        budget=build_budget(SectionReader(target_source.node, "")),
-        hooks=_build_hooks(target_source.node),
-        origin=target_source.node.report_location,
-    )
+    values = SectionReader(target_source.node, "").read((DESCRIPTION, INSTANCES, BUDGET))
+    values |= {"name": target_source.name, "spec": _build_spec(target_source)}
+    values |= {"hooks": _build_hooks(target_source.node), "origin": target_source.node.report_location}
+    return build_value(Target, values)
 
 
 def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -136,64 +123,20 @@ def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
 
 
 def _build_spec(target_source: TargetSource) -> TargetSpec:
-    match target_source.kind:
-        case TargetKind.AGENT:
-            return _build_agent(target_source)
-        case TargetKind.ENDPOINT:
-            return _build_endpoint(target_source.node)
-        case TargetKind.COMMAND:
-            return CommandSpec(
-                command=_get_texts(target_source.node, "command") or (),
-                working_directory=_resolve_working_directory(target_source),
-                env=_get_env_names(target_source.node),
-                env_values=_get_env_values(target_source.node),
-            )
-        case TargetKind.CALLABLE:
-            return CallableSpec(call=_get_text(target_source.node, "call") or "")
-        case _:
-            assert_never(target_source.kind)
-
-
-def _build_endpoint(node: ConfigNode) -> EndpointSpec:
-    body = node.child("body")
-    return EndpointSpec(
-        url=_get_text(node, "url") or "",
-        method=_get_text(node, "method") or "GET",
-        headers={name: str(value) for name, value in _get_mapping(node, "headers").items()},
-        body=body.to_data() if body is not None else None,
-        ok=_get_text(node, "ok"),
-    )
-
-
-def _build_agent(target_source: TargetSource) -> AgentSpec:
-    node = target_source.node
-    session = node.child("session")
-    timeout = session.child("timeout") if session else None
-    return AgentSpec(
-        runtime=_get_text(node, "runtime") or "sdk",
-        working_directory=_resolve_working_directory(target_source),
-        command=_get_texts(node, "command") or (),
-        env=_get_env_names(node),
-        env_values=_get_env_values(node),
-        default_prompt=_get_text(node, "default_prompt"),
-        system_prompt=_get_text(node, "system_prompt"),
-        model=_get_text(node, "model"),
-        max_turns=_get_integer(node, "max_turns"),
-        permission_mode=_get_text(node, "permission_mode") or "acceptEdits",
-        tools=_get_texts(node, "tools"),
-        allowed_tools=_get_texts(node, "allowed_tools") or (),
-        denied_tools=_get_texts(node, "denied_tools") or (),
-        mcp_servers={name: _as_mapping(value) for name, value in _get_mapping(node, "mcp_servers").items()},
-        plugins=tuple(_get_list(node, "plugins")),
-        setting_sources=_get_texts(node, "setting_sources") or ("project",),
-        tool_policy=build_tool_policy(node),
-        session_timeout=LONG_DURATION.read(timeout) if timeout else timedelta(hours=24),
-        session_max_turns=_get_integer(session, "max_turns"),
-        repo=_get_text(node, "repo"),
-        metadata_file=_get_text(node, "metadata_file") or "metadata.json",
-        docker=_get_mapping(node, "docker") or None,
-        chat=_get_mapping(node, "chat"),
-    )
+    kind, node = target_source.kind, target_source.node
+    values = SectionReader(node, "").read(SPEC_KEYS[kind])
+    if kind in (TargetKind.AGENT, TargetKind.COMMAND):
+        values["working_directory"] = _resolve_working_directory(target_source)
+        values["env"] = tuple(str(name) for name in _get_list(node, "env"))
+        values["env_values"] = {name: str(value) for name, value in _get_mapping(node, "env").items()}
+    if kind is TargetKind.AGENT:
+        values["setting_sources"] = values["setting_sources"] or None  # an empty list is as good as none
+        values["tool_policy"] = build_tool_policy(node)
+        values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
+    if kind is TargetKind.ENDPOINT:
+        success = node.child("ok")  # accepted without effect, so nothing has validated it
+        values["ok"] = success.value if success is not None and isinstance(success.value, str) else None
+    return build_value(SPEC_TYPES[kind], values)
 
 
 def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
@@ -216,29 +159,6 @@ def _resolve_working_directory(target_source: TargetSource) -> str:
     return os.path.normpath(path) if is_fixed else os.path.relpath(target_source.home / path, target_source.root_folder)
 
 
-def _get_env_names(node: ConfigNode) -> tuple[str, ...]:
-    return tuple(str(name) for name in _get_list(node, "env"))
-
-
-def _get_env_values(node: ConfigNode) -> Mapping[str, str]:
-    return {name: str(value) for name, value in _get_mapping(node, "env").items()}
-
-
-def _get_text(node: ConfigNode, name: str) -> str | None:
-    child = node.child(name)
-    return child.value if child is not None and isinstance(child.value, str) else None
-
-
-def _get_integer(node: ConfigNode | None, name: str) -> int | None:
-    child = node.child(name) if node is not None else None
-    return Integer().read(child) if child is not None and child.value is not None else None
-
-
-def _get_texts(node: ConfigNode, name: str) -> tuple[str, ...] | None:
-    child = node.child(name)
-    return tuple(str(each.value) for each in child.elements()) if child is not None else None
-
-
 def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
     child = node.child(name)
     plain = child.to_data() if child is not None else None
@@ -247,18 +167,14 @@ def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
 
 def _get_mapping(node: ConfigNode, name: str) -> dict[str, PlainData]:
     child = node.child(name)
-    return _as_mapping(child.to_data()) if child is not None else {}
-
-
-def _as_mapping(plain: PlainData) -> dict[str, PlainData]:
+    plain = child.to_data() if child is not None else None
     return plain if isinstance(plain, dict) else {}
 
 
-DEFAULT_STORE_URL = "sqlite:.herdbeat/herdbeat.db"
 _NON_TARGET_KEYS = frozenset(
     {"name", "schedules", *(name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))}
 )
-_SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {keys.BUDGET.name}
+_SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
 """What stands beside a name for the schedules alone. A budget there is the target's own: they share it."""
 
 
@@ -303,51 +219,36 @@ class FleetBuilder:
         """The fleet with the settings of its file; `values` then begins with them."""
         warn_changed_fleet(file.tree, self.diagnostics)
         settings = SectionReader(file.tree, "")
-        fleet = _build_fleet(file, settings, self.targets, self.schedules, tuple(self.diagnostics.sources))
+        fleet = _build_fleet(file, settings)
         self.values[:0] = settings.values
-        return replace(fleet, is_sound=not self.diagnostics.error_count)
+        return replace(
+            fleet,
+            targets=tuple(self.targets),
+            schedules=tuple(self.schedules),
+            files=tuple(self.diagnostics.sources),
+            is_sound=not self.diagnostics.error_count,
+        )
 
 
 def has_fleet_budget(tree: ConfigNode) -> bool:
     """Whether a fleet file has one for all its schedules together."""
-    block = tree.child(keys.BUDGET.name)
+    block = tree.child(BUDGET.name)
     return block is not None and bool(block.value)
 
 
-def _build_fleet(
-    file: FleetFile,
-    settings: SectionReader,
-    targets: Sequence[Target],
-    schedules: Sequence[Schedule],
-    files: tuple[str, ...],
-) -> Fleet:
+def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
     identity = settings.section(keys.IDENTITY)
-    retention = settings.section(keys.RETENTION)
-    return Fleet(
-        name=identity.get(keys.FLEET_NAME, _default_fleet_name(file)),
-        description=identity.get(keys.FLEET_DESCRIPTION, ""),
-        zone=settings.get(keys.TIMEZONE, file.zone.zone, file.zone.origin),
-        store=settings.get(keys.STORE_URL, DEFAULT_STORE_URL),
-        server=_build_server(settings),
-        max_concurrent=settings.get_optional(keys.MAX_CONCURRENT),
-        budget=build_budget(settings),
-        lease=settings.get(keys.LEASE, timedelta(seconds=30)),
-        check_interval=settings.get(keys.CHECK_INTERVAL, timedelta(seconds=1)),
-        catchup_rate=settings.get(keys.CATCHUP_RATE, 10),
-        stop_timeout=settings.get(keys.STOP_TIMEOUT, timedelta(seconds=30)),
-        retention=Retention(age=retention.get(keys.AGE, timedelta(days=30)), beats=retention.get(keys.BEATS, 10_000)),
-        egress_allow=settings.section(keys.EGRESS).get_optional(keys.ALLOW) or (),
-        webhooks=_build_webhooks(settings.section(keys.WEBHOOKS)),
-        notify=_build_notify_channels(settings),
-        targets=tuple(targets),
-        schedules=tuple(schedules),
-        files=files,
-        home=str(file.path.parent),
-    )
-
-
-def _default_fleet_name(file: FleetFile) -> str:
-    return file.path.parent.name or "fleet"
+    values: dict[str, object] = {
+        "name": identity.get(keys.FLEET_NAME, file.path.parent.name or "fleet"),
+        "description": identity.get(keys.FLEET_DESCRIPTION, ""),
+        "zone": settings.get(keys.TIMEZONE, file.zone.zone, file.zone.origin),
+        "store": settings.get(keys.STORE_URL),
+        "server": _build_server(settings),
+        **settings.read(keys.ENGINE_SETTINGS),
+        "notify": _build_notify_channels(settings),
+        "home": str(file.path.parent),
+    }
+    return build_value(Fleet, values | {"targets": (), "schedules": ()})
 
 
 def _build_server(settings: SectionReader) -> ServerSettings:
@@ -357,15 +258,7 @@ def _build_server(settings: SectionReader) -> ServerSettings:
     own = settings.section(keys.SERVER)
     # "localhost" may resolve to an address that nobody listens on; herdctl means the loopback.
     host = None if host in (None, "localhost") else host
-    return ServerSettings(host=own.get(keys.HOST, host or "127.0.0.1"), port=own.get(keys.PORT, port or 3232))
-
-
-def _build_webhooks(settings: SectionReader) -> WebhookSettings:
-    return WebhookSettings(
-        enabled=settings.get(keys.WEBHOOKS_ENABLED, default=False),
-        port=settings.get_optional(keys.WEBHOOK_PORT),
-        secret_env=settings.get_optional(keys.SECRET_ENV),
-    )
+    return ServerSettings(host=own.get(keys.HOST, host), port=own.get(keys.PORT, port))
 
 
 def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, object]]:

@@ -9,17 +9,18 @@ from zoneinfo import ZoneInfo
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
 from herdbeat.config.nodes import ConfigNode, PlainData
-from herdbeat.config.provenance import ResolvedValue, SectionReader
+from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
 from herdbeat.config.schema.messages import find_closest_match, key_name, redact_value
 from herdbeat.config.schema.policies import ADAPT, TIMEZONE
 from herdbeat.config.schema.schedule import AT, CRON, INTERVAL, TYPE, WORK_SOURCE
-from herdbeat.config.schema.table import Field
+from herdbeat.config.schema.table import Field, Table
+from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE
 from herdbeat.config.sources import ScheduleSource, TargetSource
 from herdbeat.domain.policies import ActiveHours, Policies
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import ToolMode, ToolPolicy
+from herdbeat.domain.target import ToolPolicy
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
@@ -202,16 +203,11 @@ def _next_opening(moment: datetime, hours: ActiveHours) -> datetime:
 # The work source of a schedule, with its defaults resolved.
 
 
-_GITHUB_DEFAULTS: dict[str, PlainData] = {
-    "item": "issues",
-    "claim": "labels",
-    "state": "open",
-    "filter_labels": [],
-    "exclude_labels": ["blocked", "wip"],
-    "cleanup_on_failure": True,
-    "attempts": 3,
-}
-_LABEL_DEFAULTS: dict[str, PlainData] = {"ready": "ready", "in_progress": "agent-working"}
+_GITHUB_DEFAULT_KEYS = (
+    *("item", "claim", "state", "filter_labels"),
+    *("exclude_labels", "cleanup_on_failure", "attempts"),
+)
+"""In the order in which stored work sources have them."""
 
 
 def check_repository(target_source: TargetSource, schedule: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -236,15 +232,23 @@ def build_work_source(target_source: TargetSource, settings: SectionReader) -> M
     assert node is not None
     written = node.to_data()
     assert isinstance(written, dict)
+    defaults = _declared_defaults(WORK_SOURCE_TABLE)
     if written.get("type") == "directory":
-        return {"attempts": 3, **written, "path": str(target_source.home / str(written["path"]))}
-    labels = written.get("labels")
-    auth = written.get("auth")
+        folder = target_source.home / str(written["path"])
+        return {"attempts": defaults["attempts"], **written, "path": str(folder)}
+    labels, auth = written.get("labels"), written.get("auth")
     repo = target_source.node.child("repo")
-    source: dict[str, object] = {"repo": repo.value if repo else None, **_GITHUB_DEFAULTS, **written}
-    source["labels"] = _LABEL_DEFAULTS | (labels if isinstance(labels, dict) else {})
-    source["auth"] = {"token_env": "GITHUB_TOKEN"} | (auth if isinstance(auth, dict) else {})
-    return source
+    return {
+        "repo": repo.value if repo else None,
+        **{name: defaults.get(name, []) for name in _GITHUB_DEFAULT_KEYS},
+        **written,
+        "labels": _declared_defaults(LABELS) | (labels if isinstance(labels, dict) else {}),
+        "auth": _declared_defaults(AUTH) | (auth if isinstance(auth, dict) else {}),
+    }
+
+
+def _declared_defaults(table: Table) -> dict[str, PlainData]:
+    return {key.name: to_config_value(key.default_value()) for key in table.keys if key.default}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,14 +271,13 @@ def build_schedule(
     kind = _detect_kind(schedule_source, diagnostics)
     if kind is None:
         return None
-    settings = SectionReader(
-        schedule_source.node, f"{target_source.kind.section}.{target_source.name}.schedules.{schedule_source.name}"
-    )
+    path = f"{target_source.kind.section}.{target_source.name}.schedules.{schedule_source.name}"
+    settings = SectionReader(schedule_source.node, path, kinds=(kind, target_source.kind))
     if diagnostics.error_count > errors_before:
         _report_remaining_problems(target_source, schedule_source, settings, kind, diagnostics)
         return None
     settings.values.append(
-        ResolvedValue(path=f"{settings.path}.type", value=str(kind), origin=_trigger_location(schedule_source))
+        ResolvedValue(path=f"{path}.type", value=str(kind), origin=_trigger_location(schedule_source))
     )
     zone = settings.get(TIMEZONE, schedule_source.zone.zone, schedule_source.zone.origin)
     trigger = build_trigger(settings, kind, zone, diagnostics)
@@ -285,7 +288,7 @@ def build_schedule(
     warn_unused_policies(schedule_source.raw, kind, diagnostics)
     if trigger is None or diagnostics.error_count > errors_before:
         return None
-    policies = build_policies(settings, zone, kind, target_source.kind, rules)
+    policies = build_policies(settings, zone, rules)
     if not _can_fire(schedule_source, trigger, policies, diagnostics):
         return None
     schedule = _assemble_schedule(target_source, schedule_source, settings, trigger=trigger, policies=policies)
@@ -335,17 +338,17 @@ def _assemble_schedule(
     trigger: Trigger,
     policies: Policies,
 ) -> Schedule:
-    resumes = settings.get(keys.SESSION, "fresh") == "resume"
+    resumes = settings.get(keys.SESSION) == "resume"
     return Schedule(
         target=target_source.name,
         name=schedule_source.name,
         trigger=trigger,
         policies=policies,
         prompt=settings.get_optional(keys.PROMPT),
-        enabled=settings.get(keys.ENABLED, default=True),
+        enabled=settings.get(keys.ENABLED),
         work_source=build_work_source(target_source, settings),
         resume_session=settings.get(keys.RESUME_SESSION, default=resumes),
-        output_to_file=settings.get(keys.OUTPUT_TO_FILE, default=False),
+        output_to_file=settings.get(keys.OUTPUT_TO_FILE),
         tool_policy=build_tool_policy(schedule_source.node) if settings.get_optional(keys.TOOL_POLICY) else None,
         secret_env=settings.get_optional(keys.SECRET_ENV),
         secret=settings.get_optional(keys.SECRET),
@@ -358,7 +361,7 @@ def build_tool_policy(node: ConfigNode) -> ToolPolicy | None:
     block = node.child("tool_policy")
     if block is None or not isinstance(block.value, dict):
         return None
-    return ToolPolicy(mode=keys.MODE.get(block) or ToolMode.ALLOW_ALL, tools=keys.TOOLS.get(block) or ())
+    return build_value(ToolPolicy, SectionReader(block, "").read((keys.MODE, keys.TOOLS)))
 
 
 def _trigger_location(schedule_source: ScheduleSource) -> SourceLocation:

@@ -49,7 +49,7 @@ def build_key_row(table: Table, key: Field[object]) -> KeyRow:
         where=table.title,
         name=key.name,
         value_type=key.field_type.describe(),
-        default=key.default,
+        default=key.default_text,
         meaning=key.meaning,
         aliases=key.aliases,
         is_required=key.required,

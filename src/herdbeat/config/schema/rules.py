@@ -55,7 +55,7 @@ RULE = RuleTable(
         Field("when", EXPRESSION, "The expression that must hold after a run."),
         Field("until", EXPRESSION, "Keeps the hint until this holds; prevents flapping."),
         Field("for_runs", Integer(1, 20), "Runs in a row on which it must hold.", "1"),
-        Field("cooldown", DURATION, "Not again within this time.", "none"),
+        Field("cooldown", DURATION, "Not again within this time.", unset="none"),
         Field("every", DURATION, "Action: run at this pace."),
         Field("run_in", DURATION, "Action: run once, after this time."),
         Field("pause", DURATION, "Action: pause for this time."),

@@ -31,13 +31,15 @@ OUTPUT_TO_FILE = Field(
     "outputToFile", Boolean(), "Also write the output to a file.", "false", aliases=("output_to_file",)
 )
 SECRET_ENV = Field(
-    "secret_env", VARIABLE_NAME, "webhook: the variable with the secret of its signatures.", "the fleet's"
+    "secret_env", VARIABLE_NAME, "webhook: the variable with the secret of its signatures.", unset="the fleet's"
 )
 
 SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
 MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
-TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", "none")
-TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS)), "Which tools a run may use.", "the agent's")
+TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
+TOOL_POLICY = Field(
+    "tool_policy", Table("A tool policy", (MODE, TOOLS)), "Which tools a run may use.", unset="the agent's"
+)
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
 SCHEDULE_KEYS: tuple[Field[object], ...] = (

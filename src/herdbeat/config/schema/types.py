@@ -22,7 +22,7 @@ from herdbeat.config.schema.messages import (
     wrong_type_error,
 )
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
+from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
 
 # What an unquoted YAML scalar means, by the core schema of YAML 1.2.
 #
@@ -75,6 +75,9 @@ _VARIABLE_PATTERN = r"\$\{"
 """What an editor accepts in place of any value: `${NAME}`, filled in before the value is judged."""
 
 
+_NO_LOCATION = SourceLocation(file="", line=0, column=0)
+
+
 class FieldType(ABC, Generic[T_co]):
     """The form of a value."""
 
@@ -85,6 +88,10 @@ class FieldType(ABC, Generic[T_co]):
     @abstractmethod
     def read(self, node: ConfigNode) -> T_co:
         """The value. Raises HerdbeatError at the first thing that does not fit."""
+
+    def read_text(self, text: str) -> T_co:
+        """Return the value that a text has where it stands unquoted in a file. Raises HerdbeatError."""
+        return self.read(ConfigNode(resolve_scalar(text), _NO_LOCATION, raw=text))
 
     @abstractmethod
     def to_json_schema(self) -> JsonSchema:

@@ -39,7 +39,7 @@ WORK_SOURCE_TABLE = WorkSourceTable(
         Field("repo", REPO, "github: the repository."),
         Field("item", Choice(("issues", "pull_requests")), "github: what is taken as an item.", "issues"),
         Field("labels", LABELS, "github: the labels that offer and claim."),
-        Field("filter_labels", TEXTS, "github: labels an item must have, beside ready.", "none"),
+        Field("filter_labels", TEXTS, "github: labels an item must have, beside ready.", unset="none"),
         Field("exclude_labels", TEXTS, "github: labels that keep an item out.", "blocked, wip"),
         Field("state", Choice(("open", "closed", "all")), "github: the state of the items.", "open"),
         Field("assignee", TEXT, "github: only items of this person."),
