@@ -180,43 +180,21 @@ _SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
 
 @dataclass(slots=True)
 class FleetBuilder:
-    """What can be used so far. Add drafts in file order, then make the fleet. `names` are those of all targets.
-
-    `has_budget` says that the fleet has one as a whole, so nobody in it spends without end.
-    """
+    """Collects targets and schedules that are valid, then builds the fleet from them."""
 
     diagnostics: Diagnostics
-    names: frozenset[str]
-    has_budget: bool = False
     targets: list[Target] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     values: list[ResolvedValue] = field(default_factory=list)
 
-    def add(self, target_source: TargetSource) -> None:
-        """Take a target and those of its schedules that are right. What is wrong is reported and left out."""
-        found = list(iter_schedule_sources(target_source, self.diagnostics))
-        target = build_target(target_source, self.diagnostics, has_schedules=bool(found))
-        read = [self._build_schedule(target_source, schedule_source) for schedule_source in found]
-        if target is None or (not found and _is_missing_trigger(target_source, self.diagnostics)):
-            return
-        usable = [each for each in read if each is not None]
-        self.targets.append(target)
-        self.values.extend(_resolve_target_values(target_source))
-        self.schedules.extend(each.schedule for each in usable)
-        self.values.extend(value for each in usable for value in each.values)
-        if not self.has_budget:
-            _warn_missing_budget(target, target_source, [each.schedule for each in usable], self.diagnostics)
+    def add_all(self, target_sources: Sequence[TargetSource], *, has_fleet_budget: bool = False) -> None:
+        """Add all targets of a fleet, in file order, and their schedules. What is invalid is reported and left out."""
+        names = frozenset(target_source.name for target_source in target_sources)
+        for target_source in target_sources:
+            self._add(target_source, names, has_fleet_budget=has_fleet_budget)
 
-    def _build_schedule(self, target_source: TargetSource, schedule_source: ScheduleSource) -> ResolvedSchedule | None:
-        errors_before = self.diagnostics.error_count
-        if schedule_source.name not in target_source.imported:
-            warn_changed_schedule(schedule_source, self.diagnostics)
-        check_rule_targets(target_source, schedule_source.node, self.names, self.diagnostics)
-        read = build_schedule(target_source, schedule_source, self.diagnostics)
-        return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else read
-
-    def fleet(self, file: FleetFile) -> Fleet:
-        """The fleet with the settings of its file; `values` then begins with them."""
+    def build(self, file: FleetFile) -> Fleet:
+        """Return the fleet with the settings of its file; `values` then begins with them."""
         warn_changed_fleet(file.tree, self.diagnostics)
         settings = SectionReader(file.tree, "")
         fleet = _build_fleet(file, settings)
@@ -229,11 +207,29 @@ class FleetBuilder:
             is_sound=not self.diagnostics.error_count,
         )
 
+    def _add(self, target_source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
+        schedule_sources = list(iter_schedule_sources(target_source, self.diagnostics))
+        target = build_target(target_source, self.diagnostics, has_schedules=bool(schedule_sources))
+        resolved = [self._build_schedule(target_source, schedule_source, names) for schedule_source in schedule_sources]
+        if target is None or (not schedule_sources and _is_missing_trigger(target_source, self.diagnostics)):
+            return
+        schedules = [each.schedule for each in resolved if each is not None]
+        self.targets.append(target)
+        self.schedules.extend(schedules)
+        self.values.extend(_resolve_target_values(target_source))
+        self.values.extend(value for each in resolved if each is not None for value in each.values)
+        if not has_fleet_budget:
+            _warn_missing_budget(target, target_source, schedules, self.diagnostics)
 
-def has_fleet_budget(tree: ConfigNode) -> bool:
-    """Whether a fleet file has one for all its schedules together."""
-    block = tree.child(BUDGET.name)
-    return block is not None and bool(block.value)
+    def _build_schedule(
+        self, target_source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
+    ) -> ResolvedSchedule | None:
+        errors_before = self.diagnostics.error_count
+        if schedule_source.name not in target_source.imported:
+            warn_changed_schedule(schedule_source, self.diagnostics)
+        check_rule_targets(target_source, schedule_source.node, names, self.diagnostics)
+        resolved = build_schedule(target_source, schedule_source, self.diagnostics)
+        return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else resolved
 
 
 def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:

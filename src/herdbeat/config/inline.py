@@ -54,10 +54,10 @@ def load_inline(
     """The values. `path` is the fleet whose defaults count. Raises UsageError for the first thing that is wrong."""
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
     default_zone = DefaultZone(zone=system_zone, origin="system zone")
-    loader = ConfigLoader.create(base=base, environ=environ, default_zone=default_zone, diagnostics=diagnostics)
+    files = FileReader(base=base, environ=environ, diagnostics=diagnostics)
     node = parse_yaml(json.dumps(_to_document(spec)), _INLINE_FILE, diagnostics)
     assert node is not None, "what was dumped can be read"
-    builder = loader.load_target(path.absolute(), spec.kind, node)
+    builder = ConfigLoader(files, default_zone).load_target(path.absolute(), spec.kind, node)
     for problem in diagnostics.sorted_problems():
         if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _INLINE_FILE:
             raise UsageError(problem.message, hint=problem.hint)
@@ -92,16 +92,12 @@ def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign:
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS, lenient=True)
     if is_foreign:
         diagnostics.foreign_files.add(tree.location.file)
-    collector = TargetCollector(
-        files=FileReader(base=home, environ={}, diagnostics=diagnostics), diagnostics=diagnostics
-    )
+    files = FileReader(base=home, environ={}, diagnostics=diagnostics)
     file = FleetFile(path=home / "herdbeat.yaml", tree=tree, zone=DefaultZone(zone=zone, origin="the program"))
-    target_sources = list(collector.target_sources(file))
-    builder = FleetBuilder(diagnostics, frozenset(target_source.name for target_source in target_sources))
-    for target_source in target_sources:
-        builder.add(target_source)
-    bare = replace(file, tree=ConfigNode({}, tree.location))
-    return LoadResult(kind=FileKind.FLEET, fleet=builder.fleet(bare), problems=diagnostics.sorted_problems())
+    builder = FleetBuilder(diagnostics)
+    builder.add_all(list(TargetCollector(files=files, diagnostics=diagnostics).iter_target_sources(file)))
+    fleet = builder.build(replace(file, tree=ConfigNode({}, tree.location)))
+    return LoadResult(kind=FileKind.FLEET, fleet=fleet, problems=diagnostics.sorted_problems())
 
 
 def _build_node(value: object, location: SourceLocation, depth: int) -> ConfigNode:

@@ -108,6 +108,12 @@ class FieldType(ABC, Generic[T_co]):
         except HerdbeatError as error:
             diagnostics.add(error, node)
 
+    def is_valid(self, node: ConfigNode, diagnostics: Diagnostics) -> bool:
+        """Report everything that does not fit, and return whether none of it was an error."""
+        errors_before = diagnostics.error_count
+        self.validate(node, diagnostics)
+        return diagnostics.error_count == errors_before
+
 
 @dataclass(frozen=True, slots=True)
 class Text(FieldType[str]):
