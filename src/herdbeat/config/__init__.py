@@ -1,4 +1,4 @@
-"""Files -> Fleet: read, resolve, check. Every problem has a place and a mend."""
+"""Load, validate and resolve configuration files into a Fleet. Every problem has a location and a fix."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ _LAZY_EXPORTS = {
 
 
 def __getattr__(name: str) -> object:
-    # Fetched on first use: who only asks where the files are must not load what reads them.
+    # Imported on first use: a command that only locates the files must not load what parses them.
     if name not in _LAZY_EXPORTS:
         raise AttributeError(f"module 'herdbeat.config' has no attribute {name!r}")
     return getattr(import_module(f"herdbeat.config.{_LAZY_EXPORTS[name]}"), name)

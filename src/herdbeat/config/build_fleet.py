@@ -1,4 +1,4 @@
-"""Drafts and settings -> the Fleet."""
+"""Target sources and fleet settings to the Fleet. A target that is invalid is reported and left out."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,11 +33,9 @@ from herdbeat.domain.target import SPEC_TYPES, AgentSpec, Target, TargetKind, Ta
 from herdbeat.error_codes import Code
 from herdbeat.errors import did_you_mean_suffix
 
-# Names by which one part of a fleet speaks of another: channels in hooks, targets in rules.
-
 
 def check_hook_channels(target_source: TargetSource, diagnostics: Diagnostics) -> None:
-    """Every `notify:` of its hooks must be a channel of the fleet."""
+    """Report each `notify:` of its hooks that is not a channel of the fleet."""
     known = [name for name, _ in target_source.notify.items()] if target_source.notify is not None else []
     for hook in _iter_hooks(target_source.node):
         name = hook.child("notify")
@@ -50,7 +48,7 @@ def check_hook_channels(target_source: TargetSource, diagnostics: Diagnostics) -
 def check_rule_targets(
     target_source: TargetSource, schedule: ConfigNode, targets: Collection[str], diagnostics: Diagnostics
 ) -> None:
-    """Every `trigger:` of its rules must be a target; a sibling in the same sub-fleet needs no prefix."""
+    """Report each `trigger:` of its rules that is not a target; a sibling in the same sub-fleet needs no prefix."""
     prefix = target_source.name.rpartition(".")[0]
     for rule in _iter_rules(schedule, target_source.rules):
         name = rule.child("trigger")
@@ -78,9 +76,6 @@ def _iter_rules(schedule: ConfigNode, sets: ConfigNode | None) -> Iterator[Confi
         yield from named.elements() if named is not None else (rule,)
 
 
-# One draft -> a Target with its specification, or the reasons why there is none.
-
-
 _TARGET_LEVEL_KEY_NAMES = {
     kind: {name for name, key in table.by_name.items() if any(key is shared_key for shared_key in TARGET_LEVEL_KEYS)}
     - {BUDGET.name}
@@ -89,10 +84,10 @@ _TARGET_LEVEL_KEY_NAMES = {
 
 
 def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_schedules: bool) -> Target | None:
-    """The target; None after every problem of its own keys was reported.
+    """Return the target; None after every problem of its own keys was reported.
 
-    What stands beside its name for its schedules is judged with them: a bad jitter costs the
-    schedule, not the target.
+    Keys beside its name that are for its schedules are validated with those: a bad jitter costs the schedule, not the
+    target.
     """
     errors_before = diagnostics.error_count
     deferred_keys = {"schedules"} | (_TARGET_LEVEL_KEY_NAMES[target_source.kind] if has_schedules else set())
@@ -109,7 +104,7 @@ def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_s
 
 
 def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
-    """The runtime `command` is nothing without one; all others bring their own."""
+    """Report a runtime `command` without its command, and a command without that runtime: all others have their own."""
     runtime, command = node.child("runtime"), node.child("command")
     is_command = runtime is not None and runtime.value == "command"
     if is_command and command is None:
@@ -140,17 +135,15 @@ def _build_spec(target_source: TargetSource) -> TargetSpec:
 
 
 def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
-    """The hooks block; for short, its two lists may also stand beside the name."""
+    """Return the hooks block; its two lists may also stand beside the name."""
     return _get_mapping(node, "hooks") | {
         name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)
     }
 
 
 def _resolve_working_directory(target_source: TargetSource) -> str:
-    """Relative to the fleet's folder, if it is written as relative to anything.
-
-    It was absolute once: a second machine ran its commands in a folder that only the first one had.
-    """
+    """Return the folder, relative to that of the fleet unless it is written as absolute."""
+    # It was always absolute once: a second machine ran its commands in a folder that only the first one had.
     written = target_source.node.child("working_directory")
     if written is not None and isinstance(written.value, dict):
         written = written.child("root")
@@ -175,7 +168,7 @@ _NON_TARGET_KEYS = frozenset(
     {"name", "schedules", *(name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))}
 )
 _SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
-"""What stands beside a name for the schedules alone. A budget there is the target's own: they share it."""
+"""Keys beside a name that are for the schedules alone. A budget there is the target's own: its schedules share it."""
 
 
 @dataclass(slots=True)
@@ -248,7 +241,7 @@ def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
 
 
 def _build_server(settings: SectionReader) -> ServerSettings:
-    """`server`, or what herdctl's `web` block says of host and port."""
+    """Return the `server` block, completed by host and port of herdctl's `web` block."""
     web = settings.node.child("web")
     host, port = keys.HOST.get(web), keys.PORT.get(web)
     own = settings.section(keys.SERVER)
@@ -266,7 +259,7 @@ def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, objec
 
 
 def _resolve_target_values(target_source: TargetSource) -> list[ResolvedValue]:
-    """What is written about the target itself, then the defaults of what is not."""
+    """Return what is written about the target itself, then the defaults of what is not."""
     path = f"{target_source.kind.section}.{target_source.name}"
     written = iter_explicit_values(drop_keys(target_source.node, *_SCHEDULE_ONLY_KEYS), path)
     return [
@@ -276,7 +269,7 @@ def _resolve_target_values(target_source: TargetSource) -> list[ResolvedValue]:
 
 
 def _is_missing_trigger(target_source: TargetSource, diagnostics: Diagnostics) -> bool:
-    """An agent may wait to be asked; a request or a program without a trigger is a slip."""
+    """Report a target without a trigger, unless it is an agent: those may wait for a person or a rule."""
     if target_source.kind is TargetKind.AGENT:
         return False
     diagnostics.error(
@@ -291,7 +284,7 @@ def _is_missing_trigger(target_source: TargetSource, diagnostics: Diagnostics) -
 def _warn_missing_budget(
     target: Target, target_source: TargetSource, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
-    """Once per agent, and only where a herdbeat.yaml lists it: elsewhere nobody could have set one."""
+    """Warn once per agent, and only where a herdbeat.yaml lists it: other files have no key for a budget."""
     if target.budget is not None or not isinstance(target.spec, AgentSpec) or target.spec.runtime == "command":
         return
     if diagnostics.lenient or all(each.policies.budget is not None or not each.enabled for each in schedules):

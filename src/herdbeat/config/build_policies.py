@@ -34,7 +34,7 @@ def build_default_policies(zone: ZoneInfo, trigger: TriggerKind, target: TargetK
 
 
 def warn_unused_policies(written: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
-    """Keys that this kind of schedule never looks at. Those that come from defaults are meant for others."""
+    """Warn of keys that this kind of schedule never reads. `written` has no defaults: those are for other kinds."""
     unused_keys: list[Field[object]] = [] if kind.waits_for_event else [keys.DEDUP, keys.WHEN, keys.MAX_QUEUED]
     unused_keys += [] if kind is TriggerKind.INTERVAL else [keys.FIRST_RUN]
     for key in unused_keys:
@@ -45,7 +45,7 @@ def warn_unused_policies(written: ConfigNode, kind: TriggerKind, diagnostics: Di
 
 
 def check_crossed_limits(settings: SectionReader, diagnostics: Diagnostics) -> None:
-    """Limits that no instant can obey."""
+    """Report limits that no instant can meet."""
     shortest, longest = keys.MIN_INTERVAL.get(settings.node), keys.MAX_INTERVAL.get(settings.node)
     if shortest and longest and shortest > longest:
         message = f'min_interval "{format_duration(shortest)}" is above max_interval "{format_duration(longest)}".'

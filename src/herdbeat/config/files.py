@@ -1,4 +1,8 @@
-"""The files of one reading: each is opened once, and stays known for places and code frames."""
+"""Files of one load: read within limits, parsed once, `${NAME}` filled in.
+
+Variables are filled in after parsing, because a password with a colon or a quote must not be able to change the
+structure of the file.
+"""
 
 import re
 from collections.abc import Mapping
@@ -12,9 +16,6 @@ from herdbeat.config.yaml import parse_yaml
 from herdbeat.error_codes import Code
 from herdbeat.errors import Severity, SourceLocation
 
-# A file as text, within limits. Everything that can be wrong before YAML begins is said here.
-
-
 MAX_FILE_BYTES = 1024 * 1024
 """Bytes. A fleet of eight thousand schedules fits; a log that was named by mistake does not."""
 
@@ -22,18 +23,18 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def read_text(path: Path, display_name: str) -> str:
-    """The file's text. Raises Misfit, which says why there is none."""
+    """Return the text of a file. Raises ValidationError if it is missing, unreadable, too large or not UTF-8 text."""
     where = SourceLocation(file=display_name, line=1, column=1)
     try:
         if path.exists() and not path.is_file():
-            # A folder says so itself; a pipe would let us wait for ever.
+            # Opening a folder fails by itself; opening a pipe would block for ever.
             raise ValidationError(
                 Code.UNREADABLE_FILE,
                 f'"{display_name}" is not a file.',
                 hint="Name the file itself.",
                 where=where,
             )
-        # Reading one byte too many finds a large file out without taking it in.
+        # One byte too many is enough to know that a file is too large, without reading all of it.
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
@@ -87,10 +88,7 @@ def _location_after(before: str, where: SourceLocation) -> SourceLocation:
     return SourceLocation(file=where.file, line=line, column=len(before.rpartition("\n")[2]) + 1)
 
 
-# `${NAME}` and `${NAME:-default}` in values, filled in after parsing, from the environment and `.env`.
-#
-# After parsing, because a password with a colon or a quote must not be able to change the file's structure.
-
+# `${NAME}` and `${NAME:-default}`.
 
 _VARIABLE_PATTERN = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
 _ASSIGNMENT_PATTERN = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
@@ -99,9 +97,9 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
 def expand_variables(node: ConfigNode, environ: Mapping[str, str]) -> ConfigNode:
-    """The tree with every variable filled in. One that is not set is only noted on its node.
+    """Return the tree with every variable filled in. One that is not set is only noted on its node.
 
-    Whoever reads the value complains. So a variable that only an ignored block needs refuses nothing.
+    Reading that value reports it. So a variable that only an ignored block needs spoils nothing.
     """
     if isinstance(node.value, dict):
         return replace(node, value={name: expand_variables(child, environ) for name, child in node.value.items()})
@@ -132,10 +130,10 @@ def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> Con
 def merge_dotenv(
     environ: Mapping[str, str], file: Path, display_name: str, diagnostics: Diagnostics
 ) -> Mapping[str, str]:
-    """The environment, completed by the `.env` file. What is really set wins.
+    """Return the environment, completed by the `.env` file. A variable that is really set wins.
 
-    A file that is there and cannot be read is a warning: "the variable is not set" alone would send
-    people to a file in which it is.
+    A file that exists and cannot be read is a warning: "the variable is not set" alone would send people to a file in
+    which it is.
     """
     if not path_exists(file):
         return environ
@@ -148,12 +146,12 @@ def merge_dotenv(
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
-    """Lines of `NAME=value`, with optional `export`, quotes and comments. Other lines are passed over."""
-    found: dict[str, str] = {}
+    """Return the variables of `NAME=value` lines, with optional `export`, quotes and comments; ignore other lines."""
+    variables: dict[str, str] = {}
     for line in text.splitlines():
         if match := _ASSIGNMENT_PATTERN.fullmatch(line):
-            found[match["name"]] = _unquote(match["value"])
-    return found
+            variables[match["name"]] = _unquote(match["value"])
+    return variables
 
 
 def _unquote(value: str) -> str:
@@ -170,7 +168,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class FileReader:
-    """Opens files for one reading. `base` is the folder that messages count paths from."""
+    """Reads each file of one load once. Messages name files relative to `base`."""
 
     base: Path
     environ: Mapping[str, str]
@@ -181,7 +179,7 @@ class FileReader:
     def tree(
         self, path: Path, reference_location: SourceLocation | None = None, *, is_foreign: bool = False
     ) -> ConfigNode | None:
-        """The file as a tree with variables filled in; None after its problem was reported."""
+        """Return the file as a tree with variables filled in; None after its problem was reported."""
         if is_foreign:
             self.diagnostics.foreign_files.add(self.display_name(path))
         if path not in self._trees:
@@ -189,11 +187,11 @@ class FileReader:
         return self._trees[path]
 
     def is_broken(self, path: Path) -> bool:
-        """True if the file has a tree, but not all of it: a key stood there twice, or was no text."""
+        """Return whether the tree of a file is incomplete, because a key was there twice or was no text."""
         return path in self._broken
 
     def text(self, path: Path, reference_location: SourceLocation | None = None) -> str | None:
-        """The file as text; a missing file is a problem of the line that names it."""
+        """Return the file as text; None after its problem was reported. A missing file is that of the line naming it."""
         display_name = self.display_name(path)
         try:
             self.diagnostics.sources[display_name] = read_text(path, display_name)

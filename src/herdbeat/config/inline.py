@@ -1,4 +1,7 @@
-"""Python values -> the same tree that a file gives, judged by the same tables: one wording for one mistake."""
+"""Targets and schedules without a file, from the CLI or a Python program: the same keys, checks and messages.
+
+`load_inline` takes one target or schedule and applies the defaults of a fleet; `load_fleet_tree` takes a whole fleet.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,9 +26,6 @@ from herdbeat.durations import format_duration
 from herdbeat.errors import Severity, SourceLocation, UsageError
 from herdbeat.timestamps import format_timestamp
 
-# A target or a schedule that somebody asks for without a file, read as if it stood in one: same keys, same checks.
-
-
 _INLINE_FILE = "(asked)"
 _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.AGENT: {},
@@ -33,12 +33,12 @@ _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.COMMAND: {"command": ["true"]},
     TargetKind.CALLABLE: {"call": "stand:in"},
 }
-"""For a schedule of a target that is there already: what that is does not matter then, only its kind."""
+"""For a schedule of an existing target: then only the kind of the target matters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineSpec:
-    """In the keys of a file. Without `keys` the target exists; without `schedule` only the target is wanted."""
+    """A request in the keys of a file. Without `keys` the target exists; without `schedule` it is for that alone."""
 
     kind: TargetKind
     target: str
@@ -51,7 +51,7 @@ class InlineSpec:
 def load_inline(
     spec: InlineSpec, path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path
 ) -> tuple[Target, Schedule | None]:
-    """The values. `path` is the fleet whose defaults count. Raises UsageError for the first thing that is wrong."""
+    """Return target and schedule, with the defaults of the fleet at `path`. Raises UsageError for the first problem."""
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
     default_zone = DefaultZone(zone=system_zone, origin="system zone")
     files = FileReader(base=base, environ=environ, diagnostics=diagnostics)
@@ -67,27 +67,26 @@ def load_inline(
 
 
 def _to_document(spec: InlineSpec) -> dict[str, object]:
-    """An existing target may have a name that no new one may have, such as that of a sub-fleet's."""
-    is_new = spec.keys is not None
-    found: dict[str, object] = {"name": spec.target if is_new else "stand-in"}
-    found |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
+    # The name of an existing target may be one that no new target may have: those of sub-fleets have a prefix.
+    document: dict[str, object] = {"name": "stand-in" if spec.keys is None else spec.target}
+    document |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
     if spec.schedule is not None:
-        found["schedules"] = {spec.name: spec.schedule}
-    return found
+        document["schedules"] = {spec.name: spec.schedule}
+    return document
 
 
 _MAX_DEPTH = 50
 
 
 def build_node(value: object, location: SourceLocation) -> ConfigNode:
-    """Any plain Python data as a tree; what stands inside is known by its path. Raises UsageError for other objects."""
+    """Return plain Python data as a tree, each value located by its path. Raises UsageError for other objects."""
     return _build_node(value, location, 1)
 
 
 def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign: bool = False) -> LoadResult:
-    """A fleet of such a tree: `agents`, `endpoints`, `commands`, `callables`. Relative paths count from `home`.
+    """Load a fleet from a tree of `agents`, `endpoints`, `commands` and `callables`. Paths are relative to `home`.
 
-    `is_foreign` data was written for herdctl and is judged as its files are.
+    `is_foreign` data was written for herdctl and is validated as its files are.
     """
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS, lenient=True)
     if is_foreign:
@@ -126,7 +125,7 @@ def _child_location(location: SourceLocation, name: str) -> SourceLocation:
 
 
 def _to_scalar(value: object, location: SourceLocation) -> Scalar:
-    """As it would be written in a file."""
+    """Return the value as one writes it in a file. Raises UsageError for a type that no file has."""
     match value:
         case Enum():
             return str(value.value)

@@ -15,7 +15,7 @@ CONFIG_PATH_VARIABLE = "HERDBEAT_CONFIG"
 
 
 class FileKind(StrEnum):
-    """In words for people: "This is …"."""
+    """What a path leads to. The values are words for people: "This is …"."""
 
     FLEET = "a herdbeat fleet"
     HERDCTL_FLEET = "a herdctl fleet"
@@ -33,10 +33,10 @@ _AGENTD_KEYS = frozenset(
 
 
 def find_config(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
-    """The path that was asked for, `$HERDBEAT_CONFIG`, or the nearest file here or above.
+    """Return the explicit path, `$HERDBEAT_CONFIG`, or the nearest file here or above.
 
-    Our own file wins over herdctl's, and that over agentd's folder, however far up it lies: a
-    herdbeat.yaml that imports an .agentd folder must be found from within that folder too.
+    Our own file wins over herdctl's, and that over agentd's folder, however far up it lies: a herdbeat.yaml that
+    imports an .agentd folder must be found from within that folder too.
     """
     config_path = explicit or environ.get(CONFIG_PATH_VARIABLE)
     if config_path:
@@ -49,13 +49,13 @@ def find_config(start: Path, environ: Mapping[str, str], explicit: Path | None =
 
 
 def find_config_in_folder(folder: Path) -> Path | None:
-    """The configuration that lies in this very folder."""
+    """Return the configuration in this very folder."""
     agentd = folder / AGENTD_FOLDER
     return find_fleet_file(folder) or (agentd if path_exists(agentd) else None)
 
 
 def find_fleet_file(folder: Path) -> Path | None:
-    """The fleet file that lies in this very folder."""
+    """Return the fleet file in this very folder."""
     return next(
         (folder / name for name in (*NATIVE_FILE_NAMES, *HERDCTL_FILE_NAMES) if _path_or_link_exists(folder / name)),
         None,
@@ -71,17 +71,17 @@ def _search_upward(start: Path, names: tuple[str, ...]) -> Path | None:
 
 
 def _path_or_link_exists(path: Path) -> bool:
-    """Also a link to nowhere: it was put there to be found, and reading it says what is wrong with it."""
+    # A broken link counts: it was put there to be found, and reading it reports what is wrong with it.
     return os.path.lexists(path)
 
 
 def path_exists(path: Path) -> bool:
-    """Path.exists() and its kin raise for a name that is too long; there is no such file, and opening it says why."""
+    """Return whether the path exists. Path.exists() raises for a name that is too long; opening it says why."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def display_path(path: Path, base: Path) -> str:
-    """A file as messages name it: relative below the base folder, absolute elsewhere."""
+    """Return a path as messages name it: relative below the base folder, absolute elsewhere."""
     try:
         return path.relative_to(base).as_posix()
     except ValueError:
@@ -89,17 +89,17 @@ def display_path(path: Path, base: Path) -> str:
 
 
 def resolve_relative_path(file: Path, written: str) -> Path:
-    """A path as a file names it: relative to the folder of that file, without detours."""
+    """Return a path that a file names, relative to the folder of that file and normalized."""
     return Path(os.path.normpath(file.absolute().parent / written))
 
 
 def real_path(path: Path) -> Path:
-    """The file behind all links. Path.resolve() raises on a loop of links; this leaves it to the opening."""
+    """Return the path behind all links. Path.resolve() raises on a loop of links; here opening the file reports it."""
     return Path(os.path.realpath(path))
 
 
 def is_file(path: Path) -> bool:
-    """As `exists` in `find`: no error for a name that is too long."""
+    """Return whether it is a file. Unlike Path.is_file(), never raises for a name that is too long."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
@@ -108,14 +108,14 @@ def is_folder(path: Path) -> bool:
 
 
 def is_agentd_folder(path: Path) -> bool:
-    """A folder of agentd's, whatever it is called. An agents/ beside a fleet file belongs to that fleet."""
+    """Return whether it is a folder of agentd, whatever its name. An agents/ beside a fleet file is that fleet's."""
     if not is_folder(path) or find_fleet_file(path) is not None:
         return False
     return path.name == AGENTD_FOLDER or any(is_folder(path / name) for name in ("workflows", "agents"))
 
 
 def detect_kind_by_name(path: Path) -> FileKind | None:
-    """What the name alone says; None if the keys must be asked."""
+    """Return the kind that the name alone implies; None if only the keys can tell."""
     if path.name in NATIVE_FILE_NAMES:
         return FileKind.FLEET
     if path.name in HERDCTL_FILE_NAMES:

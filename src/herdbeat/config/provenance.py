@@ -30,7 +30,7 @@ _VARIABLE_NAME_KEY_PATTERN = re.compile(r"_env$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedValue:
-    """One resolved value. `origin` is the place that says so, or the words that name the default."""
+    """One value as it applies. `origin` is the location that sets it, or words that name the default."""
 
     path: str
     value: PlainData
@@ -44,7 +44,7 @@ def resolve_origin(node: ConfigNode) -> SourceLocation | str:
 
 
 def iter_explicit_values(node: ConfigNode, path: str) -> Iterator[ResolvedValue]:
-    """Every value that is written below a node. Lists are one value."""
+    """Yield every value that is written below a node. A list is one value."""
     if isinstance(node.value, dict):
         for name, child in node.value.items():
             yield from iter_explicit_values(child, f"{path}.{name}" if path else name)
@@ -55,7 +55,7 @@ def iter_explicit_values(node: ConfigNode, path: str) -> Iterator[ResolvedValue]
 def iter_default_values(
     table: Table, node: ConfigNode, path: str, exclude: Collection[str] = frozenset()
 ) -> Iterator[ResolvedValue]:
-    """The defaults of a table's keys that are not written, in the words of the table."""
+    """Yield the defaults of a table's keys that are not written, in the words of the reference."""
     for key in table.keys:
         if key.name in exclude:
             continue
@@ -72,7 +72,7 @@ def _has_default(key: Field[object]) -> bool:
 
 
 def mask_secrets(node: ConfigNode, path: str) -> PlainData:
-    """The bare data, with what may be a secret hidden."""
+    """Return the data of a node with everything hidden that may be a secret."""
     if isinstance(node.value, list):
         return [mask_secrets(child, f"{path}[{index}]") for index, child in enumerate(node.value)]
     if isinstance(node.value, dict):
@@ -91,7 +91,7 @@ def _is_secret(node: ConfigNode, path: str) -> bool:
 
 
 def mask_password(value: PlainData) -> PlainData:
-    """An address without the password that may stand in it."""
+    """Return an address without its password; any other value as it is."""
     if not isinstance(value, str) or "@" not in value or "://" not in value:
         return value
     try:
@@ -105,7 +105,7 @@ def mask_password(value: PlainData) -> PlainData:
 
 
 def to_config_value(value: object) -> PlainData:
-    """A typed value as it is written in a file."""
+    """Return a typed value as one writes it in a file."""
     if isinstance(value, tuple | list) and not isinstance(value, HoursWindow):
         return [to_config_value(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""agentd's files -> agents and schedules in our own keys, each value still in its own place."""
+"""agentd's files as agents and schedules in our own keys. Each value keeps the location it has in those files."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,8 +17,7 @@ from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Tex
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation, did_you_mean_suffix
 
-# The keys of agentd's files. They are translated into ours, so only what is passed over is said here.
-
+# The keys of agentd's files. They are translated into ours, so they need no meaning for a reference.
 
 _ANY_VALUE = AnyValue(lenient=True)
 TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS), ignores_unknown=True), "")
@@ -103,10 +102,7 @@ AGENTD_AGENT = Table(
     ignores_unknown=True,
 )
 DOCKER_NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
-"""agentd's words for Docker's networks, where they differ."""
-
-
-# The `source:` of an agentd workflow -> the trigger keys of a schedule.
+"""agentd's names of Docker's networks, where they differ."""
 
 
 _POLLED_ITEMS = {"github_issues": "issues", "github_pull_requests": "pull_requests"}
@@ -114,7 +110,7 @@ _DEFAULT_POLL_INTERVAL_S = 60
 
 
 def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str, ConfigNode] | None:
-    """What fires it, in our keys; None after it was said why nothing can."""
+    """Return the trigger of a workflow in our keys; None after the reason was reported."""
     source = workflow.find(("source",))
     kind = source.child("type")
     if kind is None or not isinstance(kind.value, str):
@@ -146,10 +142,10 @@ def _translate_trigger(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
 
 
 def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
-    """Polling is an interval with a work source. agentd marks nothing on GitHub: it remembers what it took."""
+    """Polling is an interval with a work source. agentd marks nothing on GitHub; it remembers which items it took."""
     here = source.find(("type",))
     poll = workflow.child("poll_interval")
-    # agentd takes 0 and then asks GitHub without a pause; once a second is as eager as we get.
+    # agentd accepts 0 and then polls GitHub without a pause; once a second is our limit.
     seconds = max(1, int(str(poll.value))) if poll is not None else _DEFAULT_POLL_INTERVAL_S
     owner, repo = source.find(("owner",)), source.find(("repo",))
     work: dict[str, ConfigNode] = {
@@ -171,7 +167,7 @@ def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
 
 
 def _with_value(node: ConfigNode, value: Scalar) -> ConfigNode:
-    """Another value in the same place."""
+    """Return another value at the same location."""
     return ConfigNode(value, node.location, node.key, raw=str(value))
 
 
@@ -201,7 +197,7 @@ def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnosti
 
 
 def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
-    """With both day fields written, agentd fires on a day of either; cron takes `*/2` for a star, and wants both."""
+    """With both day fields set, agentd fires on a day of either; cron takes `*/2` for a star and needs both."""
     fields = str(expression.value).split()
     if len(fields) == 7:
         fields.pop()  # the year
@@ -227,7 +223,7 @@ _UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")
 class AgentdWorkflow:
     """One workflow, translated: the agent it is for, and its schedule in our keys.
 
-    A refused one has no prompt; it is still looked through for more.
+    An invalid one has no prompt; it is still checked for more.
     """
 
     name: ConfigNode
@@ -244,7 +240,7 @@ class AgentdReader:
     diagnostics: Diagnostics
 
     def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
-        """Every agent of the folder that can be used, with its file."""
+        """Yield every valid agent of the folder with its file."""
         for file in self._list_yaml_files(folder / "agents"):
             node = self.agent(file, folder.parent)
             if node is not None:
@@ -254,12 +250,12 @@ class AgentdReader:
             self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: there are none here.", location)
 
     def workflows(self, folder: Path) -> Iterator[AgentdWorkflow]:
-        """Every workflow of the folder that can be used."""
-        found = (self.workflow(file) for file in self._list_yaml_files(folder / "workflows"))
-        yield from (workflow for workflow in found if workflow is not None)
+        """Yield every usable workflow of the folder."""
+        workflows = (self.workflow(file) for file in self._list_yaml_files(folder / "workflows"))
+        yield from (workflow for workflow in workflows if workflow is not None)
 
     def agent(self, file: Path, root: Path) -> ConfigNode | None:
-        """One agent file in our keys. `root` is what its working_dir "." means: the folder around .agentd."""
+        """Return one agent file in our keys. `root` is what its working_dir "." means: the folder around .agentd."""
         tree = self._load_valid(file, AGENTD_AGENT)
         if tree is None:
             return None
@@ -274,7 +270,7 @@ class AgentdReader:
         return replace(tree, value=keys | _translate_docker(tree))
 
     def workflow(self, file: Path) -> AgentdWorkflow | None:
-        """One workflow file in our keys; None after it was said why it cannot be served."""
+        """Return one workflow file in our keys; None after the reason was reported."""
         tree = self._load_valid(file, AGENTD_WORKFLOW)
         if tree is None:
             return None
@@ -299,7 +295,7 @@ class AgentdReader:
         except FileNotFoundError:
             return []
         except OSError as error:
-            # To go on as if it were empty would drop schedules without a word.
+            # Going on as if the folder were empty would drop its schedules silently.
             display_name = self.files.display_name(folder)
             message = f'"{display_name}" cannot be read: {error.strerror}.'
             location = SourceLocation(file=display_name, line=1, column=1)
@@ -335,7 +331,7 @@ class AgentdReader:
 
 
 def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> ConfigNode:
-    """ "." is where agentd was called, which is the folder around .agentd; all else counts from the file."""
+    # "." is where agentd was started, which is the folder around .agentd; any other path counts from the file.
     written = tree.child("working_dir")
     if written is not None and written.value != ".":
         return written
@@ -343,7 +339,7 @@ def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> Co
 
 
 def _translate_docker(tree: ConfigNode) -> dict[str, ConfigNode]:
-    """Whoever asks for an image, a network or mounts gets a container, or no run: never less isolation."""
+    """Return the docker block. An agent with an image, a network or mounts gets a container or no run, never less."""
     image, network = tree.child("docker_image"), tree.child("network_policy")
     mounts = tree.child("extra_mounts")
     isolation = image or network or mounts

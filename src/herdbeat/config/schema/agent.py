@@ -1,4 +1,4 @@
-"""The keys that only agents have: herdctl's agent file, and what runs other programs."""
+"""The keys that only agents have: those of herdctl's agent file, and those of other runtimes."""
 
 from herdbeat.config.schema.formats import ARGV, LONG_DURATION, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
 from herdbeat.config.schema.table import AnyOf, Field, ListOf, MapOf, Table
@@ -107,7 +107,7 @@ INHERITABLE_KEYS: tuple[Field[object], ...] = (
     Field("session", _SESSION, "How long sessions go on.", unset="resumable for 24h", domain_field="session_"),
     Field("docker", DOCKER, "Isolation in a container.", unset="off"),
 )
-"""What `defaults:` of a fleet may give to its agents."""
+"""Keys that the `defaults:` of a fleet may set for its agents."""
 INHERITABLE_KEY_NAMES = frozenset({"instances", "work_source", *(key.name for key in INHERITABLE_KEYS)})
 
 AGENT_KEYS: tuple[Field[object], ...] = (

@@ -1,4 +1,4 @@
-"""The keys of a fleet file: ours, and herdctl's, which is a part of it."""
+"""The keys of a fleet file. Those of herdctl's fleet file are a part of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ ENGINE_SETTINGS: tuple[Field[object], ...] = (
     Field("egress", _EGRESS_TABLE, "Where endpoints may connect to.", domain_field="egress_"),
     Field("webhooks", _WEBHOOKS_TABLE, "Webhook calls: POST /hooks/{target}/{schedule}."),
 )
-"""What the engine needs to know, in the order of `config show`."""
+"""Settings of the scheduler, in the order of `config show`."""
 
 DEFAULTS = Field(
     "defaults",
@@ -107,7 +107,7 @@ IMPORT = Table("An import", (IMPORT_FOLDER, IMPORT_ZONE))
 
 @dataclass(frozen=True, slots=True)
 class AgentEntry(FieldType[object]):
-    """An agent, written here or in a file of its own. Which of the two, `path` tells."""
+    """An agent, inline or in a file of its own that `path` names."""
 
     def describe(self) -> str:
         return "an agent, or a path to one"

@@ -1,4 +1,4 @@
-"""The keys of hooks, which run after a run and off its path (SPEC 6)."""
+"""The keys of hooks, which are executed after a run and cannot change its outcome."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""JSON Schema for editors and rows for the reference, both from the tables that checking uses."""
+"""JSON Schema for editors and rows for the reference, both from the tables that validation uses."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,11 @@ from herdbeat.config.schema.types import FieldType, JsonSchema
 
 JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ROOT_TABLES = {"fleet": FLEET, "agent": AGENT}
-SCHEMA_NAMES = tuple(_ROOT_TABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """One key for the reference: where it may be written, what it is, what it means."""
+    """One key for the reference: its table, type, default and meaning."""
 
     where: str
     name: str
@@ -29,7 +28,7 @@ class KeyRow:
 
 
 def build_json_schema(schema_name: str) -> JsonSchema:
-    """The schema of a `fleet` file or of an `agent` file. Each table is defined once and referred to."""
+    """Return the schema of a `fleet` file or of an `agent` file. Each table is defined once and referred to."""
     definitions: dict[str, object] = {}
     root = _hoist_definitions(_ROOT_TABLES[schema_name].to_json_schema(), definitions)
     assert isinstance(root, dict)
@@ -37,7 +36,7 @@ def build_json_schema(schema_name: str) -> JsonSchema:
 
 
 def list_key_rows() -> tuple[KeyRow, ...]:
-    """Every key of our own files, table by table, in the order of the fleet file."""
+    """Return every key of our own files, table by table, in the order of the fleet file."""
     tables: dict[str, Table] = {}
     for table in _iter_tables(FLEET):
         tables.setdefault(table.title, table)
@@ -58,7 +57,7 @@ def build_key_row(table: Table, key: Field[object]) -> KeyRow:
 
 
 def _iter_tables(field_type: FieldType[object]) -> Iterator[Table]:
-    """The shape, if it is a table, and every table below it."""
+    """Yield the type, if it is a table, and every table below it."""
     if isinstance(field_type, Table):
         yield field_type
     for inner in field_type.inner_types():
@@ -66,7 +65,7 @@ def _iter_tables(field_type: FieldType[object]) -> Iterator[Table]:
 
 
 def _hoist_definitions(schema: object, definitions: dict[str, object]) -> object:
-    """Tables become definitions: the schedule alone stands in five places."""
+    """Return the schema with its tables as references to definitions: the schedule alone is used in five places."""
     if isinstance(schema, list):
         return [_hoist_definitions(item, definitions) for item in schema]
     if not isinstance(schema, dict):

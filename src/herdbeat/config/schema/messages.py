@@ -1,4 +1,4 @@
-"""What is said about a value that does not fit its key."""
+"""Messages about values that do not fit their key."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,11 +8,9 @@ from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError
 
-# Did you mean? The nearest known word to one that is not known.
-
 
 def find_closest_match(word: str, known: Iterable[str]) -> str | None:
-    """The nearest known word, whatever its case and whether it is written with - or _."""
+    """Return the nearest known word, for "did you mean". Case, - and _ do not count."""
     by_normalized = {_normalize(each): each for each in known}
     if _normalize(word) in by_normalized:
         return by_normalized[_normalize(word)]
@@ -28,7 +26,7 @@ def require_text(node: ConfigNode, description: str) -> str:
     require_defined(node)
     if isinstance(node.value, str):
         if "\0" in node.value:
-            # No path, argument, variable or PostgreSQL text can hold one: better here than at the first run.
+            # No path, argument, variable or PostgreSQL text can hold one, so the first run would fail.
             raise ValidationError(
                 Code.INVALID_VALUE, f"{key_name(node)} holds a NUL character.", hint="Remove the \\0."
             )
@@ -50,7 +48,7 @@ def _undefined_variable_error(name: str) -> ValidationError:
 
 
 def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
-    """What to say about a value of another type. A missing variable is the better reason, where there is one."""
+    """Return the error for a value of another type; that of an undefined variable, if one is the reason."""
     if node.undefined_variable:
         return _undefined_variable_error(node.undefined_variable)
     if node.value is None:
@@ -64,7 +62,7 @@ def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
 
 
 def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> HerdbeatError:
-    """The same complaint without the value, if a variable put it in: it may be a secret, and logs are read by many."""
+    """Return the error without the value if a variable put it in: that may be a secret, and many people read logs."""
     if not node.variable_names:
         return error
     code = error.problem_code if isinstance(error, ValidationError) else error.code
@@ -85,7 +83,7 @@ def describe_range(at_least: int, at_most: int) -> str:
 
 
 def describe_value(node: ConfigNode) -> str:
-    """A value as it stands in a message: short, on one line, and never what a variable put in."""
+    """Return a value for a message: short, on one line, and never what a variable put in."""
     if isinstance(node.value, dict):
         return "a mapping"
     if isinstance(node.value, list):
@@ -96,5 +94,5 @@ def describe_value(node: ConfigNode) -> str:
 
 
 def key_name(node: ConfigNode) -> str:
-    """The key as it was written, which may be another name of it; a whole document is "The file"."""
+    """Return the key as it was written, perhaps an alias; "The file" for a whole document."""
     return node.report_location.path.rpartition(".")[2] or "The file"

@@ -123,4 +123,4 @@ FOREIGN_KEY_SUGGESTIONS = {
     "schedule": "cron",
     "cost": "budget",
 }
-"""What other tools, and older pages, call it."""
+"""Names that other tools and older pages use, with ours."""

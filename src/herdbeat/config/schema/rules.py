@@ -1,4 +1,4 @@
-"""The keys of one rule under `adapt:` (UX 8.1)."""
+"""The keys of one rule under `adapt:`."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,7 @@ TYPE = Field(
     Choice(tuple(TriggerKind), {"once": "delay", "at": "delay", "every": "interval", "event": "webhook"}),
     "What fires it; may be left out beside `interval`, `cron` or `at`.",
 )
-# The three are checked where the schedule is built: cron needs its zone, and only the trigger in force counts.
+# These three are parsed where the schedule is built: cron needs its zone, and only the trigger in force is checked.
 _INTERVAL_TYPE = ParsedText("a duration", str, examples=("30s", "5m", "1h"), accepts_numbers=True)
 _CRON_TYPE = ParsedText("a cron expression", str, examples=("0 9 * * MON-FRI", "@daily"), accepts_numbers=True)
 _AT_TYPE = ParsedText("a date and time with offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True)

@@ -1,4 +1,4 @@
-"""Tables of keys: the one source of what may be written, from which checks, JSON Schema and reference come."""
+"""Keys and tables of keys: the one source of validation, domain values, JSON Schema and reference."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -104,10 +104,10 @@ def optional_field(
 
 @dataclass(frozen=True, slots=True)
 class Table(FieldType[PlainData]):
-    """A mapping with known keys. Those that begin with `x-` are passed over: a place for anchors.
+    """A mapping with known keys. Those that begin with `x-` are ignored: a place for anchors.
 
-    `drops_unknown` tables belong to tools that pass over all they do not know; `others` are words
-    of other tools, with ours.
+    `ignores_unknown` tables belong to tools that ignore unknown keys. `suggestions` are names that other tools use,
+    with ours.
     """
 
     title: str
@@ -164,7 +164,7 @@ class Table(FieldType[PlainData]):
     def _check_known(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
         if key.unsupported_reason:
             if not node.value:
-                return  # switched off, or empty: whoever wrote it misses nothing
+                return  # switched off or empty: nothing is lost
             diagnostics.warning(
                 Code.NOT_SERVED, f'"{key.name}" has no effect: {key.unsupported_reason}.', node.report_location
             )
@@ -182,7 +182,7 @@ class Table(FieldType[PlainData]):
     def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
         where = None if name in self.suggestions else diagnostics.key_locations.get(name)
         guess = self.suggestions.get(name) or (None if where else find_closest_match(name, self.by_name))
-        # The names are settled by now; people look for the word that they wrote.
+        # The keys are normalized by now; the message repeats the name in the file.
         written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
         hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
         return ValidationError(
@@ -193,12 +193,12 @@ class Table(FieldType[PlainData]):
         )
 
     def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
-        # What herdctl and agentd pass over silently must not keep an unchanged file from loading.
+        # What herdctl and agentd ignore silently must not keep an unchanged file from loading.
         is_ignored = self.ignores_unknown or ".overrides." in node.report_location.path
         return Severity.WARNING if is_ignored and diagnostics.is_foreign(node.report_location) else Severity.ERROR
 
     def _unknown_key_hint(self, guess: str | None) -> str:
-        """The known keys, where they are few enough to read."""
+        """Return what to do about an unknown key: the guess, or the known keys if they are few enough to read."""
         names = [key.name for key in self.keys if not key.unsupported_reason]
         if guess:
             return f'Write "{guess}", or remove the key.'
@@ -250,7 +250,7 @@ class ListOf(FieldType[tuple[T_co, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class MapOf(FieldType[Mapping[str, T_co]]):
-    """A mapping from free names to values of one shape."""
+    """A mapping from free names to values of one type."""
 
     item: FieldType[T_co]
     key: FieldType[object] | None = None
@@ -282,7 +282,7 @@ class MapOf(FieldType[Mapping[str, T_co]]):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(FieldType[object]):
-    """A value of one shape or another, told apart by what it is in YAML: scalar, list or mapping."""
+    """A value of one of several types, selected by its form in YAML: scalar, list or mapping."""
 
     scalar: FieldType[object] | None = None
     sequence: FieldType[object] | None = None

@@ -25,7 +25,7 @@ _LEADING_KEYS: tuple[Field[object], ...] = (
 _TRAILING_KEYS: tuple[Field[object], ...] = (INSTANCES, HOOKS, AFTER_RUN, ON_ERROR, SCHEDULES)
 _AGENT_KEY_NAMES = {key.name for key in AGENT_KEYS}
 TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES)
-"""What may stand beside a target's name: its one schedule, or policies for all of its schedules."""
+"""Keys that may stand beside a target's name: its one schedule, or policies for all of its schedules."""
 
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -41,7 +41,7 @@ SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
     TargetKind.COMMAND: (Field("command", ARGV, "Program and arguments; never a shell line.", required=True),),
     TargetKind.CALLABLE: (Field("call", CALL, "The function, as module:function.", required=True),),
 }
-"""The keys that fill the spec of a target one by one. Folder, environment and isolation take more than one key."""
+"""Keys whose value is a field of the target's spec. Folder, environment and isolation take more than their value."""
 
 AGENT = Table(
     "An agent",

@@ -1,4 +1,4 @@
-"""The keys of a `work_source:` (SPEC 7)."""
+"""The keys of a `work_source:`."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ AUTH = Table("An auth", (Field("token_env", VARIABLE_NAME, "The variable that ho
 
 @dataclass(frozen=True, slots=True)
 class WorkSourceTable(Table):
-    """A directory cannot do without its path. A repository may also be the agent's: see config/work.py."""
+    """Also reports a directory without its path. A missing repository may be the agent's: build_schedule checks it."""
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         Table.validate(self, node, diagnostics)
