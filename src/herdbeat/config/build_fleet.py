@@ -18,6 +18,7 @@ from herdbeat.config.provenance import (
 from herdbeat.config.schema import fleet as keys
 from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.policies import BUDGET
+from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
 from herdbeat.config.sources import (
     FleetFile,
@@ -78,9 +79,10 @@ def _iter_rules(schedule: ConfigNode, sets: ConfigNode | None) -> Iterator[Confi
 
 _TARGET_LEVEL_KEY_NAMES = {
     kind: {name for name, key in table.by_name.items() if any(key is shared_key for shared_key in TARGET_LEVEL_KEYS)}
-    - {BUDGET.name}
+    - {BUDGET.name, TOOL_POLICY.name if kind is TargetKind.AGENT else ""}
     for kind, table in TARGET_TABLES.items()
 }
+"""Keys beside a name that only schedules read. The budget is also the target's own, and the tool policy the agent's."""
 
 
 def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_schedules: bool) -> Target | None:

@@ -191,7 +191,7 @@ class FileReader:
         return path in self._broken
 
     def text(self, path: Path, reference_location: SourceLocation | None = None) -> str | None:
-        """Return the file as text; None after its problem was reported. A missing file is that of the line naming it."""
+        """Return the file as text; None after its problem was reported, at the line that names it if it is missing."""
         display_name = self.display_name(path)
         try:
             self.diagnostics.sources[display_name] = read_text(path, display_name)
