@@ -7,12 +7,11 @@ if TYPE_CHECKING:
     from herdbeat.config.loader import LoadResult, load_fleet, try_load_fleet
     from herdbeat.config.locate import find_config
     from herdbeat.config.provenance import ResolvedValue
-    from herdbeat.config.schema.json_schema import KeyRow, build_json_schema
+    from herdbeat.config.schema.json_schema import build_json_schema
 
-__all__ = ["KeyRow", "LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
+__all__ = ["LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
 
 _LAZY_EXPORTS = {
-    "KeyRow": "schema.json_schema",
     "LoadResult": "loader",
     "ResolvedValue": "provenance",
     "find_config": "locate",
