@@ -111,9 +111,8 @@ def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
     is_command = runtime is not None and runtime.value == "command"
     if is_command and command is None:
         message = 'Runtime "command" needs "command".'
-        diagnostics.error(
-            Code.MISSING_KEY, message, node.find(("runtime",)).location, "Add command: [program, argument]."
-        )
+        hint = "Add command: [program, argument]."
+        diagnostics.error(Code.MISSING_KEY, message, node.find(("runtime",)).location, hint)
     elif command is not None and not is_command:
         message = '"command" has no effect without "runtime: command".'
         diagnostics.warning(Code.NOT_SERVED, message, command.report_location, "Add runtime: command, or remove it.")
@@ -274,12 +273,9 @@ def _is_missing_trigger(target_source: TargetSource, diagnostics: Diagnostics) -
     """Report a target without a trigger, unless it is an agent: those may wait for a person or a rule."""
     if target_source.kind is TargetKind.AGENT:
         return False
-    diagnostics.error(
-        Code.MISSING_KEY,
-        f'"{target_source.name}" has no trigger.',
-        target_source.node.location,
-        "Add every: 5m, cron: or at:; or type: manual, if only people and rules start it.",
-    )
+    message = f'"{target_source.name}" has no trigger.'
+    hint = "Add every: 5m, cron: or at:; or type: manual, if only people and rules start it."
+    diagnostics.error(Code.MISSING_KEY, message, target_source.node.location, hint)
     return True
 
 
@@ -291,9 +287,6 @@ def _warn_missing_budget(
         return
     if diagnostics.lenient or all(each.policies.budget is not None or not each.enabled for each in schedules):
         return
-    diagnostics.warning(
-        Code.NO_BUDGET,
-        f'The agent "{target.name}" has no budget.',
-        target_source.node.find(("name",)).location,
-        "Set budget: { usd_per_day: 5 } on it, or for the whole fleet.",
-    )
+    message = f'The agent "{target.name}" has no budget.'
+    hint = "Set budget: { usd_per_day: 5 } on it, or for the whole fleet."
+    diagnostics.warning(Code.NO_BUDGET, message, target_source.node.find(("name",)).location, hint)

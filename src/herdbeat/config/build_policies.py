@@ -49,9 +49,8 @@ def check_crossed_limits(settings: SectionReader, diagnostics: Diagnostics) -> N
     shortest, longest = keys.MIN_INTERVAL.get(settings.node), keys.MAX_INTERVAL.get(settings.node)
     if shortest and longest and shortest > longest:
         message = f'min_interval "{format_duration(shortest)}" is above max_interval "{format_duration(longest)}".'
-        diagnostics.error(
-            Code.LIMITS_CROSSED, message, _key_location(settings, "min_interval"), "Lower the one or raise the other."
-        )
+        hint = "Lower the one or raise the other."
+        diagnostics.error(Code.LIMITS_CROSSED, message, _key_location(settings, "min_interval"), hint)
     start, end = keys.STARTS_AT.get(settings.node), keys.ENDS_AT.get(settings.node)
     if start and end and start >= end:
         message = f'It ends at "{format_timestamp(end)}", before it starts at "{format_timestamp(start)}".'

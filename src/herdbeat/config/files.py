@@ -28,12 +28,8 @@ def read_text(path: Path, display_name: str) -> str:
     try:
         if path.exists() and not path.is_file():
             # Opening a folder fails by itself; opening a pipe would block for ever.
-            raise ValidationError(
-                Code.UNREADABLE_FILE,
-                f'"{display_name}" is not a file.',
-                hint="Name the file itself.",
-                where=where,
-            )
+            message = f'"{display_name}" is not a file.'
+            raise ValidationError(Code.UNREADABLE_FILE, message, hint="Name the file itself.", where=where)
         # One byte too many is enough to know that a file is too large, without reading all of it.
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -44,19 +40,13 @@ def read_text(path: Path, display_name: str) -> str:
         raise ValidationError(Code.FILE_NOT_FOUND, message, hint="Correct the path.", where=where) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ValidationError(
-            Code.UNREADABLE_FILE,
-            f'"{display_name}" cannot be read: {reason}.',
-            hint="Mend the path, or its permissions.",
-            where=where,
-        ) from error
+        message = f'"{display_name}" cannot be read: {reason}.'
+        hint = "Mend the path, or its permissions."
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint=hint, where=where) from error
     if len(data) > MAX_FILE_BYTES:
-        raise ValidationError(
-            Code.YAML_LIMIT,
-            f'"{display_name}" is larger than 1 MiB.',
-            hint="Split it: agents may stand in files of their own (path:).",
-            where=where,
-        )
+        message = f'"{display_name}" is larger than 1 MiB.'
+        hint = "Split it: agents may stand in files of their own (path:)."
+        raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=where)
     return _decode(data, where)
 
 
@@ -66,20 +56,14 @@ def _decode(data: bytes, where: SourceLocation) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8", errors="replace")
-        raise ValidationError(
-            Code.UNREADABLE_FILE,
-            f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read.",
-            hint="Save it as UTF-8.",
-            where=_location_after(before, where),
-        ) from error
+        message = f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read."
+        hint = "Save it as UTF-8."
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint=hint, where=_location_after(before, where)) from error
     text = text.replace("\r\n", "\n")
-    if found := _CONTROL_CHARACTER.search(text):
-        raise ValidationError(
-            Code.YAML_SYNTAX,
-            f"The file holds a control character (U+{ord(found[0]):04X}).",
-            hint="Remove it; in a quoted text it can be written as an escape.",
-            where=_location_after(text[: found.start()], where),
-        )
+    if match := _CONTROL_CHARACTER.search(text):
+        message = f"The file holds a control character (U+{ord(match[0]):04X})."
+        hint = "Remove it; in a quoted text it can be written as an escape."
+        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=_location_after(text[: match.start()], where))
     return text
 
 

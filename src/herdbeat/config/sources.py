@@ -121,9 +121,8 @@ def iter_schedule_sources(target_source: TargetSource, diagnostics: Diagnostics)
         yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=target_source.zone)
     if trigger is not None and listed:
         message = "A trigger cannot stand beside the name of a target that also has schedules."
-        diagnostics.error(
-            Code.CONFLICTING_KEYS, message, trigger.report_location, "Move it into schedules, under a name."
-        )
+        hint = "Move it into schedules, under a name."
+        diagnostics.error(Code.CONFLICTING_KEYS, message, trigger.report_location, hint)
     elif trigger is not None:
         node = replace(merge_nodes(defaults, target_level), key=target_source.node.key)
         yield ScheduleSource(name=DEFAULT_SCHEDULE_NAME, node=node, raw=target_source.node, zone=target_source.zone)
@@ -206,9 +205,8 @@ def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnost
 
 def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnostics) -> None:
     if diagnostics.lenient and diagnostics.is_foreign(node.report_location):
-        diagnostics.warning(
-            Code.CHANGED_MEANING, message, node.report_location, "Nothing needs to be done if that is what you want."
-        )
+        hint = "Nothing needs to be done if that is what you want."
+        diagnostics.warning(Code.CHANGED_MEANING, message, node.report_location, hint)
 
 
 @dataclass(slots=True)

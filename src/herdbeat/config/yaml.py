@@ -77,12 +77,9 @@ class _Composer:
         root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
-            raise ValidationError(
-                Code.YAML_SYNTAX,
-                "The file holds more than one YAML document.",
-                hint='Remove the "---", or put the second document into a file of its own.',
-                where=self._locate(more),
-            )
+            message = "The file holds more than one YAML document."
+            hint = 'Remove the "---", or put the second document into a file of its own.'
+            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(more))
         _check_expanded_size(root)
         return root
 
@@ -125,12 +122,9 @@ class _Composer:
     def _resolve_alias(self, event: yaml.AliasEvent) -> RawNode:
         node = self.anchors.get(event.anchor or "")
         if node is None:
-            raise ValidationError(
-                Code.YAML_SYNTAX,
-                f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.',
-                hint=f'Set the anchor "&{event.anchor}" on a value further up.',
-                where=self._locate(event),
-            )
+            message = f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.'
+            hint = f'Set the anchor "&{event.anchor}" on a value further up.'
+            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
         return node
 
     def _reject_tag(self, event: yaml.Event) -> None:
@@ -138,12 +132,9 @@ class _Composer:
         if tag in (None, "!", _TEXT_TAG):
             return
         short_tag = tag.replace("tag:yaml.org,2002:", "!!")
-        raise ValidationError(
-            Code.YAML_SYNTAX,
-            f'The tag "{short_tag}" is not allowed.',
-            hint="Remove it: a configuration is plain data.",
-            where=self._locate(event),
-        )
+        message = f'The tag "{short_tag}" is not allowed.'
+        hint = "Remove it: a configuration is plain data."
+        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
 
     def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
         return ValidationError(
@@ -219,7 +210,7 @@ class _TreeBuilder:
         return ConfigNode(raw.resolve(), location, key, raw=raw.text, style=raw.style)
 
     def _build_mapping(self, raw: RawNode, node_path: _NodePath) -> dict[str, ConfigNode]:
-        found: dict[str, ConfigNode] = {}
+        entries: dict[str, ConfigNode] = {}
         merged: dict[str, ConfigNode] = {}
         for key, value in raw.pairs():
             if key.text == "<<" and not key.style:
@@ -230,21 +221,18 @@ class _TreeBuilder:
                 continue
             child_path = node_path.key(name)
             location = self._locate(key, child_path)
-            if name in found:
-                self._report_duplicate(name, location, found[name])
+            if name in entries:
+                self._report_duplicate(name, location, entries[name])
                 continue
-            found[name] = self.build(value, child_path, location)
-        return merged | found if merged else found
+            entries[name] = self.build(value, child_path, location)
+        return merged | entries if merged else entries
 
     def _merge_anchors(self, raw: RawNode, node_path: _NodePath, merged: dict[str, ConfigNode]) -> None:
         for source in raw.children if raw.is_list else [raw]:
             if not source.is_map:
-                raise ValidationError(
-                    Code.YAML_SYNTAX,
-                    'The merge key "<<" needs a mapping.',
-                    hint="Point it at an anchored mapping: <<: *name.",
-                    where=self._locate(source, node_path),
-                )
+                message = 'The merge key "<<" needs a mapping.'
+                hint = "Point it at an anchored mapping: <<: *name."
+                raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(source, node_path))
             for name, node in self._build_mapping(source, node_path).items():
                 merged.setdefault(name, node)
 
@@ -253,21 +241,14 @@ class _TreeBuilder:
         if isinstance(name, str):
             return name
         quoted_key = f'"{key.text}"' if key.text else "This key"
-        self.diagnostics.error(
-            Code.WRONG_TYPE,
-            f"{quoted_key} is not a text, so it cannot be a key.",
-            self._locate(key, node_path),
-            "Put the key in quotes if it is meant as text.",
-        )
+        message = f"{quoted_key} is not a text, so it cannot be a key."
+        hint = "Put the key in quotes if it is meant as text."
+        self.diagnostics.error(Code.WRONG_TYPE, message, self._locate(key, node_path), hint)
         return None
 
     def _report_duplicate(self, name: str, location: SourceLocation, first: ConfigNode) -> None:
-        self.diagnostics.error(
-            Code.DUPLICATE_KEY,
-            f'The key "{name}" is written twice; the first is on line {first.report_location.line}.',
-            location,
-            "Remove one of the two.",
-        )
+        message = f'The key "{name}" is written twice; the first is on line {first.report_location.line}.'
+        self.diagnostics.error(Code.DUPLICATE_KEY, message, location, "Remove one of the two.")
 
     def _locate(self, raw: RawNode, node_path: _NodePath) -> SourceLocation:
         # Not `replace`, which takes twice as long: this is done for every value of every file.

@@ -1,7 +1,7 @@
 """agentd's files as agents and schedules in our own keys. Each value keeps the location it has in those files."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -174,19 +174,11 @@ def _with_value(node: ConfigNode, value: Scalar) -> ConfigNode:
 def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> None:
     if kind.value in UNSUPPORTED_SOURCES:
         message = f'Workflows of type "{kind.value}" are not served; this one is left out.'
-        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {_join_names(SOURCE_TABLES)}.")
+        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {', '.join(SOURCE_TABLES)}.")
         return
     guess = find_closest_match(str(kind.value), SOURCE_TABLES)
-    diagnostics.error(
-        Code.INVALID_VALUE,
-        f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}',
-        kind.location,
-        f"Write {_join_names(SOURCE_TABLES)}.",
-    )
-
-
-def _join_names(names: Mapping[str, object]) -> str:
-    return ", ".join(names)
+    message = f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}'
+    diagnostics.error(Code.INVALID_VALUE, message, kind.location, f"Write {', '.join(SOURCE_TABLES)}.")
 
 
 def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -208,12 +200,9 @@ def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -
     if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
         return
     either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
-    diagnostics.warning(
-        Code.CHANGED_MEANING,
-        f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it.",
-        expression.location,
-        f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree.",
-    )
+    message = f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it."
+    hint = f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree."
+    diagnostics.warning(Code.CHANGED_MEANING, message, expression.location, hint)
 
 
 _UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")

@@ -31,9 +31,8 @@ def normalize_deprecated_keys(node: ConfigNode, diagnostics: Diagnostics) -> Con
         child = node.child(old)
         if child is not None:
             message = f'"{old}" is now called "{new}".'
-            diagnostics.warning(
-                Code.DEPRECATED_KEY, message, child.report_location, f"Write {new} when you next edit the file."
-            )
+            hint = f"Write {new} when you next edit the file."
+            diagnostics.warning(Code.DEPRECATED_KEY, message, child.report_location, hint)
             node = rename_key(node, old, new)
     return node
 

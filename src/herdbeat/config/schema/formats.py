@@ -44,10 +44,10 @@ def parse_name(text: str) -> str:
 
 def parse_hours(text: str) -> HoursWindow:
     """Parse "07:00-22:00"."""
-    found = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})\s*", text)
+    if match is None:
         raise _invalid_hours_error(text, "")
-    opens_hour, opens_minute, closes_hour, closes_minute = map(int, found.groups())
+    opens_hour, opens_minute, closes_hour, closes_minute = map(int, match.groups())
     if max(opens_hour, closes_hour) > 24 or max(opens_minute, closes_minute) > 59:
         raise _invalid_hours_error(text, " Hours go from 00:00 to 24:00.")
     opens = time(opens_hour % 24, opens_minute)
@@ -70,8 +70,8 @@ def parse_jitter(text: str) -> Jitter:
     written = text.strip()
     if written in ("0", "0%"):
         return Jitter()
-    if found := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
-        share = float(found[1]) / 100
+    if match := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
+        share = float(match[1]) / 100
         if share <= 1:
             return Jitter(share=share)
         raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than the whole.', hint="Write 0% to 100%.")
@@ -79,17 +79,16 @@ def parse_jitter(text: str) -> Jitter:
         return Jitter(span=parse_duration(written))
     except IntervalParseError as error:
         hint = 'Write a share such as "10%", or a duration such as "30s".'
-        raise ValidationError(
-            Code.INVALID_VALUE, f'"{truncate_for_message(text)}" is not a jitter.', hint=hint
-        ) from error
+        message = f'"{truncate_for_message(text)}" is not a jitter.'
+        raise ValidationError(Code.INVALID_VALUE, message, hint=hint) from error
 
 
 def parse_long_duration(text: str) -> timedelta:
     """Parse a duration as herdctl writes `session.timeout`: decimals and weeks are allowed."""
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*w\s*|\s*(\d{1,9}\.\d{1,6})\s*([smhd])\s*", text, re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*w\s*|\s*(\d{1,9}\.\d{1,6})\s*([smhd])\s*", text, re.IGNORECASE)
+    if match is None:
         return parse_duration(text)
-    weeks, number, unit = found.groups()
+    weeks, number, unit = match.groups()
     seconds = float(weeks or number) * (UNIT_SECONDS[unit.lower()] if unit else _WEEK_SECONDS)
     if not 0 < seconds <= MAX_DURATION.total_seconds():
         raise IntervalParseError(

@@ -27,9 +27,8 @@ def require_text(node: ConfigNode, description: str) -> str:
     if isinstance(node.value, str):
         if "\0" in node.value:
             # No path, argument, variable or PostgreSQL text can hold one, so the first run would fail.
-            raise ValidationError(
-                Code.INVALID_VALUE, f"{key_name(node)} holds a NUL character.", hint="Remove the \\0."
-            )
+            message = f"{key_name(node)} holds a NUL character."
+            raise ValidationError(Code.INVALID_VALUE, message, hint="Remove the \\0.")
         return node.value
     raise wrong_type_error(node, description)
 
@@ -40,11 +39,9 @@ def require_defined(node: ConfigNode) -> None:
 
 
 def _undefined_variable_error(name: str) -> ValidationError:
-    return ValidationError(
-        Code.UNDEFINED_VARIABLE,
-        f"The environment variable {name} is not set.",
-        hint=f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}.",
-    )
+    message = f"The environment variable {name} is not set."
+    hint = f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}."
+    return ValidationError(Code.UNDEFINED_VARIABLE, message, hint=hint)
 
 
 def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
@@ -56,9 +53,8 @@ def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
         return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint=hint)
     quotes = description == "a text" and not isinstance(node.value, list | dict)
     hint = f'Put it in quotes: "{node.raw}".' if quotes else f"Write {description}."
-    return ValidationError(
-        Code.WRONG_TYPE, f"{key_name(node)} must be {description}, not {describe_value(node)}.", hint=hint
-    )
+    message = f"{key_name(node)} must be {description}, not {describe_value(node)}."
+    return ValidationError(Code.WRONG_TYPE, message, hint=hint)
 
 
 def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> HerdbeatError:
@@ -73,9 +69,8 @@ def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> He
 
 
 def out_of_range_error(node: ConfigNode, bounds: str) -> ValidationError:
-    return ValidationError(
-        Code.INVALID_VALUE, f"{key_name(node)} cannot be {describe_value(node)}.", hint=f"Write {bounds}."
-    )
+    message = f"{key_name(node)} cannot be {describe_value(node)}."
+    return ValidationError(Code.INVALID_VALUE, message, hint=f"Write {bounds}.")
 
 
 def describe_range(at_least: int, at_most: int) -> str:

@@ -150,9 +150,8 @@ class Table(FieldType[PlainData]):
                 self._report_missing(key, node, diagnostics)
             for name in written[1:]:
                 message = f'"{name}" is another name of "{key.name}", which is also there.'
-                diagnostics.error(
-                    Code.CONFLICTING_KEYS, message, node.value[name].report_location, "Keep one of the two."
-                )
+                hint = "Keep one of the two."
+                diagnostics.error(Code.CONFLICTING_KEYS, message, node.value[name].report_location, hint)
 
     def to_json_schema(self) -> JsonSchema:
         properties = {name: key.to_json_schema() for name, key in self.by_name.items()}
@@ -165,19 +164,15 @@ class Table(FieldType[PlainData]):
         if key.unsupported_reason:
             if not node.value:
                 return  # switched off or empty: nothing is lost
-            diagnostics.warning(
-                Code.NOT_SERVED, f'"{key.name}" has no effect: {key.unsupported_reason}.', node.report_location
-            )
+            message = f'"{key.name}" has no effect: {key.unsupported_reason}.'
+            diagnostics.warning(Code.NOT_SERVED, message, node.report_location)
         elif not (node.value is None and key.nullable):
             key.field_type.validate(node, diagnostics)
 
     def _report_missing(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
-        diagnostics.error(
-            Code.MISSING_KEY,
-            f'{self.title} needs "{key.name}".',
-            node.report_location,
-            f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}.",
-        )
+        message = f'{self.title} needs "{key.name}".'
+        hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}."
+        diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
     def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
         where = None if name in self.suggestions else diagnostics.key_locations.get(name)
@@ -185,12 +180,8 @@ class Table(FieldType[PlainData]):
         # The keys are normalized by now; the message repeats the name in the file.
         written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
         hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
-        return ValidationError(
-            Code.UNKNOWN_KEY,
-            f'Unknown key "{written}"{did_you_mean_suffix(guess)}',
-            hint=hint,
-            where=node.report_location,
-        )
+        message = f'Unknown key "{written}"{did_you_mean_suffix(guess)}'
+        return ValidationError(Code.UNKNOWN_KEY, message, hint=hint, where=node.report_location)
 
     def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
         # What herdctl and agentd ignore silently must not keep an unchanged file from loading.

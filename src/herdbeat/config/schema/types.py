@@ -123,9 +123,8 @@ class Text(FieldType[str]):
     def read(self, node: ConfigNode) -> str:
         text = require_text(node, self.description)
         if not text.strip() and not self.allows_empty:
-            raise ValidationError(
-                Code.INVALID_VALUE, f"{key_name(node)} is empty.", hint="Give it a value, or remove the key."
-            )
+            message = f"{key_name(node)} is empty."
+            raise ValidationError(Code.INVALID_VALUE, message, hint="Give it a value, or remove the key.")
         return text
 
     def to_json_schema(self) -> JsonSchema:
@@ -233,11 +232,8 @@ class Choice(FieldType[str]):
         if text in self.options:
             return text
         guess = self.suggestions.get(text) or find_closest_match(text, self.options)
-        raise ValidationError(
-            Code.INVALID_VALUE,
-            f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}",
-            hint=f"Write {self.describe()}.",
-        )
+        message = f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}"
+        raise ValidationError(Code.INVALID_VALUE, message, hint=f"Write {self.describe()}.")
 
     def to_json_schema(self) -> JsonSchema:
         return _allow_variable({"enum": [str(option) for option in self.options]})

@@ -27,9 +27,8 @@ class WorkSourceTable(Table):
         Table.validate(self, node, diagnostics)
         if node.find(("type",)).value == "directory" and node.child("path") is None:
             message = 'A directory work source needs "path".'
-            diagnostics.error(
-                Code.MISSING_KEY, message, node.report_location, "Add path: the folder with one file per item."
-            )
+            hint = "Add path: the folder with one file per item."
+            diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
 
 WORK_SOURCE_TABLE = WorkSourceTable(
