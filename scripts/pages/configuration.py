@@ -1,4 +1,4 @@
-"""docs/reference/configuration.md: every key, where it may stand, its form, default and meaning."""
+"""docs/reference/configuration.md: every key with its table, type, default and meaning, from config/schema."""
 
 from collections.abc import Iterator, Sequence
 
@@ -64,7 +64,7 @@ _PLACES = {
     "A sub-fleet": "the entries of `fleets`",
     "An import": "the entries of `imports`",
 }
-"""Where each table stands in a file. A new table without its place fails the generator."""
+"""Where each table may be written. A new table that is missing here fails the generator."""
 
 
 def page() -> str:
@@ -73,7 +73,7 @@ def page() -> str:
 
 
 def _section(table: Table) -> str:
-    """The keys of one table. Those it has in common with a schedule are named, and explained there."""
+    """Return the keys of one table. Those that a schedule has too are only named; the schedule explains them."""
     borrowed = [] if table is SCHEDULE else [key.name for key in table.keys if _is_borrowed(key)]
     borrowed = borrowed if len(borrowed) > 5 else []
     own = [key for key in table.keys if key.name not in borrowed and not key.unsupported_reason]
@@ -107,7 +107,7 @@ def _cells(key: Field[object]) -> tuple[str, str, str, str]:
 
 
 def _form(key: Field[object]) -> str:
-    """The form of a value, with a link to the table of its own keys if it has one."""
+    """Return the type of a value, with a link to the table of its own keys if it has one."""
     form = key.field_type.describe()
     inner = next(_nearest_tables(key.field_type), None)
     return f"[{form}](#{inner.title.lower().replace(' ', '-')})" if inner else form
@@ -122,13 +122,13 @@ def _nearest_tables(field_type: FieldType[object]) -> Iterator[Table]:
 
 
 def _without_effect(table: Table) -> str:
-    """Keys of other tools, and why they do nothing here."""
+    """Return the line about keys of other tools, and why they have no effect here."""
     listed = "; ".join(f"`{key.name}` ({key.unsupported_reason})" for key in table.keys if key.unsupported_reason)
     return f"Accepted without effect, with a warning: {listed}." if listed else ""
 
 
 def _agentd() -> str:
-    """The keys of agentd's own files: they keep their meaning, so only their names are listed."""
+    """Return the keys of agentd's own files. They keep their meaning, so only their names are listed."""
     lines = [
         f"Agents (`.agentd/agents/*.yml`): {_served(AGENTD_AGENT)}.",
         _without_effect(AGENTD_AGENT),
