@@ -4,6 +4,7 @@ from datetime import datetime
 
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.service.queries.schedule_state import is_enabled
 from herdbeat.timestamps import format_timestamp
 
 JsonObject = dict[str, object]
@@ -57,7 +58,7 @@ def serialize_schedule(record: ScheduleRecord, state: str) -> JsonObject:
         "timezone": policies.zone.key,
         "tags": list(policies.tags),
         "group": policies.group,
-        "enabled": record.enabled and record.disabled_by is None,
+        "enabled": is_enabled(record),
         "disabled_by": record.disabled_by,
         "paused": record.paused,
         "paused_until": format_optional_timestamp(record.paused_until),

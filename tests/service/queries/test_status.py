@@ -121,7 +121,10 @@ async def test_a_schedule_that_paused_itself_is_held_but_not_by_hand(tmp_path: P
         await herd.tick()
         status = status_of(herd)
 
-        assert [(each.label, each.paused_by) for each in status.held] == [("api", "policy"), ("report", "human:you")]
+        assert [(each.record.label, each.hold.by) for each in status.held] == [
+            ("api", "policy"),
+            ("report", "human:you"),
+        ]
         assert (by_hand.is_held_by_user, status.is_held_by_user) == (True, False)
 
 

@@ -13,6 +13,7 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import ConfigError, HerdbeatError, Problem
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.repair.import_state import ImportedState, ImportOutcome, import_state
+from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.serialize import format_optional_timestamp
 from herdbeat.store.base import Transaction
 from herdbeat.store.location import StoreLocation, create_store, exclusive_lock
@@ -102,7 +103,7 @@ def _add_schedule(agent: dict[str, object], record: ScheduleRecord) -> None:
     schedules = agent["schedules"]
     assert isinstance(schedules, dict)
     schedules[record.name] = {
-        "status": _resolve_status(record),
+        "status": documented_status(record),
         "last_run_at": format_optional_timestamp(record.last_run_at),
         "next_run_at": next_run,
         "last_error": record.quarantine or record.last_error,
@@ -111,12 +112,6 @@ def _add_schedule(agent: dict[str, object], record: ScheduleRecord) -> None:
         agent["status"] = "running"
     if next_run is not None and (agent["next_trigger_at"] is None or next_run < str(agent["next_trigger_at"])):
         agent["next_schedule"], agent["next_trigger_at"] = record.name, next_run
-
-
-def _resolve_status(record: ScheduleRecord) -> str:
-    if record.running:
-        return "running"
-    return "idle" if record.enabled and record.disabled_by is None else "disabled"
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:

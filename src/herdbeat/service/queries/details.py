@@ -17,8 +17,8 @@ from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
 from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints, serialize_hint
-from herdbeat.service.queries.schedules import ScheduleSummary, no_such_name, summarize_schedules
-from herdbeat.service.queries.selectors import find_run, find_schedule, split_selector
+from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
+from herdbeat.service.queries.selectors import find_run, find_schedule, no_such_name, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
 from herdbeat.service.serialize import (
     JsonObject,

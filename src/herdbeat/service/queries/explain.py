@@ -40,11 +40,11 @@ from herdbeat.service.queries.hints import (
 )
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
+    ScheduleCondition,
     describe_disabled,
     describe_pause,
     describe_skips,
-    is_paused,
-    resolve_display_state,
+    resolve_condition,
 )
 from herdbeat.service.queries.upcoming import RunPreview, preview_runs
 from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_beat, serialize_run
@@ -57,19 +57,24 @@ _NOW_THRESHOLD = timedelta(seconds=1)
 
 
 def describe_next_run(
-    record: ScheduleRecord, now: datetime, state: DisplayState, steps: tuple[JsonObject, ...], *, has_live_node: bool
+    record: ScheduleRecord,
+    now: datetime,
+    condition: ScheduleCondition,
+    steps: tuple[JsonObject, ...],
+    *,
+    has_live_node: bool,
 ) -> str:
-    at = record.next_run_at
+    at, state = record.next_run_at, condition.state
     if state is DisplayState.DISABLED:
         return f"no next run: {describe_disabled(record)}"
-    if record.quarantine is not None:
+    if condition.is_quarantined:
         again = f"edit it, or try it again: herdbeat reset {record.label}"
         return f"no next run: it cannot be decided ({record.quarantine}); {again}"
-    if state is DisplayState.PAUSED:
-        return describe_pause(record, now)
-    if state is DisplayState.RUNNING and (is_paused(record, now) or at is None):
-        held = describe_pause(record, now) if is_paused(record, now) else "the next time is decided when the run ends"
-        return f"it is running; {held}"
+    pause = describe_pause(record, now) if condition.is_paused else ""
+    if state is DisplayState.RUNNING and (pause or at is None):
+        return f"it is running; {pause or 'the next time is decided when the run ends'}"
+    if pause:
+        return pause
     if at is None:
         return _describe_no_next_run(record, steps)
     if state is DisplayState.LATE and at <= now:
@@ -184,11 +189,11 @@ def explain_next(
     """
     hints = tuple(each for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED))
     steps, traced = _refresh_trace_steps(record, hints, now)
-    state = resolve_display_state(record, now)
+    condition = resolve_condition(record, now)
     gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
     sentences = (
         *([describe_pending_beat(record, waiting, now, has_live_node=has_live_node)] if waiting is not None else []),
-        describe_next_run(record, now, state, steps, has_live_node=has_live_node),
+        describe_next_run(record, now, condition, steps, has_live_node=has_live_node),
         *([describe_skips(record)] if record.skips else []),
         *describe_closed(gates, now),
     )
@@ -199,7 +204,7 @@ def explain_next(
         next_run_at=record.next_run_at,
         source=record.next_source,
         origin=record.next_origin,
-        state=state,
+        state=condition.state,
         steps=steps,
         gates=gates,
         hints=hints,
@@ -245,7 +250,7 @@ def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zo
         next_run_at=record.next_run_at,
         source=beat.source,
         origin=beat.origin,
-        state=resolve_display_state(record, now),
+        state=resolve_condition(record, now).state,
         steps=_parse_trace_steps(past.trace) if runs and beat.source.is_clock else (),
         facts=tuple(facts),
         fix=_suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule is not None and rule.fix else "",
@@ -277,7 +282,7 @@ def explain_no_beat(
         now=now,
         text=f"{record.label} had nothing due at {_format_local_time(at, zone)} (not_due).",
         next_run_at=record.next_run_at,
-        state=resolve_display_state(record, now),
+        state=resolve_condition(record, now).state,
         facts=tuple(facts),
     )
 
@@ -301,7 +306,7 @@ def _explain_outside_hours(record: ScheduleRecord, at: datetime, now: datetime, 
         now=now,
         text=f"{record.label} was due {_format_local_time(at, zone)} and did not run.",
         next_run_at=record.next_run_at,
-        state=resolve_display_state(record, now),
+        state=resolve_condition(record, now).state,
         facts=tuple(facts),
         fix=_suggest_fix(record, "active_hours: wider"),
     )

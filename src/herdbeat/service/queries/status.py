@@ -14,7 +14,7 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import backoff_interval, backoff_multiplier
 from herdbeat.governor.state import PAUSED_BY_POLICY
-from herdbeat.service.queries.schedule_state import DisplayState, is_paused
+from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition
 from herdbeat.service.queries.schedules import find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_run
@@ -51,6 +51,14 @@ class LateBeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSchedule:
+    """A schedule that somebody or a policy stopped."""
+
+    record: ScheduleRecord
+    hold: Hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatus:
     now: datetime
     pid: int | None
@@ -59,7 +67,7 @@ class FleetStatus:
     running: tuple[RunInProgress, ...] = ()
     late: tuple[LateBeat, ...] = ()
     failing: tuple[ScheduleRecord, ...] = ()
-    held: tuple[ScheduleRecord, ...] = ()
+    held: tuple[HeldSchedule, ...] = ()
     upcoming: tuple[ScheduleRecord, ...] = ()
     interval_hints: Mapping[str, HintRecord] = field(default_factory=dict)
     """The hints that set the pace of what comes soon, by schedule."""
@@ -85,7 +93,7 @@ class FleetStatus:
     @property
     def is_held_by_user(self) -> bool:
         """Whether all that is held was held by somebody. A schedule may also pause itself."""
-        return all(each.paused_by != PAUSED_BY_POLICY for each in self.held)
+        return all(each.record.paused_by != PAUSED_BY_POLICY for each in self.held)
 
     @property
     def needs_attention(self) -> bool:
@@ -145,7 +153,7 @@ def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetS
         running=tuple(each for each in status.running if each.run.schedule in labels),
         late=tuple(each for each in status.late if each.schedule in labels),
         failing=tuple(each for each in status.failing if each.label in labels),
-        held=tuple(each for each in status.held if each.label in labels),
+        held=tuple(each for each in status.held if each.record.label in labels),
         upcoming=tuple(each for _, _, each in upcoming_records[:MAX_UPCOMING_SCHEDULES]),
     )
 
@@ -209,11 +217,11 @@ def serialize_status(status: FleetStatus, fleet: str) -> JsonObject:
         ],
         "held": [
             {
-                "schedule": each.label,
-                "state": DisplayState.DISABLED if each.disabled_by else DisplayState.PAUSED,
-                "until": None if each.disabled_by else format_optional_timestamp(each.paused_until),
-                "by": each.disabled_by or each.paused_by,
-                "reason": "" if each.disabled_by else each.paused_reason,
+                "schedule": each.record.label,
+                "state": each.hold.state,
+                "until": format_optional_timestamp(each.hold.until),
+                "by": each.hold.by,
+                "reason": each.hold.reason,
             }
             for each in status.held
         ],
@@ -258,15 +266,15 @@ def _find_late(reader: QueryReader, now: datetime, pid: int | None) -> Iterable[
     for beat in (reader.beat(number) for number in reader.waiting_beats(now, MAX_ROWS)):
         if beat is not None:
             record = _find_record(reader, beat.schedule)
-            if record is not None and beat.due_at + record.plan.policies.late_after < now:
+            if record is not None and beat.due_at + record.late_after < now:
                 reason, detail = _explain_pending(record, beat.reason, pid)
                 busy = _find_blocking_run(reader, record) if reason == SkipReason.AT_CAPACITY else None
                 yield LateBeat(
                     schedule=beat.schedule, due_at=beat.due_at, reason=reason, detail=detail, blocking_run=busy
                 )
     for record in _load_records(reader, reader.overdue_schedules(now, MAX_ROWS)):
-        due_at = record.next_run_at
-        if due_at is not None and due_at + record.plan.policies.late_after < now:
+        due_at = resolve_condition(record, now).late_since
+        if due_at is not None:
             reason, detail = _explain_pending(record, "", pid)
             yield LateBeat(schedule=record.label, due_at=due_at, reason=reason, detail=detail)
 
@@ -275,11 +283,10 @@ def _find_blocking_run(reader: QueryReader, record: ScheduleRecord) -> RunRecord
     return next(iter(reader.runs(Filter(target=record.target, status=RunStatus.RUNNING, limit=1))), None)
 
 
-def _find_held(reader: QueryReader, now: datetime) -> Iterable[ScheduleRecord]:
-    """What somebody has paused or switched off. What a file switches off is as it should be."""
+def _find_held(reader: QueryReader, now: datetime) -> Iterable[HeldSchedule]:
     for record in _load_records(reader, reader.paused_or_disabled_schedules(MAX_ROWS)):
-        if record.disabled_by is not None or is_paused(record, now):
-            yield record
+        if (hold := find_hold(record, now)) is not None:
+            yield HeldSchedule(record=record, hold=hold)
 
 
 def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tuple[str, str]:

@@ -11,7 +11,6 @@ from heapq import merge
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
@@ -28,29 +27,8 @@ from herdbeat.service.queries.expressions import (
     describe_clock_change,
     stop_at_calendar_end,
 )
-from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_paused
+from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_enabled, resolve_condition
 from herdbeat.triggers import Delay
-
-# Would it start now? The documented check of one schedule, answered from how it stands.
-
-
-def blocking_reason(record: ScheduleRecord, now: datetime) -> SkipReason | None:
-    """The first reason why not, in the documented order; None if it would. An answer, never a row."""
-    if record.plan.trigger.kind.waits_for_event:
-        return SkipReason.UNSUPPORTED_TYPE
-    if not record.enabled or record.disabled_by is not None:
-        return SkipReason.DISABLED
-    if record.quarantine is not None:
-        return SkipReason.CONFIG_ERROR
-    if record.paused and (record.paused_until is None or record.paused_until > now):
-        return SkipReason.PAUSED
-    if record.running:
-        return SkipReason.ALREADY_RUNNING
-    if record.target_running >= record.target_room:
-        return SkipReason.AT_CAPACITY
-    is_due = record.waiting > 0 or (record.next_run_at is not None and record.next_run_at <= now)
-    return None if is_due else SkipReason.NOT_DUE
-
 
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
@@ -116,7 +94,7 @@ def build_ledger_forecast(
         as_of=now,
         state=build_governor_state(record, hints),
         is_in_ledger=True,
-        unscheduled=_build_unscheduled_entry(record, now, has_live_node=has_live_node),
+        unscheduled=_find_unscheduled_in_ledger(record, now, has_live_node=has_live_node),
         start_override=_forecast_start(record, now, has_live_node=has_live_node),
         skips=record.skips,
     )
@@ -153,7 +131,7 @@ def build_governor_state(record: ScheduleRecord, hints: Sequence[Hint]) -> Sched
         runs=record.runs,
         hints=tuple(hints),
         pause=pause if record.paused else None,
-        enabled=record.enabled and record.disabled_by is None,
+        enabled=is_enabled(record),
     )
 
 
@@ -165,14 +143,12 @@ def _merge_edited(schedule: Schedule, record: ScheduleRecord, hints: Sequence[Hi
         return current
     if isinstance(schedule.trigger, Delay):
         return build_file_forecast(schedule, now)  # another time arms it anew
-    is_enabled = schedule.enabled and record.disabled_by is None
+    edited = replace(record, enabled=schedule.enabled, quarantine=None)
     return replace(
         current,
         zone=schedule.policies.zone,
-        state=replace(current.state, timing=timing, enabled=is_enabled),
-        unscheduled=_build_unscheduled_entry(
-            replace(record, enabled=schedule.enabled, quarantine=None), now, has_live_node=False
-        ),
+        state=replace(current.state, timing=timing, enabled=is_enabled(edited)),
+        unscheduled=_find_unscheduled_in_ledger(edited, now, has_live_node=False),
         start_override=None,
     )
 
@@ -184,29 +160,27 @@ def _timing_as_configured(record: ScheduleRecord) -> TimingPolicy:
     return replace(timing, trigger=replace(trigger, arm=1)) if isinstance(trigger, Delay) else timing
 
 
-def _build_unscheduled_entry(record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> UnscheduledEntry | None:
-    found = _find_ledger_cause(record, now, has_live_node=has_live_node)
-    if found is None:
-        return None
-    cause, reason = found
-    return UnscheduledEntry(schedule=record.label, when=record.plan.trigger.describe(), cause=cause, reason=reason)
-
-
-def _find_ledger_cause(
+def _find_unscheduled_in_ledger(
     record: ScheduleRecord, now: datetime, *, has_live_node: bool
-) -> tuple[NoNextRunReason, str] | None:
-    if not record.enabled or record.disabled_by is not None:
-        return NoNextRunReason.DISABLED, describe_disabled(record)
-    if record.quarantine is not None:
-        return NoNextRunReason.BROKEN, f"it cannot be decided; see: herdbeat explain {record.label}"
-    if is_paused(record, now) and record.paused_until is None:
-        return NoNextRunReason.PAUSED, describe_pause(record, now)
-    if record.next_run_at is None and record.running:
+) -> UnscheduledEntry | None:
+    """Return why the ledger has no next time for a schedule; None if it has one, or the governor decides it."""
+    condition = resolve_condition(record, now)
+    has_no_time = record.next_run_at is None
+    if not condition.is_enabled:
+        cause, reason = NoNextRunReason.DISABLED, describe_disabled(record)
+    elif condition.is_quarantined:
+        cause, reason = NoNextRunReason.BROKEN, f"it cannot be decided; see: herdbeat explain {record.label}"
+    elif condition.is_paused and record.paused_until is None:
+        cause, reason = NoNextRunReason.PAUSED, describe_pause(record, now)
+    elif has_no_time and record.running:
         ends = "the run ends" if has_live_node else "herdbeat up finds that its run was cut off"
-        return NoNextRunReason.RUNNING, f"the next time is decided when {ends}"
-    if record.next_run_at is None and record.waiting:
-        return NoNextRunReason.LATE, "a beat of it is due and waits; the next time is decided when that one has run"
-    return None
+        cause, reason = NoNextRunReason.RUNNING, f"the next time is decided when {ends}"
+    elif has_no_time and record.waiting:
+        cause = NoNextRunReason.LATE
+        reason = "a beat of it is due and waits; the next time is decided when that one has run"
+    else:
+        return None
+    return UnscheduledEntry(schedule=record.label, when=record.plan.trigger.describe(), cause=cause, reason=reason)
 
 
 def _forecast_start(record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> datetime | None:
