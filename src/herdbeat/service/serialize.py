@@ -1,16 +1,38 @@
-"""Records as the JSON that every machine-readable face gives: one serialiser, so that they cannot differ."""
+"""The JSON of every query result. CLI (`--json`), REST and MCP share these functions, so their answers cannot differ.
 
-from datetime import datetime
+Output only: nothing reads these objects back. Each takes the frozen value that a query returns. The values are imported
+for their types alone, because `list` must not load what `explain` needs.
+"""
+
+from typing import TYPE_CHECKING
 
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
+from herdbeat.durations import format_duration
 from herdbeat.service.queries.schedule_state import is_enabled
-from herdbeat.timestamps import format_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from herdbeat.domain.change import Change
+    from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TimelineSpan
+    from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView
+    from herdbeat.service.queries.explain import Explanation
+    from herdbeat.service.queries.gates import GateStatus
+    from herdbeat.service.queries.hints import HintView
+    from herdbeat.service.queries.logs import LogEntry
+    from herdbeat.service.queries.nodes import NodeView
+    from herdbeat.service.queries.schedules import ScheduleSummary
+    from herdbeat.service.queries.status import FleetStatus
 
 JsonObject = dict[str, object]
 
 
-def serialize_beat(beat: BeatRecord) -> JsonObject:
+def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObject:
+    return {"items": items, "next_cursor": next_cursor}
+
+
+def serialize_beat(beat: "BeatRecord") -> JsonObject:
     return {
         "id": format_short_id(beat.id),
         "schedule": beat.schedule,
@@ -26,13 +48,13 @@ def serialize_beat(beat: BeatRecord) -> JsonObject:
     }
 
 
-def serialize_run(run: RunRecord) -> JsonObject:
+def serialize_run(run: "RunRecord") -> JsonObject:
     return {
         "id": format_short_id(run.id),
         "schedule": run.schedule,
         "status": run.status,
         "attempt": run.attempt,
-        "started_at": format_optional_timestamp(run.began_at),
+        "started_at": format_timestamp(run.began_at),
         "finished_at": format_optional_timestamp(run.finished_at),
         "code": run.code,
         "error": run.error,
@@ -46,7 +68,7 @@ def serialize_run(run: RunRecord) -> JsonObject:
     }
 
 
-def serialize_schedule(record: ScheduleRecord, state: str) -> JsonObject:
+def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
     trigger, policies = record.plan.trigger, record.plan.policies
     return {
         "schedule": record.label,
@@ -79,9 +101,224 @@ def serialize_schedule(record: ScheduleRecord, state: str) -> JsonObject:
     }
 
 
-def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObject:
-    return {"items": items, "next_cursor": next_cursor}
+def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
+    """A schedule in a list: with the interval hint in effect and its recent beats."""
+    hint = summary.hint
+    pace = None
+    if hint is not None and hint.every is not None:
+        pace = {"every": format_duration(hint.every), "origin": hint.origin, "reason": hint.reason}
+    recent = [
+        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in summary.strip
+    ]
+    return {**serialize_schedule(summary.record, summary.state), "pace": pace, "recent": recent}
 
 
-def format_optional_timestamp(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)
+def serialize_details(view: "DetailView") -> JsonObject:
+    """Everything about one target, schedule, run or beat."""
+    from herdbeat.service.queries import details  # noqa: PLC0415 -- loaded already by the query that built the view
+
+    match view:
+        case details.TargetView():
+            return _serialize_target_view(view)
+        case details.ScheduleView():
+            return _serialize_schedule_view(view)
+        case details.RunView():
+            return _serialize_run_view(view)
+        case details.BeatView():
+            return _serialize_beat_view(view)
+
+
+def _serialize_target_view(view: "TargetView") -> JsonObject:
+    return {
+        "target": view.target.name,
+        "kind": view.target.kind,
+        "max_concurrent": view.target.max_concurrent,
+        "running": view.running,
+        "budget": view.budget or None,
+        "written_at": view.written_at,
+        "schedules": [serialize_schedule(each.record, each.state) for each in view.schedules],
+    }
+
+
+def _serialize_schedule_view(view: "ScheduleView") -> JsonObject:
+    return {
+        **serialize_schedule(view.summary.record, view.summary.state),
+        "kind": view.target.kind,
+        "prompt": view.brief.prompt,
+        "next": [format_timestamp(each) for each in view.instants],
+        "hints": [serialize_hint(each) for each in view.hints],
+        "policies": {each.key: {"value": each.text, "default": each.is_default} for each in view.policies},
+        "runs": [serialize_run(each) for each in view.runs],
+    }
+
+
+def _serialize_run_view(view: "RunView") -> JsonObject:
+    details = view.details
+    return {
+        **serialize_run(view.run),
+        "node": {"host": details.host, "pid": details.pid, "version": details.version},
+        "response": details.response,
+        "usage": dict(details.usage),
+        "session": details.session,
+        "attempts": [serialize_run(each) for each in view.attempts],
+        "beat_outcome": view.beat.outcome,
+    }
+
+
+def _serialize_beat_view(view: "BeatView") -> JsonObject:
+    return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}
+
+
+def serialize_hint(view: "HintView") -> JsonObject:
+    hint = view.record
+    return {
+        "schedule": hint.schedule,
+        "state": view.state,
+        "every": None if hint.every is None else format_duration(hint.every),
+        "at": format_optional_timestamp(hint.at),
+        "origin": hint.origin,
+        "reason": hint.reason,
+        "created_at": format_timestamp(hint.created_at),
+        "expires_at": format_timestamp(hint.expires_at),
+        "ended_at": format_optional_timestamp(hint.ended_at),
+        "ended_by": hint.ended_by,
+    }
+
+
+def serialize_gate(gate: "GateStatus") -> JsonObject:
+    """`used` and `max`, `text` and `opens_at` only where the gate has them."""
+    answer: JsonObject = {"gate": gate.gate, "ok": gate.ok}
+    if gate.most is not None:
+        answer |= {"used": gate.used, "max": gate.most}
+    if gate.text:
+        answer["text"] = gate.text
+    if gate.opens_at is not None:
+        answer["opens_at"] = format_timestamp(gate.opens_at)
+    return answer
+
+
+def serialize_explanation(explanation: "Explanation") -> JsonObject:
+    return {
+        "schedule": explanation.schedule,
+        "now": format_timestamp(explanation.now),
+        "next_run_at": format_optional_timestamp(explanation.next_run_at),
+        "source": explanation.source,
+        "origin": explanation.origin,
+        "state": explanation.state,
+        "steps": list(explanation.steps),
+        "gates": [serialize_gate(gate) for gate in explanation.gates],
+        "hints": [serialize_hint(hint) for hint in explanation.hints],
+        "last": explanation.last,
+        "then": [format_timestamp(each) for each in explanation.preview.instants[1:]],
+        "facts": [{"about": word, "text": text} for word, text in explanation.facts],
+        "fix": explanation.fix,
+        "beat": None if explanation.beat is None else serialize_beat(explanation.beat),
+        "run": None if explanation.run is None else serialize_run(explanation.run),
+        "text": explanation.text,
+    }
+
+
+def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
+    spend = status.spend_today
+    return {
+        "fleet": fleet,
+        "now": format_timestamp(status.now),
+        "scheduler": {
+            "running": status.pid is not None,
+            "pid": status.pid,
+            "since": format_optional_timestamp(status.since),
+            "nodes": len(status.live_nodes) if status.live_nodes else int(status.pid is not None),
+            "behind_s": None if status.lag is None else round(status.lag.total_seconds(), 3),
+        },
+        "schedules": status.schedules,
+        "today": None if spend is None else {"usd": spend[0], "usd_per_day": spend[1]},
+        "running": [serialize_run(each.run) for each in status.running],
+        "late": [
+            {
+                "schedule": each.schedule,
+                "due_at": format_timestamp(each.due_at),
+                "reason": each.reason,
+                "detail": each.detail,
+            }
+            for each in status.late
+        ],
+        "failing": [
+            {"schedule": each.label, "failures": each.failures, "error": each.quarantine or each.last_error}
+            for each in status.failing
+        ],
+        "held": [
+            {
+                "schedule": each.record.label,
+                "state": each.hold.state,
+                "until": format_optional_timestamp(each.hold.until),
+                "by": each.hold.by,
+                "reason": each.hold.reason,
+            }
+            for each in status.held
+        ],
+        "next": [
+            {
+                "schedule": each.label,
+                "next_run_at": format_optional_timestamp(each.next_run_at),
+                "source": each.next_source,
+            }
+            for each in status.upcoming
+        ],
+    }
+
+
+def serialize_nodes(nodes: "Iterable[NodeView]") -> JsonObject:
+    return {"items": [_serialize_node(each) for each in nodes]}
+
+
+def _serialize_node(view: "NodeView") -> JsonObject:
+    node = view.record
+    return {
+        "id": format_short_id(node.id),
+        "host": node.host,
+        "pid": node.pid,
+        "version": node.version,
+        "state": view.state,
+        "works": node.works,
+        "labels": list(node.labels),
+        "running": node.running,
+        "started_at": format_timestamp(node.started_at),
+        "seen_at": format_timestamp(node.seen_at),
+        "lease_until": format_optional_timestamp(node.lease_until),
+        "stopped_at": format_optional_timestamp(node.stopped_at),
+    }
+
+
+def serialize_change(change: "Change") -> JsonObject:
+    return {
+        "id": format_short_id(change.id),
+        "at": format_timestamp(change.at),
+        "who": change.who,
+        "what": change.what,
+        "subject": change.subject,
+        "before": None if change.before is None else dict(change.before),
+        "after": None if change.after is None else dict(change.after),
+    }
+
+
+def serialize_span(span: "TimelineSpan", schedule: str) -> JsonObject:
+    return {
+        "schedule": schedule,
+        "outcome": span.outcome,
+        "due_at": format_timestamp(span.due_at),
+        "last_due_at": format_timestamp(span.last_due_at),
+        "count": span.number,
+        "status": span.status,
+        "started_at": format_optional_timestamp(span.started_at),
+        "finished_at": format_optional_timestamp(span.finished_at),
+    }
+
+
+def serialize_log_entry(entry: "LogEntry") -> JsonObject:
+    return {
+        "at": format_timestamp(entry.at),
+        "schedule": entry.run.schedule,
+        "run": format_short_id(entry.run.id),
+        "stream": entry.kind,
+        "text": entry.text,
+    }

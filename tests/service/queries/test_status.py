@@ -10,7 +10,8 @@ from tests.support.record_builders import MINUTE, NOW, make_run_record
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status, serialize_status
+from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status
+from herdbeat.service.serialize import serialize_status
 from herdbeat.store.reader import SqliteQueryReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 

@@ -25,8 +25,8 @@ from herdbeat.service.queries.status import (
     RunInProgress,
     describe_backoff,
     read_status,
-    serialize_status,
 )
+from herdbeat.service.serialize import serialize_status
 
 EXIT_CHECK_FAILED = 6
 SLOW_THRESHOLD = timedelta(seconds=1)

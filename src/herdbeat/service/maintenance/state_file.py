@@ -14,11 +14,10 @@ from herdbeat.errors import ConfigError, HerdbeatError, Problem
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.repair.import_state import ImportedState, ImportOutcome, import_state
 from herdbeat.service.queries.schedule_state import documented_status
-from herdbeat.service.serialize import format_optional_timestamp
 from herdbeat.store.base import Transaction
 from herdbeat.store.location import StoreLocation, create_store, exclusive_lock
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp, parse_timestamp
 
 MAX_SCHEDULES = 1_000_000
 

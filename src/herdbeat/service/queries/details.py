@@ -8,7 +8,7 @@ from types import MappingProxyType
 from herdbeat.config.build_policies import build_default_policies
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.change import Change
-from herdbeat.domain.ids import format_short_id, parse_short_id
+from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.policies import Backoff, Budget, Policies, Retry
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec
@@ -16,17 +16,10 @@ from herdbeat.domain.target import Target, TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
-from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints, serialize_hint
+from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
 from herdbeat.service.queries.selectors import find_run, find_schedule, no_such_name, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
-from herdbeat.service.serialize import (
-    JsonObject,
-    format_optional_timestamp,
-    serialize_beat,
-    serialize_run,
-    serialize_schedule,
-)
 from herdbeat.store.reader import Filter, QueryReader, Reader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
@@ -42,18 +35,6 @@ def find_changes(
     if not found and selector is not None:
         find_schedule(reader, selector)  # what was removed keeps its record, so that comes first
     return found
-
-
-def serialize_change(change: Change) -> JsonObject:
-    return {
-        "id": format_short_id(change.id),
-        "at": format_optional_timestamp(change.at),
-        "who": change.who,
-        "what": change.what,
-        "subject": change.subject,
-        "before": None if change.before is None else dict(change.before),
-        "after": None if change.after is None else dict(change.after),
-    }
 
 
 # The policies of a schedule in the words of its file, each with whether it is what nobody asked for.
@@ -277,44 +258,3 @@ def _build_run_view(reader: QueryReader, run: RunRecord) -> RunView:
 def _find_attempts(reader: QueryReader, beat: BeatRecord) -> tuple[RunRecord, ...]:
     """The oldest first."""
     return tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs))))[::-1] if beat.runs else ()
-
-
-def serialize_target(view: TargetView) -> JsonObject:
-    return {
-        "target": view.target.name,
-        "kind": view.target.kind,
-        "max_concurrent": view.target.max_concurrent,
-        "running": view.running,
-        "budget": view.budget or None,
-        "written_at": view.written_at,
-        "schedules": [serialize_schedule(each.record, each.state) for each in view.schedules],
-    }
-
-
-def serialize_schedule_view(view: ScheduleView) -> JsonObject:
-    return {
-        **serialize_schedule(view.summary.record, view.summary.state),
-        "kind": view.target.kind,
-        "prompt": view.brief.prompt,
-        "next": [format_optional_timestamp(each) for each in view.instants],
-        "hints": [serialize_hint(each) for each in view.hints],
-        "policies": {each.key: {"value": each.text, "default": each.is_default} for each in view.policies},
-        "runs": [serialize_run(each) for each in view.runs],
-    }
-
-
-def serialize_run_view(view: RunView) -> JsonObject:
-    details = view.details
-    return {
-        **serialize_run(view.run),
-        "node": {"host": details.host, "pid": details.pid, "version": details.version},
-        "response": details.response,
-        "usage": dict(details.usage),
-        "session": details.session,
-        "attempts": [serialize_run(each) for each in view.attempts],
-        "beat_outcome": view.beat.outcome,
-    }
-
-
-def serialize_beat_view(view: BeatView) -> JsonObject:
-    return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}

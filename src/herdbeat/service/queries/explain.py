@@ -28,7 +28,6 @@ from herdbeat.service.queries.gates import (
     is_skipped_by_active_hours,
     load_gate_context,
     load_schedule_budgets,
-    serialize_gate,
 )
 from herdbeat.service.queries.hints import (
     HintState,
@@ -36,7 +35,6 @@ from herdbeat.service.queries.hints import (
     build_hint,
     classify_hints,
     refresh_hint_steps,
-    serialize_hint,
 )
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
@@ -47,7 +45,7 @@ from herdbeat.service.queries.schedule_state import (
     resolve_condition,
 )
 from herdbeat.service.queries.upcoming import RunPreview, preview_runs
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_beat, serialize_run
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, QueryReader, Reader
 
 # What is said of a schedule's next run: when and why, or why there is none, and what is in its way.
@@ -341,27 +339,6 @@ def explain_run(
         facts=tuple(facts),
         run=run,
     )
-
-
-def serialize_explanation(explanation: Explanation) -> JsonObject:
-    return {
-        "schedule": explanation.schedule,
-        "now": format_optional_timestamp(explanation.now),
-        "next_run_at": format_optional_timestamp(explanation.next_run_at),
-        "source": explanation.source,
-        "origin": explanation.origin,
-        "state": explanation.state,
-        "steps": list(explanation.steps),
-        "gates": [serialize_gate(gate) for gate in explanation.gates],
-        "hints": [serialize_hint(hint) for hint in explanation.hints],
-        "last": explanation.last,
-        "then": [format_optional_timestamp(each) for each in explanation.preview.instants[1:]],
-        "facts": [{"about": word, "text": text} for word, text in explanation.facts],
-        "fix": explanation.fix,
-        "beat": None if explanation.beat is None else serialize_beat(explanation.beat),
-        "run": None if explanation.run is None else serialize_run(explanation.run),
-        "text": explanation.text,
-    }
 
 
 def _parse_trace_steps(trace: str | None) -> tuple[JsonObject, ...]:

@@ -27,7 +27,6 @@ from herdbeat.scheduler.budgets import (
     next_reset_at,
 )
 from herdbeat.service.queries.schedule_state import resolve_condition
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
 from herdbeat.store.reader import Reader
 from herdbeat.timestamps import format_timestamp
 
@@ -95,17 +94,6 @@ def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]
         if gate.gate == AdmissionGate.LABEL:
             give = f"give it to one: herdbeat up --label {gate.text}"
             yield f'no live node has the label "{gate.text}", so its beats are skipped; {give}'
-
-
-def serialize_gate(gate: GateStatus) -> JsonObject:
-    found: JsonObject = {"gate": gate.gate, "ok": gate.ok}
-    if gate.most is not None:
-        found |= {"used": gate.used, "max": gate.most}
-    if gate.text:
-        found["text"] = gate.text
-    if gate.opens_at is not None:
-        found["opens_at"] = format_optional_timestamp(gate.opens_at)
-    return found
 
 
 def format_amount(name: str, number: float) -> str:

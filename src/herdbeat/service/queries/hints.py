@@ -7,9 +7,8 @@ from enum import StrEnum
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import HintRecord
-from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import RankedHints, describe_hint, describe_hint_status, rank_hints
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.serialize import JsonObject
 
 
 class HintState(StrEnum):
@@ -42,22 +41,6 @@ def classify_hints(records: Iterable[HintRecord], now: datetime) -> list[HintVie
             active.setdefault(each.schedule, {})[each.id] = build_hint(each)
     ranked = {schedule: rank_hints(now, tuple(hints.values())) for schedule, hints in active.items()}
     return [HintView(record=each, state=_classify_hint(each, active, ranked)) for each in rows]
-
-
-def serialize_hint(view: HintView) -> JsonObject:
-    hint = view.record
-    return {
-        "schedule": hint.schedule,
-        "state": view.state,
-        "every": None if hint.every is None else format_duration(hint.every),
-        "at": format_optional_timestamp(hint.at),
-        "origin": hint.origin,
-        "reason": hint.reason,
-        "created_at": format_optional_timestamp(hint.created_at),
-        "expires_at": format_optional_timestamp(hint.expires_at),
-        "ended_at": format_optional_timestamp(hint.ended_at),
-        "ended_by": hint.ended_by,
-    }
 
 
 def refresh_hint_steps(

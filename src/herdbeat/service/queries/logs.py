@@ -7,15 +7,12 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.runners.run_log import LogFollower, LogLine, RemoteLogFollower, locate_log
 from herdbeat.service.queries.selectors import split_selector
-from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, QueryReader
-from herdbeat.timestamps import format_timestamp
 
 PAGE_SIZE = 50
 MAX_NEW_RUNS = 1_000
@@ -180,16 +177,6 @@ class LogFeed:
             if len(matching) < len(page) or len(page) < PAGE_SIZE:
                 return
             before = page[-1].id
-
-
-def serialize_log_entry(entry: LogEntry) -> JsonObject:
-    return {
-        "at": format_timestamp(entry.at),
-        "schedule": entry.run.schedule,
-        "run": format_short_id(entry.run.id),
-        "stream": entry.kind,
-        "text": entry.text,
-    }
 
 
 def _is_single_name(names: tuple[str, ...]) -> bool:

@@ -17,7 +17,6 @@ from herdbeat.governor.state import PAUSED_BY_POLICY
 from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition
 from herdbeat.service.queries.schedules import find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_run
 from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
 
 MAX_ROWS = 1_000
@@ -184,56 +183,6 @@ def describe_backoff(record: ScheduleRecord) -> str:
         if max_interval is not None and max_interval < backoff_wait
         else words
     )
-
-
-def serialize_status(status: FleetStatus, fleet: str) -> JsonObject:
-    return {
-        "fleet": fleet,
-        "now": format_optional_timestamp(status.now),
-        "scheduler": {
-            "running": status.pid is not None,
-            "pid": status.pid,
-            "since": format_optional_timestamp(status.since),
-            "nodes": len(status.live_nodes) if status.live_nodes else int(status.pid is not None),
-            "behind_s": None if status.lag is None else round(status.lag.total_seconds(), 3),
-        },
-        "schedules": status.schedules,
-        "today": None
-        if status.spend_today is None
-        else {"usd": status.spend_today[0], "usd_per_day": status.spend_today[1]},
-        "running": [serialize_run(each.run) for each in status.running],
-        "late": [
-            {
-                "schedule": each.schedule,
-                "due_at": format_optional_timestamp(each.due_at),
-                "reason": each.reason,
-                "detail": each.detail,
-            }
-            for each in status.late
-        ],
-        "failing": [
-            {"schedule": each.label, "failures": each.failures, "error": each.quarantine or each.last_error}
-            for each in status.failing
-        ],
-        "held": [
-            {
-                "schedule": each.record.label,
-                "state": each.hold.state,
-                "until": format_optional_timestamp(each.hold.until),
-                "by": each.hold.by,
-                "reason": each.hold.reason,
-            }
-            for each in status.held
-        ],
-        "next": [
-            {
-                "schedule": each.label,
-                "next_run_at": format_optional_timestamp(each.next_run_at),
-                "source": each.next_source,
-            }
-            for each in status.upcoming
-        ],
-    }
 
 
 def _find_running(reader: QueryReader) -> Iterable[RunInProgress]:

@@ -9,7 +9,6 @@ from itertools import pairwise
 from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.records import TimelineSpan
 from herdbeat.domain.run import RunStatus
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
 
 
 class Cell(StrEnum):
@@ -80,19 +79,6 @@ def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = 
         if start < end:
             _fill_cells(row, scale, start, min(end, other_end), Cell.OVERLAP)
     return row
-
-
-def serialize_span(span: TimelineSpan, schedule: str) -> JsonObject:
-    return {
-        "schedule": schedule,
-        "outcome": span.outcome,
-        "due_at": format_optional_timestamp(span.due_at),
-        "last_due_at": format_optional_timestamp(span.last_due_at),
-        "count": span.number,
-        "status": span.status,
-        "started_at": format_optional_timestamp(span.started_at),
-        "finished_at": format_optional_timestamp(span.finished_at),
-    }
 
 
 def choose_tick_step(length: timedelta, max_ticks: int) -> timedelta:
