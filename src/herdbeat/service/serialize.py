@@ -4,6 +4,7 @@ Output only: nothing reads these objects back. Each takes the frozen value that 
 for their types alone, because `list` must not load what `explain` needs.
 """
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from herdbeat.domain.ids import format_short_id
@@ -35,14 +36,7 @@ def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObje
 def serialize_beat(beat: "BeatRecord") -> JsonObject:
     return {
         "id": format_short_id(beat.id),
-        "schedule": beat.schedule,
-        "due_at": format_timestamp(beat.due_at),
-        "last_due_at": format_timestamp(beat.last_due_at),
-        "count": beat.count,
-        "outcome": beat.outcome,
-        "reason": beat.reason,
-        "source": beat.source,
-        "origin": beat.origin,
+        **_pick(beat, "schedule", "due_at", "last_due_at", "count", "outcome", "reason", "source", "origin"),
         "dedup_id": beat.dedup_id,
         "runs": [format_short_id(run) for run in beat.runs],
     }
@@ -51,19 +45,9 @@ def serialize_beat(beat: "BeatRecord") -> JsonObject:
 def serialize_run(run: "RunRecord") -> JsonObject:
     return {
         "id": format_short_id(run.id),
-        "schedule": run.schedule,
-        "status": run.status,
-        "attempt": run.attempt,
+        **_pick(run, "schedule", "status", "attempt"),
         "started_at": format_timestamp(run.began_at),
-        "finished_at": format_optional_timestamp(run.finished_at),
-        "code": run.code,
-        "error": run.error,
-        "summary": run.summary,
-        "note": run.note,
-        "source": run.source,
-        "origin": run.origin,
-        "due_at": format_timestamp(run.due_at),
-        "dedup_id": run.dedup_id,
+        **_pick(run, "finished_at", "code", "error", "summary", "note", "source", "origin", "due_at", "dedup_id"),
         "beat": format_short_id(run.beat_id),
     }
 
@@ -72,31 +56,19 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
     trigger, policies = record.plan.trigger, record.plan.policies
     return {
         "schedule": record.label,
-        "target": record.target,
-        "name": record.name,
+        **_pick(record, "target", "name"),
         "state": state,
         "trigger": {"kind": trigger.kind, **trigger.options()},
         "when": trigger.describe(),
         "timezone": policies.zone.key,
-        "tags": list(policies.tags),
-        "group": policies.group,
+        **_pick(policies, "tags", "group"),
         "enabled": is_enabled(record),
-        "disabled_by": record.disabled_by,
-        "paused": record.paused,
-        "paused_until": format_optional_timestamp(record.paused_until),
-        "paused_by": record.paused_by,
-        "paused_reason": record.paused_reason,
-        "quarantine": record.quarantine,
+        **_pick(record, "disabled_by", "paused", "paused_until", "paused_by", "paused_reason", "quarantine"),
         "next_run_at": format_optional_timestamp(record.next_run_at),
         "source": record.next_source,
         "origin": record.next_origin,
-        "last_started_at": format_optional_timestamp(record.last_started_at),
-        "last_run_at": format_optional_timestamp(record.last_run_at),
-        "last_status": record.last_status,
-        "last_error": record.last_error,
-        "failures": record.failures,
-        "running": record.running,
-        "waiting": record.waiting,
+        **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
+        **_pick(record, "running", "waiting"),
         "written_at": record.origin,
     }
 
@@ -106,7 +78,7 @@ def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
     hint = summary.hint
     pace = None
     if hint is not None and hint.every is not None:
-        pace = {"every": format_duration(hint.every), "origin": hint.origin, "reason": hint.reason}
+        pace = {"every": format_duration(hint.every), **_pick(hint, "origin", "reason")}
     recent = [
         {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in summary.strip
     ]
@@ -156,7 +128,7 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
     details = view.details
     return {
         **serialize_run(view.run),
-        "node": {"host": details.host, "pid": details.pid, "version": details.version},
+        "node": _pick(details, "host", "pid", "version"),
         "response": details.response,
         "usage": dict(details.usage),
         "session": details.session,
@@ -175,13 +147,7 @@ def serialize_hint(view: "HintView") -> JsonObject:
         "schedule": hint.schedule,
         "state": view.state,
         "every": None if hint.every is None else format_duration(hint.every),
-        "at": format_optional_timestamp(hint.at),
-        "origin": hint.origin,
-        "reason": hint.reason,
-        "created_at": format_timestamp(hint.created_at),
-        "expires_at": format_timestamp(hint.expires_at),
-        "ended_at": format_optional_timestamp(hint.ended_at),
-        "ended_by": hint.ended_by,
+        **_pick(hint, "at", "origin", "reason", "created_at", "expires_at", "ended_at", "ended_by"),
     }
 
 
@@ -199,13 +165,7 @@ def serialize_gate(gate: "GateStatus") -> JsonObject:
 
 def serialize_explanation(explanation: "Explanation") -> JsonObject:
     return {
-        "schedule": explanation.schedule,
-        "now": format_timestamp(explanation.now),
-        "next_run_at": format_optional_timestamp(explanation.next_run_at),
-        "source": explanation.source,
-        "origin": explanation.origin,
-        "state": explanation.state,
-        "steps": list(explanation.steps),
+        **_pick(explanation, "schedule", "now", "next_run_at", "source", "origin", "state", "steps"),
         "gates": [serialize_gate(gate) for gate in explanation.gates],
         "hints": [serialize_hint(hint) for hint in explanation.hints],
         "last": explanation.last,
@@ -233,35 +193,17 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
         "schedules": status.schedules,
         "today": None if spend is None else {"usd": spend[0], "usd_per_day": spend[1]},
         "running": [serialize_run(each.run) for each in status.running],
-        "late": [
-            {
-                "schedule": each.schedule,
-                "due_at": format_timestamp(each.due_at),
-                "reason": each.reason,
-                "detail": each.detail,
-            }
-            for each in status.late
-        ],
+        "late": [_pick(each, "schedule", "due_at", "reason", "detail") for each in status.late],
         "failing": [
             {"schedule": each.label, "failures": each.failures, "error": each.quarantine or each.last_error}
             for each in status.failing
         ],
         "held": [
-            {
-                "schedule": each.record.label,
-                "state": each.hold.state,
-                "until": format_optional_timestamp(each.hold.until),
-                "by": each.hold.by,
-                "reason": each.hold.reason,
-            }
+            {"schedule": each.record.label, **_pick(each.hold, "state", "until", "by", "reason")}
             for each in status.held
         ],
         "next": [
-            {
-                "schedule": each.label,
-                "next_run_at": format_optional_timestamp(each.next_run_at),
-                "source": each.next_source,
-            }
+            {"schedule": each.label, **_pick(each, "next_run_at"), "source": each.next_source}
             for each in status.upcoming
         ],
     }
@@ -275,27 +217,16 @@ def _serialize_node(view: "NodeView") -> JsonObject:
     node = view.record
     return {
         "id": format_short_id(node.id),
-        "host": node.host,
-        "pid": node.pid,
-        "version": node.version,
+        **_pick(node, "host", "pid", "version"),
         "state": view.state,
-        "works": node.works,
-        "labels": list(node.labels),
-        "running": node.running,
-        "started_at": format_timestamp(node.started_at),
-        "seen_at": format_timestamp(node.seen_at),
-        "lease_until": format_optional_timestamp(node.lease_until),
-        "stopped_at": format_optional_timestamp(node.stopped_at),
+        **_pick(node, "works", "labels", "running", "started_at", "seen_at", "lease_until", "stopped_at"),
     }
 
 
 def serialize_change(change: "Change") -> JsonObject:
     return {
         "id": format_short_id(change.id),
-        "at": format_timestamp(change.at),
-        "who": change.who,
-        "what": change.what,
-        "subject": change.subject,
+        **_pick(change, "at", "who", "what", "subject"),
         "before": None if change.before is None else dict(change.before),
         "after": None if change.after is None else dict(change.after),
     }
@@ -304,13 +235,9 @@ def serialize_change(change: "Change") -> JsonObject:
 def serialize_span(span: "TimelineSpan", schedule: str) -> JsonObject:
     return {
         "schedule": schedule,
-        "outcome": span.outcome,
-        "due_at": format_timestamp(span.due_at),
-        "last_due_at": format_timestamp(span.last_due_at),
+        **_pick(span, "outcome", "due_at", "last_due_at"),
         "count": span.number,
-        "status": span.status,
-        "started_at": format_optional_timestamp(span.started_at),
-        "finished_at": format_optional_timestamp(span.finished_at),
+        **_pick(span, "status", "started_at", "finished_at"),
     }
 
 
@@ -322,3 +249,14 @@ def serialize_log_entry(entry: "LogEntry") -> JsonObject:
         "stream": entry.kind,
         "text": entry.text,
     }
+
+
+def _pick(value: object, *names: str) -> JsonObject:
+    """Return the named fields under their own names, timestamps as text and tuples as lists."""
+    return {name: _to_json(getattr(value, name)) for name in names}
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    return list(value) if isinstance(value, tuple) else value

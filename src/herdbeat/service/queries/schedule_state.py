@@ -5,15 +5,16 @@ read `resolve_condition` or one of the functions below. None of them looks at `e
 decide for itself, so two screens cannot disagree. Completion runs at every keystroke: keep the imports light.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.durations import humanize
 
 if TYPE_CHECKING:
     from herdbeat.domain.records import ScheduleRecord
+    from herdbeat.store.name_lookup import NamedSchedule
 
 
 class DisplayState(StrEnum):
@@ -30,33 +31,8 @@ class DisplayState(StrEnum):
     DONE = "done"  # a one-shot that has fired, or a schedule whose life is over
 
 
-class ScheduleFacts(Protocol):
-    """What decides the state. A `ScheduleRecord` has it, and so has the short row that a shell completes with."""
-
-    @property
-    def running(self) -> int: ...
-    @property
-    def enabled(self) -> bool: ...
-    @property
-    def disabled_by(self) -> str | None: ...
-    @property
-    def paused(self) -> bool: ...
-    @property
-    def paused_until(self) -> datetime | None: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def quarantine(self) -> str | None: ...
-    @property
-    def failures(self) -> int: ...
-    @property
-    def next_run_at(self) -> datetime | None: ...
-    @property
-    def last_run_at(self) -> datetime | None: ...
-    @property
-    def late_after(self) -> timedelta: ...
-    @property
-    def waits_for_event(self) -> bool: ...
+ScheduleFacts: TypeAlias = "ScheduleRecord | NamedSchedule"
+"""What the state is decided from: a whole record, or the short row that a shell completes names with."""
 
 
 class ScheduleCondition(NamedTuple):
