@@ -191,7 +191,7 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
             "behind_s": None if status.lag is None else round(status.lag.total_seconds(), 3),
         },
         "schedules": status.schedules,
-        "today": None if spend is None else {"usd": spend[0], "usd_per_day": spend[1]},
+        "today": None if spend is None else _pick(spend, "usd", "usd_per_day"),
         "running": [serialize_run(each.run) for each in status.running],
         "late": [_pick(each, "schedule", "due_at", "reason", "detail") for each in status.late],
         "failing": [
