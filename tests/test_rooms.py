@@ -164,6 +164,34 @@ def may_import(importer: str, imported: str) -> bool:
     return LAYERS[there] < LAYERS[here]
 
 
+@pytest.mark.parametrize(
+    ("importer", "imported", "is_allowed"),
+    [
+        ("cli.main", "service.serialize", True),
+        ("cli.main", "bootstrap.fleet", True),
+        ("cli.main", "domain.run", True),
+        ("cli.main", "demo.fleet", True),
+        ("cli.main", "store.base", False),
+        ("cli.main", "control_socket.client", False),
+        ("cli.main", "python_api.herd", False),
+        ("python_api.herd", "triggers", True),
+        ("python_api.herd", "demo.fleet", False),
+        ("bootstrap.fleet", "control_socket.server", True),
+        ("control_socket.server", "bootstrap.fleet", False),
+        ("control_socket.server", "service.serialize", True),
+        ("service.serialize", "control_socket.client", False),
+        ("scheduler.loop", "store.base", True),
+        ("scheduler.loop", "store.reader", False),
+        ("scheduler.loop", "config.loader", False),
+        ("errors", "error_codes", True),
+        ("error_codes", "errors", False),
+        ("testing.herd", "cli.main", True),
+    ],
+)
+def test_who_may_import_whom(importer: str, imported: str, is_allowed: bool) -> None:
+    assert may_import(f"herdbeat.{importer}", f"herdbeat.{imported}") is is_allowed
+
+
 def find_violations() -> set[tuple[str, str]]:
     return {
         (module_name(path), get_room(imported))
