@@ -5,7 +5,7 @@ from herdbeat.cli.config_cache import find_bare_ledger, find_cached_config
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import display_name
-from herdbeat.service.queries.schedule_state import resolve_display_state
+from herdbeat.service.queries.schedule_state import resolve_condition
 
 MAX_OFFERED_NAMES = 200
 """Names that are offered: nobody reads more, and who types one letter more gets others."""
@@ -33,4 +33,4 @@ def _matching_names(args: ParsedArgs, context: Context) -> list[tuple[str, str]]
     except sqlite3.Error:
         return []  # somebody is typing: this is no moment for an error
     now = context.clock.now()
-    return [(display_name(each.target, each.name), resolve_display_state(each, now)) for each in found]
+    return [(display_name(each.target, each.name), resolve_condition(each, now).state) for each in found]

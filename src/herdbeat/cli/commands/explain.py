@@ -14,9 +14,9 @@ from herdbeat.service.queries.explain import (
     load_instant_explanation,
     load_next_explanation,
     load_run_explanation,
-    serialize_explanation,
 )
 from herdbeat.service.queries.selectors import find_run, find_schedule
+from herdbeat.service.serialize import serialize_explanation
 
 
 def run_explain(args: ParsedArgs, context: Context) -> int:

@@ -24,9 +24,8 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.details import find_changes, serialize_change
-from herdbeat.service.queries.selectors import resolve_history_filter
-from herdbeat.service.serialize import serialize_beat, serialize_run
+from herdbeat.service.queries.selectors import find_changes, resolve_history_filter
+from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
 from herdbeat.store.reader import Filter
 from herdbeat.timestamps import parse_timestamp
 

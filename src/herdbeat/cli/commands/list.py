@@ -17,9 +17,8 @@ from herdbeat.cli.output.symbols import (
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.durations import format_duration
 from herdbeat.service.queries.schedules import SchedulePage, ScheduleSummary, list_configured_schedules, list_schedules
-from herdbeat.service.serialize import JsonObject, serialize_page, serialize_schedule
+from herdbeat.service.serialize import serialize_page, serialize_summary
 from herdbeat.store.reader import ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
@@ -39,7 +38,7 @@ def run_list(args: ParsedArgs, context: Context) -> int:
         listing = _find_schedules(args, handle)
         if args.has(flags.JSON):
             cursor = None if listing.next_after is None else format_short_id(listing.next_after)
-            page = serialize_page([schedule_row_object(each) for each in listing.rows], cursor)
+            page = serialize_page([serialize_summary(each) for each in listing.rows], cursor)
             context.terminal.print(json.dumps(page, indent=2, ensure_ascii=False))
         else:
             _show_table(context.terminal, handle, listing)
@@ -63,18 +62,6 @@ def _show_plain(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> in
         if after is None or left == 0:
             _show_notices(args, terminal, handle, listing)
             return 0
-
-
-def schedule_row_object(each: ScheduleSummary) -> JsonObject:
-    """A schedule as the API gives it."""
-    hint = each.hint
-    pace = None
-    if hint is not None and hint.every is not None:
-        pace = {"every": format_duration(hint.every), "origin": hint.origin, "reason": hint.reason}
-    strip = [
-        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in each.strip
-    ]
-    return {**serialize_schedule(each.record, each.state), "pace": pace, "recent": strip}
 
 
 def _find_schedules(

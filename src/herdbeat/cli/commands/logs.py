@@ -17,9 +17,9 @@ from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection, serialize_log_entry
-from herdbeat.service.queries.schedules import no_such_name
-from herdbeat.service.queries.selectors import find_run, split_selector
+from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
+from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
+from herdbeat.service.serialize import serialize_log_entry
 from herdbeat.store.reader import ScheduleQuery
 from herdbeat.store.state_lock import find_lock_holder
 

@@ -9,8 +9,8 @@ from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import NodeRecord
-from herdbeat.service.queries.nodes import NodeState, find_nodes, resolve_node_state, serialize_nodes
+from herdbeat.service.queries.nodes import NodeState, NodeView, find_nodes
+from herdbeat.service.serialize import serialize_nodes
 
 _HEADINGS = ["NODE", "HOST", "PID", "VERSION", "STATE", "SINCE", "SEEN", "RUNS", "LABELS"]
 _STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEAD: "red"}
@@ -27,11 +27,9 @@ def run_nodes(args: ParsedArgs, context: Context) -> int:
             include_stopped=args.has(flags.ALL),
         )
         if args.has(flags.JSON):
-            context.terminal.print(
-                json.dumps(serialize_nodes(found, handle.now, has_live_node=has_live_node), indent=2)
-            )
+            context.terminal.print(json.dumps(serialize_nodes(found), indent=2))
             return 0
-        rows = [_node_row(context.terminal, handle, each, has_live_node=has_live_node) for each in found]
+        rows = [_node_row(context.terminal, handle, each) for each in found]
         for line in context.terminal.format_table([_HEADINGS, *rows], shrink=(1, 8)) if rows else []:
             context.terminal.print(line)
         _show_notice(context, handle)
@@ -47,14 +45,14 @@ def _show_notice(context: Context, handle: FleetHandle) -> None:
         context.terminal.info("No node runs this fleet. Start one with: herdbeat up")
 
 
-def _node_row(terminal: Terminal, handle: FleetHandle, node: NodeRecord, *, has_live_node: bool) -> list[str]:
-    node_state = resolve_node_state(node, handle.now, has_live_node=has_live_node)
+def _node_row(terminal: Terminal, handle: FleetHandle, each: NodeView) -> list[str]:
+    node = each.record
     return [
         format_short_id(node.id),
         printable(node.host),
         str(node.pid),
         node.version,
-        terminal.style(node_state, _STATE_COLOURS[node_state]),
+        terminal.style(each.state, _STATE_COLOURS[each.state]),
         format_time(node.started_at, handle.now, handle.zone),
         format_time(node.stopped_at or node.seen_at, handle.now, handle.zone),
         str(node.running) if node.works else "none here",

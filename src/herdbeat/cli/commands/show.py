@@ -34,15 +34,11 @@ from herdbeat.service.queries.details import (
     ScheduleView,
     TargetView,
     find_details,
-    serialize_beat_view,
-    serialize_run_view,
-    serialize_schedule_view,
-    serialize_target,
 )
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
-from herdbeat.service.serialize import JsonObject
+from herdbeat.service.serialize import serialize_details
 
 # A schedule, or a target with its schedules, as `show` tells it.
 
@@ -327,7 +323,10 @@ def run_show(args: ParsedArgs, context: Context) -> int:
     with open_fleet_handle(args, context) as handle:
         shown = find_details(handle.require_reader(), args.positionals[0], handle.now)
         if args.has(flags.JSON):
-            context.terminal.print(json.dumps(_details_object(handle, shown), indent=2, ensure_ascii=False))
+            answer = serialize_details(shown)
+            if isinstance(shown, RunView):
+                answer["log"] = find_log_path(handle, shown.run)
+            context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
             _show_details(context, handle, shown)
     return 0
@@ -343,19 +342,5 @@ def _show_details(context: Context, handle: FleetHandle, shown: DetailView) -> N
             show_run_details(context.terminal, handle, shown)
         case BeatView():
             show_beat_details(context.terminal, handle, shown)
-        case never:
-            assert_never(never)
-
-
-def _details_object(handle: FleetHandle, shown: DetailView) -> JsonObject:
-    match shown:
-        case TargetView():
-            return serialize_target(shown)
-        case ScheduleView():
-            return serialize_schedule_view(shown)
-        case RunView():
-            return {**serialize_run_view(shown), "log": find_log_path(handle, shown.run)}
-        case BeatView():
-            return serialize_beat_view(shown)
         case never:
             assert_never(never)

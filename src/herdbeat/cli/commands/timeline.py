@@ -17,7 +17,8 @@ from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.errors import UsageError
 from herdbeat.service.queries.schedules import find_schedules
-from herdbeat.service.queries.timeline import Cell, Scale, choose_tick_step, draw_row, serialize_span
+from herdbeat.service.queries.timeline import Cell, Scale, choose_tick_step, draw_row
+from herdbeat.service.serialize import serialize_span
 from herdbeat.store.reader import ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
