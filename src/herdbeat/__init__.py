@@ -2,7 +2,8 @@
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # known to type checkers by its name; importing it from typing took ten times as long as the rest
+# Type checkers know the name. Importing it from typing took ten times as long as the rest of this module.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from herdbeat.domain.work_item import WorkItem
     from herdbeat.errors import (
@@ -154,12 +155,12 @@ _LAZY_MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    # Fetched on first use: `herdbeat --help` must not wait for rooms that it never enters.
+    # Imported on first use: `herdbeat --help` must not pay for packages that it never touches.
     if name not in _LAZY_MODULES:
         raise AttributeError(f"module 'herdbeat' has no attribute {name!r}")
     return getattr(import_module(f"herdbeat.{_LAZY_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    # Also those that nobody has fetched yet: it is what a shell completes from.
+    # Includes the names that are not imported yet: interactive shells complete from this list.
     return sorted({*globals(), *__all__})
