@@ -44,9 +44,8 @@ def to_json(value: Any) -> Any:
 
 
 def _object_to_json(value: Any) -> Any:
-    if hasattr(
-        value, "next_time"
-    ):  # a trigger: only those have this method, and Trigger is a protocol, not a base class
+    # A trigger: no other value has this method. Trigger is a protocol, so there is no base class to test for.
+    if hasattr(value, "next_time"):
         return {"kind": value.kind, **value.options()}
     assert is_dataclass(value), f"{type(value).__name__} has no JSON form"
     return {

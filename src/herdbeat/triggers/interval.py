@@ -1,4 +1,4 @@
-"""`interval`: again when some time has passed since the last beat was over."""
+"""`interval` triggers: due a fixed time after the last beat was settled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Interval:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "5m". Raises IntervalParseError."""
+        """Parse "5m". Raises IntervalParseError."""
         return cls(parse_duration(text))
 
     @classmethod
@@ -35,7 +35,7 @@ class Interval:
         return self.every
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime:
-        """`last + every`, which may lie in the past (overdue); a schedule without a last beat is due now."""
+        """Return `last + every`, which may be in the past (overdue), or `now` if there was no beat yet."""
         return now if last is None else last + self.every
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
