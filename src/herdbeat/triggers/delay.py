@@ -39,7 +39,7 @@ class Delay:
         return self.run_at if last is None else None
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
-        """Return an id without the instant: after a restart around `run_at` it shows that the delay has fired already."""
+        """Return an id without the instant: after a restart around `run_at` it shows that the delay has fired."""
         return f"{self.kind}:{schedule}" if self.arm == 1 else f"{self.kind}:{schedule}#{self.arm}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
