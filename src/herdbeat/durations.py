@@ -25,21 +25,15 @@ def parse_duration(text: str) -> timedelta:
         raise IntervalParseError("The duration is empty.", text, hint=_FORMAT_HINT)
     match = _DURATION_PATTERN.fullmatch(normalized)
     if match is None:
-        raise IntervalParseError(f'"{truncate_for_message(text)}" is not a duration.', text, hint=_FORMAT_HINT)
+        raise _parse_error(text, " is not a duration.")
     _reject_sign_and_decimals(text, match)
     unit = _parse_unit(text, match)
     # Seventeen digits exceed the limit in every unit. More are cut off, because int() raises on thousands of digits.
     seconds = int(match["number"].lstrip("0")[:17] or 0) * unit
     if seconds == 0:
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".'
-        )
+        raise _parse_error(text, ": zero is not allowed.", 'The shortest duration is "1s".')
     if seconds > MAX_DURATION.total_seconds():
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}" is longer than 100 years.',
-            text,
-            hint=f'The longest duration is "{MAX_DURATION.days}d".',
-        )
+        raise _parse_error(text, " is longer than 100 years.", f'The longest duration is "{MAX_DURATION.days}d".')
     return timedelta(seconds=seconds)
 
 
@@ -85,40 +79,29 @@ def format_elapsed(duration: timedelta) -> str:
     return f"{seconds:.1f}s" if seconds < 9.95 else humanize(duration)
 
 
+def _parse_error(text: str, problem: str, hint: str = _FORMAT_HINT) -> IntervalParseError:
+    return IntervalParseError(f'"{truncate_for_message(text)}"{problem}', text, hint=hint)
+
+
 def _reject_sign_and_decimals(text: str, match: re.Match[str]) -> None:
     if match["sign"] == "-":
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": negative durations are not allowed.', text, hint=_FORMAT_HINT
-        )
+        raise _parse_error(text, ": negative durations are not allowed.")
     if match["sign"]:
-        raise IntervalParseError(f'"{truncate_for_message(text)}" is not a duration.', text, hint=_FORMAT_HINT)
+        raise _parse_error(text, " is not a duration.")
     if not match["number"].isdigit():
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": decimals are not supported.', text, hint=_suggest_whole_number(match)
-        )
+        raise _parse_error(text, ": decimals are not supported.", _suggest_whole_number(match))
 
 
 def _parse_unit(text: str, match: re.Match[str]) -> int:
     unit = match["unit"]
     if not unit:
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": the time unit is missing.',
-            text,
-            hint=f'Write "{match["number"][:12]}s" for seconds, or another unit: m, h, d.',
-        )
+        hint = f'Write "{match["number"][:12]}s" for seconds, or another unit: m, h, d.'
+        raise _parse_error(text, ": the time unit is missing.", hint)
     if unit.lower() in UNIT_SECONDS:
         return UNIT_SECONDS[unit.lower()]
     if re.fullmatch(r"[smhdSMHD](\s*\d+\s*[smhdSMHD])+", unit):
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": only one unit is allowed.',
-            text,
-            hint='Write for example "90m" instead of "1h30m".',
-        )
-    raise IntervalParseError(
-        f'"{truncate_for_message(text)}": "{truncate_for_message(unit)}" is not a time unit.',
-        text,
-        hint="Valid units are s, m, h, d.",
-    )
+        raise _parse_error(text, ": only one unit is allowed.", 'Write for example "90m" instead of "1h30m".')
+    raise _parse_error(text, f': "{truncate_for_message(unit)}" is not a time unit.', "Valid units are s, m, h, d.")
 
 
 def _suggest_whole_number(match: re.Match[str]) -> str:

@@ -118,24 +118,27 @@ class SchedulerError(HerdbeatError):
     """Base class of the errors that the documented scheduler API raises."""
 
 
-class IntervalParseError(SchedulerError):
+class _InvalidText(SchedulerError):
+    """A text in the configuration or in a request cannot be parsed."""
+
+    exit_status = 2
+    http_status = 422
+
+
+class IntervalParseError(_InvalidText):
     """A duration cannot be parsed; `interval` is the text."""
 
     code = Code.INVALID_INTERVAL
-    exit_status = 2
-    http_status = 422
 
     def __init__(self, message: str, interval: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.interval = interval
 
 
-class CronParseError(SchedulerError):
+class CronParseError(_InvalidText):
     """A cron expression cannot be parsed; `field` and `token` name the invalid part."""
 
     code = Code.INVALID_CRON
-    exit_status = 2
-    http_status = 422
 
     def __init__(
         self, message: str, expression: str, *, field: str | None = None, token: str | None = None, hint: str = ""
@@ -152,12 +155,10 @@ class CronNeverFires(CronParseError):
     code = Code.NEVER_FIRES
 
 
-class TimeParseError(SchedulerError):
+class TimeParseError(_InvalidText):
     """A timestamp cannot be parsed; `value` is the text."""
 
     code = Code.INVALID_TIME
-    exit_status = 2
-    http_status = 422
 
     def __init__(self, message: str, value: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -170,12 +171,10 @@ class TimezoneError(TimeParseError):
     code = Code.INVALID_TIMEZONE
 
 
-class TemplateError(SchedulerError):
+class TemplateError(_InvalidText):
     """A prompt template is invalid; `offset` and `width` locate the fault in its text."""
 
     code = Code.INVALID_TEMPLATE
-    exit_status = 2
-    http_status = 422
 
     def __init__(self, message: str, *, offset: int, width: int = 2, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -232,20 +231,20 @@ class ClaimLost(HerdbeatError):
     http_status = 409
 
 
-class RunnerError(HerdbeatError):
+class _RetryableError(HerdbeatError):
+    """An outside system failed. `permanent` is True if another attempt cannot help."""
+
+    def __init__(self, message: str, *, permanent: bool = False, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.permanent = permanent
+
+
+class RunnerError(_RetryableError):
     code = Code.RUNNER_FAILED
 
-    def __init__(self, message: str, *, permanent: bool = False, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.permanent = permanent
 
-
-class WorkSourceError(HerdbeatError):
+class WorkSourceError(_RetryableError):
     code = Code.WORK_SOURCE_FAILED
-
-    def __init__(self, message: str, *, permanent: bool = False, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.permanent = permanent
 
 
 class PlannerError(HerdbeatError):

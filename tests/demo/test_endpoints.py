@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from herdbeat.demo.endpoints import (
+from herdbeat.demo.fleet import (
     OUTAGE_PERIOD_S,
     SURGE_DURATION_S,
     SURGE_PERIOD_S,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.timestamps import format_timestamp, parse_timestamp
@@ -14,6 +14,8 @@ from herdbeat.triggers.variables import beat_variables
 class Delay:
     """Fires once at `run_at`. `arm` counts how often the delay was armed; it fires once for each time."""
 
+    kind: ClassVar[TriggerKind] = TriggerKind.DELAY
+    interval: ClassVar[None] = None
     run_at: datetime
     arm: int = 1
 
@@ -25,14 +27,6 @@ class Delay:
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         return cls(parse_timestamp(options["run_at"]), int(options.get("arm", "1")))
-
-    @property
-    def kind(self) -> TriggerKind:
-        return TriggerKind.DELAY
-
-    @property
-    def interval(self) -> None:
-        return None
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
         """Return `run_at`, also if it is past (it is then due at once); None once it has fired."""

@@ -15,16 +15,13 @@ class EventTrigger:
     """A trigger that waits for its event. Policies of the schedule decide which events are accepted."""
 
     kind: ClassVar[TriggerKind]
+    interval: ClassVar[None] = None
     title: ClassVar[str]
     sentence: ClassVar[str]
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:  # noqa: ARG003 -- there are none to read
         return cls()
-
-    @property
-    def interval(self) -> None:
-        return None
 
     def next_time(self, last: datetime | None, now: datetime) -> None:  # noqa: ARG002 -- the contract of Trigger
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self
+from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration, parse_duration
@@ -15,6 +15,7 @@ from herdbeat.triggers.variables import beat_variables
 class Interval:
     """Keeps `every` between the end of one run and the start of the next, so runs never pile up."""
 
+    kind: ClassVar[TriggerKind] = TriggerKind.INTERVAL
     every: timedelta
 
     @classmethod
@@ -25,10 +26,6 @@ class Interval:
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         return cls.parse(options["every"])
-
-    @property
-    def kind(self) -> TriggerKind:
-        return TriggerKind.INTERVAL
 
     @property
     def interval(self) -> timedelta:

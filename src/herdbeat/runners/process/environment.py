@@ -6,26 +6,10 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.runners.base import Job
 
 BASE_VARIABLES = frozenset(
-    {
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TZDIR",
-        "TMPDIR",
-        "TERM",
-        "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-        "XDG_RUNTIME_DIR",
-        "XDG_STATE_HOME",
-    }
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TZDIR", "TMPDIR", "TERM"}
+    | {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
 )
-"""Enough for a program to find its files, its language and other programs; nothing of it is a secret."""
+"""Enough for a program to find its files, its language and other programs. None of them is a secret."""
 
 NODE_VARIABLE = "HERDBEAT_NODE"
 RUN_VARIABLE = "HERDBEAT_RUN"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import TriggerKind
@@ -25,6 +25,8 @@ class Cron:
     follow real time: no instant in the gap, and both passes of a repeated hour.
     """
 
+    kind: ClassVar[TriggerKind] = TriggerKind.CRON
+    interval: ClassVar[None] = None
     expression: str
     zone: ZoneInfo
     pattern: CronPattern = field(repr=False, compare=False)
@@ -40,14 +42,6 @@ class Cron:
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         return cls.parse(options["expression"], parse_zone(options["timezone"]))
-
-    @property
-    def kind(self) -> TriggerKind:
-        return TriggerKind.CRON
-
-    @property
-    def interval(self) -> None:
-        return None
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
         """Return the first instant strictly after `now`, in whole seconds UTC; None only after year 9999."""
