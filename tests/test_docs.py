@@ -1,4 +1,4 @@
-"""The pages say what the code does: nothing is missing, nothing is old, every example is played."""
+"""The documentation matches the code: nothing is missing, nothing is outdated, every example is run."""
 
 import doctest
 import re
@@ -39,7 +39,7 @@ def read(path: Path) -> str:
 
 
 def sections(page: str) -> dict[str, str]:
-    """The parts of a page of the reference, by their headings."""
+    """Return the sections of a reference page, by their headings."""
     first, *others = re.split(r"^## ", read(REFERENCE / page), flags=re.MULTILINE)
     parts = {"": first}
     for other in others:
@@ -49,7 +49,7 @@ def sections(page: str) -> dict[str, str]:
 
 
 def relative_links(page: Path) -> Iterator[str]:
-    """Where a page leads within the checkout. What stands in a block is shown, not followed."""
+    """Return the links of a page within the checkout. Links in code blocks are not followed."""
     for link in LINK.findall(FENCED.sub("", read(page))):
         if "://" not in link and not link.startswith("#"):
             yield link.partition("#")[0]
@@ -135,7 +135,7 @@ def test_every_policy_has_its_own_entry(key: Field[object]) -> None:
     assert [alias for alias in key.aliases if f"`{alias}`" not in entry] == []
 
 
-def test_the_reference_has_every_name_a_prompt_may_say() -> None:
+def test_the_reference_has_every_prompt_variable() -> None:
     page = read(REFERENCE / "prompts.md")
 
     assert [row.name for row in VARIABLES if f"| `{row.name}` |" not in page] == []

@@ -1,4 +1,4 @@
-"""The house of ARCHITECTURE.md, checked: imports go downwards only, and neighbours do not import each other."""
+"""The layers of ARCHITECTURE.md: imports go downwards only, and neighbours do not import each other."""
 
 import ast
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def iter_imports(path: Path) -> Iterator[str]:
 
 
 def _iter_imported_modules(node: ast.ImportFrom) -> Iterator[str]:
-    """`from herdbeat import triggers` names the room herdbeat.triggers."""
+    """Yield imported modules: `from herdbeat import triggers` imports herdbeat.triggers."""
     for alias in node.names:
         if node.module != "herdbeat":
             yield str(node.module)
@@ -88,7 +88,7 @@ def may_import(importer: str, imported: str) -> bool:
     if here in LAYER_0_ORDER and there in LAYER_0_ORDER:
         return LAYER_0_ORDER.index(there) < LAYER_0_ORDER.index(here)
     if here == "scheduler" and LAYERS[there] == 2:
-        return imported == f"herdbeat.{there}.base"  # the contract, not who keeps it
+        return imported == f"herdbeat.{there}.base"  # the contract, not its implementations
     return LAYERS[there] < LAYERS[here]
 
 
@@ -112,7 +112,7 @@ def test_a_pure_room_does_not_touch_the_world(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=module_name)
-def test_only_the_clock_asks_for_the_time(path: Path) -> None:
+def test_only_the_clock_reads_the_time(path: Path) -> None:
     calls = [
         node.func.attr
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -132,7 +132,7 @@ def test_only_the_clock_asks_for_the_time(path: Path) -> None:
     assert not reads_now or module_name(path) == "herdbeat.clock"
 
 
-def test_every_room_stands_on_a_floor() -> None:
+def test_every_package_has_a_layer() -> None:
     rooms = {get_room(module_name(path)) for path in modules()}
 
     assert rooms <= set(LAYERS)

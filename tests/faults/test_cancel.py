@@ -1,4 +1,4 @@
-"""A run that is told to stop is really gone before its place is given away: `overlap: cancel`, and by hand."""
+"""A cancelled run has really ended before its slot is used again: `overlap: cancel`, and `herdbeat cancel`."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ SLOWLY = Interval(timedelta(hours=1))
 
 
 def deaf(folder: Path) -> tuple[Path, str]:
-    """A program that does not listen to TERM, and looks whether its predecessor is still there."""
+    """Return a program that ignores SIGTERM, and checks whether its predecessor is still there."""
     fifo = new_fifo(folder)
     return fifo, DEAF.format(folder=folder, fifo=fifo)
 
@@ -56,7 +56,7 @@ def statuses(there: InProcessNode) -> list[RunStatus]:
 
 
 def consult_the_oracle(there: InProcessNode) -> None:
-    """Up to the newest beat: what came after it is not yet looked at."""
+    """Check the ledger up to the newest beat; later instants are not evaluated yet."""
     beats = all_beats(there.reader, "job")
     promise = CronExpectation("job", EVERY_SECOND, beats[0].due_at - timedelta(seconds=1), beats[-1].last_due_at)
     check_cron(there.reader, promise)
@@ -88,7 +88,7 @@ async def test_a_function_that_cannot_be_stopped_keeps_its_place_until_it_is_ove
     ) as there:
         await asyncio.to_thread(sample.ENTERED.wait)
         sample.ENTERED.clear()
-        await there.until(has_waited)  # one instant is parked, and a later one has joined it: still only one run
+        await there.until(has_waited)  # one instant is queued, and a later one was merged into it: still only one run
         while_it_goes_on = statuses(there)
         sample.GATE.set()
         await there.until(is_finished)
@@ -142,7 +142,7 @@ async def test_a_cancelled_run_is_neither_a_failure_nor_a_backoff_step(tmp_path:
     assert standing.next_run_at == standing.anchor_at + timedelta(hours=1)
 
 
-async def test_force_does_not_give_away_the_place_of_a_function_in_its_thread(tmp_path: Path) -> None:
+async def test_force_does_not_free_the_slot_of_a_function_in_its_thread(tmp_path: Path) -> None:
     sample.GATE.clear()
     sample.ENTERED.clear()
 

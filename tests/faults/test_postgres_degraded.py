@@ -1,6 +1,6 @@
-"""PostgreSQL that answers and cannot do its work: read-only, full, or without a connection to spare.
+"""PostgreSQL that responds but cannot work: read-only, full, or out of connections.
 
-Nothing is lost, nothing starts twice, everybody who asks is told what is wrong, and all recovers alone.
+Nothing is lost, nothing starts twice, every command reports what is wrong, and everything recovers by itself.
 """
 
 import os
@@ -30,7 +30,7 @@ def fleet(tmp_path: Path, place: PostgresLocation) -> Iterator[PostgresFleet]:
 
 @contextmanager
 def read_only(fleet: PostgresFleet) -> Iterator[None]:
-    """As a server that is about to be moved, or a replica."""
+    """Make the server read-only, as before a failover, or like a replica."""
     _tell(fleet, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
     yield
     _tell(fleet, "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
@@ -38,7 +38,7 @@ def read_only(fleet: PostgresFleet) -> Iterator[None]:
 
 @contextmanager
 def full(fleet: PostgresFleet) -> Iterator[None]:
-    """What a server says whose disk is full: rows can be changed in their place, and none can be added."""
+    """Respond as a server does whose disk is full: rows can be updated in place, but not added."""
     said = 'could not extend file "base/5/16385": No space left on device'
     _tell(
         fleet,
@@ -55,7 +55,7 @@ def full(fleet: PostgresFleet) -> Iterator[None]:
 
 @contextmanager
 def crowded(fleet: PostgresFleet) -> Iterator[None]:
-    """Everybody is sent away, and nobody is let in again: only a superuser finds a place."""
+    """Reject all connections and accept no new ones, except those of a superuser."""
     _tell(
         fleet,
         "ALTER ROLE herder CONNECTION LIMIT 0",
@@ -71,7 +71,7 @@ def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None
     with read_only(fleet):
         fleet.wait_for_log_text(1, "read-only")
         begun = len(fleet.starts())
-        fleet.wait_for_log_text(2, "not joined")  # so long that their leases are over
+        fleet.wait_for_log_text(2, "not joined")  # long enough for their leases to expire
         told = _herdbeat(fleet, "doctor")
         asked = _herdbeat(fleet, "pause", "pacer", "--yes")
         assert len(fleet.starts()) == begun, "something has started that could not be written down"
@@ -114,7 +114,7 @@ def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: Po
 
 
 def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(fleet: PostgresFleet) -> None:
-    """Once a node kept it, and never looked for the server that had taken its place."""
+    """A node used to keep it, and never connected to the server that had replaced it."""
     url = f"{fleet.place.url}&target_session_attrs=read-write"
     store = PostgresStore(PostgresLocation(url=url, state_dir=fleet.folder))
     store.open()
@@ -128,7 +128,7 @@ def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(flee
 
 
 def _refusal(store: PostgresStore) -> str:
-    """Of a write: the server's own word, or that of who has looked for another one."""
+    """Return the error of a write: the server's own, or that of the failed search for another server."""
     try:
         store.write_now(lambda tx: tx.fleet_claim_name("several"))
     except StoreUnavailable as error:
@@ -154,10 +154,10 @@ def _tell(fleet: PostgresFleet, *orders: str) -> None:
 
 
 def _herdbeat(fleet: PostgresFleet, *arguments: str) -> str:
-    """What it says to whoever asks on the machine of the first node, in lines as long as they like.
+    """Return what a command prints on the machine of the first node, without wrapping.
 
-    On a screen they break where they must: with a longer name of its database, the doctor said "too" in one line and
-    "many connections" in the next.
+    On a terminal lines wrap: with a longer name of its database, the doctor printed "too" on one line and "many
+    connections" on the next.
     """
     program = "import sys; from herdbeat.cli.main import main; sys.exit(main())"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a run says and where it works, with real nodes on PostgreSQL, each in a folder of its own."""
+"""The output and the working directory of runs, with real nodes on PostgreSQL, each in a folder of its own."""
 
 from collections.abc import Iterator
 from contextlib import closing

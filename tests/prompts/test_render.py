@@ -1,4 +1,4 @@
-"""The prompt of one run."""
+"""Rendering the prompt of one run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ ISSUE = WorkItem(
 
 @dataclass(frozen=True)
 class PlainTrigger:
-    """A trigger that only has words."""
+    """A trigger that only has variables."""
 
     kind: TriggerKind = TriggerKind.CRON
     interval: timedelta | None = None
@@ -95,7 +95,7 @@ def test_names_of_the_beat_are_empty_when_there_is_no_beat_yet() -> None:
     assert prompt == "[]"
 
 
-def test_the_words_of_the_trigger_are_there_and_the_rest_of_the_task_is_empty() -> None:
+def test_the_variables_of_the_trigger_are_filled_and_those_of_the_task_are_empty() -> None:
     prompt = build_schedule_prompt(schedule("{{source_id}} {{title}} [{{body}}{{labels}}{{url}}]"), due_at=DUE)
 
     assert prompt == "cron:2026-03-31T23:30:00Z Cron trigger: 0 9 * * * []"
@@ -165,7 +165,7 @@ def test_a_description_put_in_place_is_marked_as_data() -> None:
     )
 
 
-def test_a_short_value_of_a_call_stands_in_its_sentence_and_a_long_one_is_data() -> None:
+def test_a_short_value_of_a_call_is_inline_and_a_long_one_is_tagged_as_data() -> None:
     webhook = schedule("Deploy {{payload.service}}. {{payload.note}}", TriggerKind.WEBHOOK)
 
     prompt = build_schedule_prompt(

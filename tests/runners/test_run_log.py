@@ -1,4 +1,4 @@
-"""The log of a run: written piece by piece, read line by line."""
+"""The log of a run: written as records, read as lines."""
 
 import logging
 from datetime import date

@@ -1,4 +1,4 @@
-"""The state machine of the ledger, deeper than every commit can wait for."""
+"""The state machine of the ledger, with more steps than every commit can wait for."""
 
 import pytest
 from hypothesis import HealthCheck, settings

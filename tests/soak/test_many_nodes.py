@@ -1,4 +1,4 @@
-"""Three nodes, five hundred schedules, and every moment one of the nodes is killed."""
+"""Three nodes and five hundred schedules, while nodes are killed all the time."""
 
 import os
 import random
@@ -21,7 +21,7 @@ SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresLocation, seed: str) -> None:
-    """A life is between 0.1 and 9 seconds long, and some end before they have begun."""
+    """A node lives between 0.1 and 9 seconds; some die before they are ready."""
     number = random.randrange(10**6) if seed == "any" else int(seed)
     print(f"HERDBEAT_SEEDS={number}")
     chance = random.Random(number)

@@ -1,4 +1,4 @@
-"""A fleet that really runs, in a process of its own, for tests that watch what others do to it."""
+"""A fleet that runs in a process of its own, for tests that watch how commands affect it."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ class RunningFleet:
 
 
 class EventFeed:
-    """The events of a fleet that runs."""
+    """The events of a running fleet."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process

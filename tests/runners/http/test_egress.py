@@ -1,4 +1,4 @@
-"""Nothing private is called, however it is spelt, unless the operator has opened it."""
+"""No private address is called, however it is written, unless the operator allows it."""
 
 import asyncio
 import socket
@@ -71,7 +71,7 @@ async def opened(
 
 
 class Answers:
-    """A name server that gives these addresses, one after the other, whatever it is asked."""
+    """A name server that returns these addresses, one after the other, for every name."""
 
     def __init__(self, *addresses: str) -> None:
         self._addresses = list(addresses)
@@ -161,7 +161,7 @@ async def test_a_redirect_to_a_private_address_is_refused(settings: RunnerSettin
 
 
 class Loopback(Answers):
-    """Every name is here."""
+    """A name server that resolves every name to loopback."""
 
     def __init__(self) -> None:
         super().__init__("127.0.0.1")
@@ -178,7 +178,7 @@ async def test_an_open_host_may_be_private_and_its_neighbour_may_not(settings: R
     assert statuses == [yes, yes, no, no, no]
 
 
-async def test_a_name_that_nobody_knows_is_told(settings: RunnerSettings) -> None:
+async def test_an_unknown_host_name_is_reported(settings: RunnerSettings) -> None:
     class Nobody(Answers):
         def __call__(self, host: str, port: int) -> AddrInfos:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -192,8 +192,8 @@ async def test_a_name_that_nobody_knows_is_told(settings: RunnerSettings) -> Non
     )
 
 
-async def test_a_name_server_that_is_silent_holds_up_nobody_else(settings: RunnerSettings) -> None:
-    """The loop has six threads on a machine of two cores; 40 dead names would keep every other from being looked up."""
+async def test_a_silent_name_server_does_not_block_other_lookups(settings: RunnerSettings) -> None:
+    """The loop has six threads on a machine with two cores; 40 lookups without response would block every other one."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     waiting = socket.socketpair()
