@@ -169,11 +169,11 @@ def test_every_command_on_a_page_prints_what_the_page_says(page: Path, tmp_path:
 def test_every_line_of_python_on_a_page_answers_what_the_page_says(page: Path) -> None:
     source = "\n".join(PYCON.findall(read(page)))
     examples = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
-    told: list[str] = []
+    failures: list[str] = []
 
-    doctest.DocTestRunner(verbose=False).run(examples, out=told.append)
+    doctest.DocTestRunner(verbose=False).run(examples, out=failures.append)
 
-    assert "".join(told) == ""
+    assert "".join(failures) == ""
 
 
 def test_every_decision_is_listed() -> None:

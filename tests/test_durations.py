@@ -82,11 +82,11 @@ def test_any_text_is_a_duration_or_an_interval_parse_error(text: str) -> None:
     try:
         duration = parse_duration(text)
     except IntervalParseError as error:
-        said = bool(error.message and error.hint)
+        is_valid = bool(error.message and error.hint)
     else:
-        said = timedelta(0) < duration <= MAX_DURATION
+        is_valid = timedelta(0) < duration <= MAX_DURATION
 
-    assert said
+    assert is_valid
 
 
 @pytest.mark.parametrize(

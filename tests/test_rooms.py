@@ -19,7 +19,7 @@ LAYER_0_ORDER = (
     "domain",
     "events",
 )
-"""Layer 0, from left to right: each may use those to its left."""
+"""Layer 0, from left to right: each may import those to its left."""
 
 LAYERS = {
     **dict.fromkeys(LAYER_0_ORDER, 0),

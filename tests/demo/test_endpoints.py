@@ -36,10 +36,10 @@ def test_the_checkout_fails_and_recovers() -> None:
 
 
 def test_another_path_is_not_found_and_says_which_there_are() -> None:
-    said = build_response("/", 0)
+    response = build_response("/", 0)
 
-    assert said.status is HTTPStatus.NOT_FOUND
-    assert "/queue" in str(said.body)
+    assert response.status is HTTPStatus.NOT_FOUND
+    assert "/queue" in str(response.body)
 
 
 async def test_they_answer_over_http_also_requests_that_come_before_they_serve() -> None:

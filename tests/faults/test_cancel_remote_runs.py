@@ -30,7 +30,7 @@ OF_SLEEPER = (
 REPLACED = """\
 SELECT 1 FROM (SELECT FROM run WHERE status = 'cancelled' GROUP BY schedule_id HAVING count(*) >= 3) AS schedule
 HAVING count(*) = 4"""
-"""Each of the four has been replaced three times. Which node has a run, and which claims the next, is chance."""
+"""Each of the four has been replaced three times. Which node has a run, and which claims the next, is random."""
 
 
 @pytest.fixture

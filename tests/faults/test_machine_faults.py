@@ -24,7 +24,7 @@ def ledger(fleet: FaultFleet) -> Path:
     return fleet.folder / ".herdbeat" / "herdbeat.db"
 
 
-def silence(fleet: FaultFleet) -> timedelta:
+def time_since_heartbeat(fleet: FaultFleet) -> timedelta:
     """Return the time since the last heartbeat in the ledger."""
     micros: int
     (micros,) = sqlite3.connect(ledger(fleet)).execute("SELECT max(seen_at) FROM node").fetchone()
@@ -36,7 +36,7 @@ def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_records_that_it
     fleet.wait_for_starts(3)
     assert fleet.process is not None
     fleet.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: silence(fleet) > 2 * LEASE, lambda: "somebody still shows signs of life")
+    wait_until(lambda: time_since_heartbeat(fleet) > 2 * LEASE, lambda: "somebody still shows signs of life")
 
     fleet.process.send_signal(signal.SIGCONT)
     fleet.wait_for_starts(3)
@@ -87,7 +87,7 @@ def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_i
     assert fleet.process.stdout is not None
 
     fleet.process.send_signal(signal.SIGTERM)
-    said = fleet.process.stdout.read().decode()
+    message = fleet.process.stdout.read().decode()
     fleet.wait_for_end()
     other.execute("ROLLBACK")
     other.close()
@@ -95,8 +95,8 @@ def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_i
     fleet.wait_for_starts(2)
     fleet.stop()
 
-    assert "could not be written" in said
-    assert "interrupted at the next start" in said
+    assert "could not be written" in message
+    assert "interrupted at the next start" in message
     fleet.check_against_oracle()
     statuses = sqlite3.connect(ledger(fleet)).execute("SELECT DISTINCT status FROM run").fetchall()
     assert ("interrupted",) in statuses
@@ -124,7 +124,7 @@ def _started_beside(fleet: FaultFleet) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         (b"this is not a database, but it is somebody's file" * 100, "never starts empty"),
         ("newer", "newer herdbeat"),
@@ -132,7 +132,7 @@ def _started_beside(fleet: FaultFleet) -> subprocess.CompletedProcess[str]:
     ids=["garbage", "newer"],
 )
 def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
-    fleet: FaultFleet, what: bytes | str, said: str
+    fleet: FaultFleet, what: bytes | str, message: str
 ) -> None:
     path = ledger(fleet)
     path.parent.mkdir()
@@ -146,5 +146,5 @@ def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
     refused = _started_beside(fleet)
 
     assert refused.returncode != 0
-    assert said in refused.stderr
+    assert message in refused.stderr
     assert path.read_bytes() == before

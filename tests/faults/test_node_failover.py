@@ -131,8 +131,8 @@ def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_
 def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: PostgresFleet) -> None:
     fleet.start(1)
     fleet.wait_for_starts(2)
-    deaf = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-    assert fleet.ask(deaf)
+    end_listeners = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    assert fleet.ask(end_listeners)
 
     fleet.wait_for_starts(4)
 

@@ -40,9 +40,9 @@ def test_three_nodes_share_two_connections_and_lose_nothing(tmp_path: Path, data
     assert pooler.hand_overs > 100
     ((late,),) = fleet.ask(f"SELECT claimed_at - created_at {BY_HAND}")
     assert timedelta(microseconds=late) < A_POLL + A_BUSY_MACHINE
-    said = "".join(fleet.log(number) for number in (1, 2, 3))
-    assert "prepared statement" not in said
-    assert "read-only" not in said
+    logs = "".join(fleet.log(number) for number in (1, 2, 3))
+    assert "prepared statement" not in logs
+    assert "read-only" not in logs
 
 
 def _run_by_hand(tx: Transaction, fleet: PostgresFleet) -> None:

@@ -1,4 +1,4 @@
-"""Hints are untrusted numbers: invalid ones are rejected, excessive ones are clamped, and the user is told so."""
+"""Hints are untrusted numbers: invalid ones are rejected, excessive ones are clamped, and the notes say so."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone

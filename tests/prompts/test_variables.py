@@ -77,14 +77,14 @@ TRIGGERS: tuple[Trigger, ...] = (
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.kind)
 def test_every_variable_of_a_trigger_is_in_the_table(trigger: Trigger) -> None:
-    told = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
+    variables = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
 
-    assert [name for name in told if find_variable(name, trigger.kind, has_work=False) is None] == []
+    assert [name for name in variables if find_variable(name, trigger.kind, has_work=False) is None] == []
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.kind)
 def test_every_clock_variable_of_the_table_is_provided_by_its_trigger(trigger: Trigger) -> None:
-    told = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
+    variables = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
     of_the_schedule = {"date", "time", "agent", "schedule"}
 
     promised = {
@@ -93,4 +93,4 @@ def test_every_clock_variable_of_the_table_is_provided_by_its_trigger(trigger: T
         if row.trust is ValueTrust.TRUSTED and trigger.kind in row.kinds and "." not in row.name
     }
 
-    assert promised - of_the_schedule <= told.keys()
+    assert promised - of_the_schedule <= variables.keys()

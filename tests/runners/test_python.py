@@ -26,7 +26,7 @@ def gate() -> Iterator[None]:
     sample.GATE.set()
 
 
-async def test_a_function_that_returns_nothing_has_succeeded_in_silence(
+async def test_a_function_that_returns_nothing_succeeds_without_output(
     runners: RunnerRegistry, settings: RunnerSettings
 ) -> None:
     outcomes = [await runners.run(make_job(callable_spec(f"{HERE}:{name}"))) for name in ("nothing", "nothing_async")]

@@ -14,7 +14,7 @@ from herdbeat.store.location import PostgresLocation
 SECONDS = 60
 SCHEDULES = 500
 SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
-"""`HERDBEAT_SEEDS="7 8" make soak` repeats what went wrong. `any` is another one each time, which is printed."""
+"""`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
 
 
 @pytest.mark.soak

@@ -7,7 +7,7 @@ succeed.
 from dataclasses import dataclass
 
 CRON_PERIOD_S = 600
-"""Seconds between the instants of the cron: every ten minutes."""
+"""Seconds between the instants of the cron schedule: every ten minutes."""
 
 INTERVAL_S = 420
 DELAY_S = 900

@@ -38,7 +38,7 @@ EVERY_MINUTE = "* * * * *"
 STEP = timedelta(seconds=25)  # shorter than the lease, which is renewed after each
 MAX_CONCURRENT_RUNS = 2
 OPERATIONS_PER_ROUND = 6
-"""Orders of each one in a round."""
+"""Commands of each node and user per round."""
 
 OVERLAPS = (Overlap.SKIP, Overlap.QUEUE, Overlap.QUEUE_ALL, Overlap.ALLOW)
 RUN_STATUSES = (RunStatus.SUCCEEDED, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)

@@ -12,7 +12,7 @@ from herdbeat.testing import FakeClock
 
 MONDAY = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 LONG_LEASE = "36500d"
-"""A clock that is moved by hand is silent for hours, and nobody has slept."""
+"""A fake clock sends no heartbeat for hours, which must not count as a gap."""
 
 T = TypeVar("T")
 

@@ -28,11 +28,11 @@ commands:
     command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
     every: 1s
 {more}"""
-"""Two commands, one by the calendar and one by its pace, that each write down every start."""
+"""Two commands, a cron and an interval schedule, that record every start."""
 
 LEASE = timedelta(seconds=2)
 WAIT_TIMEOUT_S = 60.0
-"""Seconds until what a test waits for is taken for lost. None of its promises: a busy machine is slow."""
+"""Seconds until a test gives up waiting. Not a guarantee of the scheduler: a busy machine is slow."""
 
 FLEET_TEMPLATE = f"""\
 version: 1

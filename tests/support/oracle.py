@@ -18,7 +18,7 @@ from herdbeat.store.reader import Filter, Reader
 
 SETTLED_OUTCOMES = {BeatOutcome.RAN, BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED}
 MANUAL_DEDUP_PREFIXES = ("manual:", "backfill:")
-"""How the beats begin that the clock has nothing to do with."""
+"""The prefixes of dedup ids of beats that the clock did not make."""
 
 OUTCOMES_WITH_REASON = {BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED, BeatOutcome.PENDING}
 
@@ -74,7 +74,7 @@ def check_reasons(reader: Reader, schedule: str) -> None:
 _UNCONDITIONAL_REASONS = frozenset(
     {SkipReason.PAUSED, SkipReason.DISABLED, SkipReason.BY_REQUEST, SkipReason.CONFIG_ERROR}
 )
-"""Reasons that hold inside the hours and outside."""
+"""Reasons that occur inside the active hours and outside."""
 
 
 def check_hours(reader: Reader, schedule: str, hours: ActiveHours) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 _SHUTDOWN_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 SHUTDOWN_MESSAGE = b"E" + (4 + len(_SHUTDOWN_FIELDS)).to_bytes(4, "big") + _SHUTDOWN_FIELDS
 READY_MESSAGE_BYTES = 6
-"""Bytes of the server's word that it is ready for the next transaction."""
+"""The length of the server's ReadyForQuery message."""
 
 
 class CutProxy:

@@ -27,7 +27,7 @@ from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Reader
 
 EXPIRED_NODES_QUERY = "SELECT id FROM node WHERE stopped_at = lease_until"
-"""Nodes that another has found dead. One that leaves by itself says when."""
+"""Nodes that another one has declared dead. A node that stops by itself writes its own time."""
 
 FLEET_TEMPLATE = f"""\
 version: 1
@@ -50,7 +50,7 @@ async def note(run):
         file.write(f"{{run.beat}} {{run.attempt}}\\n".encode())
 """
 RECORDING_TARGETS = ("ticker", "pacer", "herd")
-"""Targets that write their starts down, outside of herdbeat."""
+"""Targets that record their starts outside of herdbeat."""
 
 
 def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:

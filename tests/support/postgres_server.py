@@ -27,7 +27,8 @@ from herdbeat.store.postgres.migrate import migrate
 
 SERVER_URL_ENV = "HERDBEAT_TEST_PG"
 SERVER_HOME_ENV = "HERDBEAT_TEST_PG_HOME"
-"""Where the server of this run lives, told to every worker. Its name ends with the pid of who cleans up."""
+"""The folder of this run's server, passed to every worker. Its name ends with the pid of the process that removes it.
+"""
 
 NOBODY_UID = 65534
 TEMPLATE_DATABASE = "herdbeat_template"
@@ -219,7 +220,7 @@ def _remove_leftovers(mine: Path) -> None:
 
 
 _STOP_TIMEOUT_S = 5.0
-"""Seconds for a server to go after it was told to, at most."""
+"""Seconds that a server may take to stop."""
 
 
 def _kill_server(home: Path) -> None:

@@ -19,7 +19,7 @@ from tests.support.fault_fleet import ROOT
 
 REVISION_VARIABLE = "HERDBEAT_TEST_PREVIOUS"
 VERSION = "0.0.1+previous"
-"""What its nodes say they are."""
+"""The version that its nodes report."""
 
 CURRENT_REVISION = "this one"
 _PROGRAM_PATHS = ("src", "tests/faults/node_process.py")

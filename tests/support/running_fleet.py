@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PROCESS_TIMEOUT_S = 60
-"""Seconds for a process to do what it does at once: only a broken one gets there."""
+"""A generous time limit for a process that normally responds at once: only a broken one reaches it."""
 
 FLEET_YAML = """\
 version: 1

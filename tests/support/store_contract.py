@@ -362,10 +362,10 @@ class StoreContract:
         runs = opened.store.write_now(
             lambda tx: tx.add_runs([NewRun(beat or 0, snapshot.id, 1) for beat in beats], 1, NOW)
         )
-        said: list[dict[str, float]] = [{"tokens": 1}, {}, {"tokens": 3}]
+        usages: list[dict[str, float]] = [{"tokens": 1}, {}, {"tokens": 3}]
         ended = [
             FinishedRun(run, NOW, Outcome(status=RunStatus.SUCCEEDED, usage=usage))
-            for run, usage in zip(runs, said, strict=True)
+            for run, usage in zip(runs, usages, strict=True)
         ]
         opened.store.write_now(lambda tx: tx.finish_runs(ended, NOW))
 

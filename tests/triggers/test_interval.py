@@ -45,11 +45,11 @@ def test_an_interval_beat_carries_its_due_instant() -> None:
 
 
 def test_an_interval_provides_its_fire_time() -> None:
-    told = Interval.parse("60m").variables(NOW, "scout/triage")
+    variables = Interval.parse("60m").variables(NOW, "scout/triage")
 
-    assert told["fire_time"] == "2026-04-01T09:00:00Z"
-    assert told["source_id"] == "interval:2026-04-01T09:00:00Z"
-    assert told["title"] == "Interval trigger: 1h"
+    assert variables["fire_time"] == "2026-04-01T09:00:00Z"
+    assert variables["source_id"] == "interval:2026-04-01T09:00:00Z"
+    assert variables["title"] == "Interval trigger: 1h"
 
 
 @given(st.integers(1, 36_500 * 86_400))

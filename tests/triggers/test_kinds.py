@@ -37,11 +37,11 @@ def test_a_stored_trigger_comes_back_equal(trigger: Trigger) -> None:
 
 @pytest.mark.parametrize("trigger", ONE_OF_EACH, ids=lambda trigger: str(trigger.kind))
 def test_every_kind_provides_the_variables_of_the_table(trigger: Trigger) -> None:
-    told = trigger.variables(NOW, "scout/triage")
+    variables = trigger.variables(NOW, "scout/triage")
 
-    assert told["fire_time"] == "2026-04-01T09:00:00Z"
-    assert told["source_id"] == trigger.dedup_id(NOW, "scout/triage")
-    assert [told[name] for name in ("body", "url", "labels", "assignee")] == [""] * 4
+    assert variables["fire_time"] == "2026-04-01T09:00:00Z"
+    assert variables["source_id"] == trigger.dedup_id(NOW, "scout/triage")
+    assert [variables[name] for name in ("body", "url", "labels", "assignee")] == [""] * 4
 
 
 def test_a_workflow_id_is_a_uuid_that_stays_with_the_schedule() -> None:

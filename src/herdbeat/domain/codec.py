@@ -94,7 +94,7 @@ def _decode_union(type_args: tuple[Any, ...], data: Any, load_trigger: TriggerLo
 
 
 @lru_cache
-def _type_hints(kind: Any) -> dict[str, Any]:
+def _type_hints(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 

@@ -102,7 +102,7 @@ async def test_a_secret_that_an_endpoint_repeats_is_not_stored(calls: EndpointCa
     assert "hush" not in f"{outcome}{logged}"
 
 
-async def test_an_ok_expression_is_not_passed_over_in_silence(calls: EndpointCaller) -> None:
+async def test_an_ok_expression_that_is_not_evaluated_is_reported(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond("{}")) as endpoint:
         outcome = await calls.run(make_job(replace(endpoint.get(), ok="response.healthy")))
 

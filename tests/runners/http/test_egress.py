@@ -34,7 +34,7 @@ REACHING = [
     "①②⑦.⓪.⓪.①",
     "127。0。0。1",
 ]
-"""Spellings that do lead to loopback: what keeps them from being called is the guard and nothing else."""
+"""Spellings that do lead to loopback: only the guard keeps them from being called."""
 
 ODD = [
     "2130706433",
@@ -58,7 +58,7 @@ ODD = [
     "100.100.100.200",
     "10.0.0.1",
 ]
-"""Spellings that lead elsewhere, or are not taken for an address at all."""
+"""Spellings that lead elsewhere, or are not accepted as an address."""
 
 
 @asynccontextmanager
@@ -194,14 +194,14 @@ async def test_an_unknown_host_name_is_reported(settings: RunnerSettings) -> Non
 
 async def test_a_silent_name_server_does_not_block_other_lookups(settings: RunnerSettings) -> None:
     """The loop has six threads on a machine with two cores; 40 lookups without response would block every other one."""
-    told = asyncio.Event()
+    lookup_started = asyncio.Event()
     loop = asyncio.get_running_loop()
     waiting = socket.socketpair()
 
     class Silent(Loopback):
         def __call__(self, host: str, port: int) -> AddrInfos:
             if host.startswith("dead"):
-                loop.call_soon_threadsafe(told.set)
+                loop.call_soon_threadsafe(lookup_started.set)
                 waiting[0].recv(1)
             return super().__call__(host, port)
 
@@ -212,7 +212,7 @@ async def test_a_silent_name_server_does_not_block_other_lookups(settings: Runne
     ):
         for number in range(40):
             group.create_task(call(calls, endpoint.url(host=f"dead{number}.example")))
-        await told.wait()
+        await lookup_started.wait()
         outcome = await call(calls, endpoint.url(host="alive.example"))
         waiting[1].close()
 

@@ -82,19 +82,19 @@ async def say_half(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("speak", "told"),
+    ("speak", "note"),
     [
         (say_nothing, "cancelled: no answer has come from 127.0.0.1"),
         (say_half, "cancelled: 127.0.0.1 has answered 200 and 3 bytes of its body"),
     ],
 )
 async def test_a_run_that_is_cut_off_says_how_far_it_had_come(
-    calls: EndpointCaller, logged: Logged, speak: Responder, told: str
+    calls: EndpointCaller, logged: Logged, speak: Responder, note: str
 ) -> None:
     async with serve_endpoint(speak) as endpoint:
         await run_out_of_time(calls, endpoint)
 
-    assert told in str(logged)
+    assert note in str(logged)
 
 
 async def flood(writer: asyncio.StreamWriter) -> None:
@@ -202,7 +202,7 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "error"),
+    ("raw_response", "code", "error"),
     [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
@@ -229,16 +229,16 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
     ],
 )
 async def test_an_answer_that_breaks_off_is_a_failure(
-    calls: EndpointCaller, said: str, code: int | None, error: str
+    calls: EndpointCaller, raw_response: str, code: int | None, error: str
 ) -> None:
-    async with serve_endpoint(respond_raw(said)) as endpoint:
+    async with serve_endpoint(respond_raw(raw_response)) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.status, outcome.code, outcome.error) == (RunStatus.FAILED, code, error)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw_response",
     [
         "SSH-2.0-OpenSSH_9.6\r\n",
         "\x00\x01\x02\x03" * 100,
@@ -248,8 +248,8 @@ async def test_an_answer_that_breaks_off_is_a_failure(
         "HTTP/1.1 200 OK\r\nContent-Length: minus one\r\n\r\n",
     ],
 )
-async def test_a_response_that_is_not_http_is_reported(calls: EndpointCaller, said: str) -> None:
-    async with serve_endpoint(respond_raw(said)) as endpoint:
+async def test_a_response_that_is_not_http_is_reported(calls: EndpointCaller, raw_response: str) -> None:
+    async with serve_endpoint(respond_raw(raw_response)) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
     assert outcome.status is RunStatus.FAILED

@@ -81,6 +81,6 @@ def test_a_machine_without_room_is_not_the_targets_fault() -> None:
 
 
 def test_any_other_spawn_error_is_the_kernels_message() -> None:
-    said = explain_spawn_error(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
+    explanation = explain_spawn_error(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
 
-    assert said == '"true" could not be started: Input/output error.'
+    assert explanation == '"true" could not be started: Input/output error.'

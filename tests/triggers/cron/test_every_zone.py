@@ -15,7 +15,7 @@ from herdbeat.triggers.cron.dst import iter_transitions
 FIRST_YEAR, LAST_YEAR = 2020, 2035
 SECOND = timedelta(seconds=1)
 SHARES = 8
-"""The zones are dealt into this many tests, so that they can run beside each other."""
+"""The zones are distributed over this many tests, which can run in parallel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,9 +228,9 @@ def test_a_cron_beat_carries_whole_seconds() -> None:
 
 
 def test_a_cron_provides_the_documented_variables() -> None:
-    told = Cron.parse("0 9 * * MON-FRI", parse_zone("UTC")).variables(NOW, "scout/standup")
+    variables = Cron.parse("0 9 * * MON-FRI", parse_zone("UTC")).variables(NOW, "scout/standup")
 
-    assert told["fire_time"] == format_timestamp(NOW)
-    assert told["cron_expression"] == "0 9 * * MON-FRI"
-    assert told["source_id"] == "cron:2026-04-01T09:00:00Z"
-    assert told["title"] == "Cron trigger: 0 9 * * MON-FRI"
+    assert variables["fire_time"] == format_timestamp(NOW)
+    assert variables["cron_expression"] == "0 9 * * MON-FRI"
+    assert variables["source_id"] == "cron:2026-04-01T09:00:00Z"
+    assert variables["title"] == "Cron trigger: 0 9 * * MON-FRI"
