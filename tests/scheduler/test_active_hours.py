@@ -32,7 +32,7 @@ def hours(text: str, zone: str = "UTC") -> ActiveHours:
 OFFICE = hours("07:00-22:00")
 
 
-def check_against_oracle_so_far(herd: SimulatedHerd, label: str, expression: str, since: datetime) -> None:
+def consult_the_oracle(herd: SimulatedHerd, label: str, expression: str, since: datetime) -> None:
     reader = SqliteReader(herd.store.path)
     try:
         check_cron(reader, CronExpectation(label, expression, since, herd.snapshot(label).settled_until))
@@ -52,7 +52,7 @@ async def test_a_night_is_one_row_with_its_count_and_its_range(tmp_path: Path) -
         assert [(beat.reason, beat.count) for beat in night] == [("inactive_hours", 9)]
         assert (night[0].due_at.hour, night[0].last_due_at.hour) == (22, 6)
         assert sum(outcome == "ran" for outcome, _, _ in herd.outcomes("report")) == 15
-        check_against_oracle_so_far(herd, "report", "0 * * * *", NOON)
+        consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
 async def test_an_interval_waits_for_the_opening_and_leaves_no_row(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_what_passed_outside_while_nobody_ran_is_not_missed(tmp_path: Path
             ("missed", "scheduler_down", 5),
             ("ran", "", 1),  # 12:00, ten seconds late: that is grace
         ]
-        check_against_oracle_so_far(herd, "report", "0 * * * *", NOON)
+        consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
 async def test_what_is_caught_up_is_taken_from_inside_the_hours(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ async def test_a_pause_in_the_night_begins_where_the_hours_end(tmp_path: Path) -
         herd.resume("report")
 
         assert herd.outcomes("report")[-2:] == [("skipped", "inactive_hours", 5), ("skipped", "paused", 10)]
-        check_against_oracle_so_far(herd, "report", "0 * * * *", NOON)
+        consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
 async def test_an_edit_in_the_night_loses_nothing_of_the_night(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_an_edit_in_the_night_loses_nothing_of_the_night(tmp_path: Path) -
         await herd.advance(10 * HOUR)
 
         assert ("skipped", "inactive_hours", 9) in herd.outcomes("report")
-        check_against_oracle_so_far(herd, "report", "0 * * * *", NOON)
+        consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
 async def test_a_year_of_outage_costs_two_rows_a_day_and_counts_every_instant(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 START = TEN - MINUTE
 
 
-def check_against_oracle_so_far(herd: SimulatedHerd, label: str, until: datetime) -> None:
+def consult_the_oracle(herd: SimulatedHerd, label: str, until: datetime) -> None:
     reader = SqliteReader(herd.store.path)
     try:
         check_cron(reader, CronExpectation(label, "0 * * * *", START, until))
@@ -40,7 +40,7 @@ async def test_instants_inside_a_pause_are_one_row(tmp_path: Path) -> None:
         await herd.advance(5 * HOUR)
 
         assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "paused", 3), ("ran", "", 1), ("ran", "", 1)]
-        check_against_oracle_so_far(herd, "report", herd.now)
+        consult_the_oracle(herd, "report", herd.now)
 
 
 async def test_a_pause_without_end_waits_for_somebody(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_pause_without_end_waits_for_somebody(tmp_path: Path) -> None:
 
         assert herd.outcomes("report") == [("skipped", "paused", 5)]
         assert herd.next_run("report") == TEN + 5 * HOUR
-        check_against_oracle_so_far(herd, "report", herd.now)
+        consult_the_oracle(herd, "report", herd.now)
 
 
 @pytest.mark.parametrize("first", ["pause", "beat"])
@@ -73,7 +73,7 @@ async def test_a_pause_at_the_very_instant_of_a_beat(tmp_path: Path, first: str)
 
         assert len(runner.runs) == (1 if first == "beat" else 0)
         assert herd.outcomes("report") == [("ran", "", 1) if first == "beat" else ("skipped", "paused", 1)]
-        check_against_oracle_so_far(herd, "report", herd.now)
+        consult_the_oracle(herd, "report", herd.now)
 
 
 async def test_disabling_during_a_run_stays(tmp_path: Path) -> None:
@@ -228,4 +228,4 @@ async def test_enabling_what_is_on_and_due_does_not_lose_the_instant(tmp_path: P
         await herd.tick()
 
         assert len(runner.runs) == 1
-        check_against_oracle_so_far(herd, "report", herd.now)
+        consult_the_oracle(herd, "report", herd.now)

@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
-def check_against_oracle_so_far(herd: SimulatedHerd, *promises: CronExpectation) -> None:
+def consult_the_oracle(herd: SimulatedHerd, *promises: CronExpectation) -> None:
     reader = SqliteReader(herd.store.path)
     try:
         for promise in promises:
@@ -36,7 +36,7 @@ async def test_a_long_run_of_one_agent_leaves_the_lateness_of_another_unchanged(
         await herd.advance(11 * MINUTE)
 
         assert [claim.due_at for claim in quick.runs] == [TEN + minute * MINUTE for minute in range(11)]
-        check_against_oracle_so_far(herd, CronExpectation("quick", "* * * * *", TEN - MINUTE, herd.now))
+        consult_the_oracle(herd, CronExpectation("quick", "* * * * *", TEN - MINUTE, herd.now))
 
 
 async def test_max_concurrent_three_really_runs_three(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ async def test_cancel_stops_the_earlier_run_and_takes_its_place(tmp_path: Path) 
 
         assert [claim.due_at.hour for claim in runner.runs] == [10, 11]
         assert herd.snapshot("report").running == 1
-        check_against_oracle_so_far(herd, CronExpectation("report", "0 * * * *", TEN - MINUTE, herd.now))
+        consult_the_oracle(herd, CronExpectation("report", "0 * * * *", TEN - MINUTE, herd.now))
 
 
 async def test_all_of_a_hundred_thousand_missed_instants_are_capped(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_all_of_a_hundred_thousand_missed_instants_are_capped(tmp_path: Pa
 
         caught_up = [claim for claim in runner.runs if claim.source == "catch-up"]
         assert len(caught_up) <= 3
-        check_against_oracle_so_far(herd, CronExpectation("report", "* * * * *", TEN, herd.now))
+        consult_the_oracle(herd, CronExpectation("report", "* * * * *", TEN, herd.now))
 
 
 async def test_a_listener_that_fails_does_not_stop_the_fleet(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def scan(herd: SimulatedHerd) -> list[Inconsistency]:
     return herd.store.write_now(lambda tx: repair(tx, herd.now, suspects))
 
 
-def check_against_oracle_so_far(herd: SimulatedHerd, schedule: str, expression: str) -> None:
+def consult_the_oracle(herd: SimulatedHerd, schedule: str, expression: str) -> None:
     reader = SqliteReader(herd.store.path)
     check_cron(reader, CronExpectation(schedule, expression, TEN, herd.now))
     check_reasons(reader, schedule)
@@ -68,7 +68,7 @@ async def test_a_cron_schedule_without_a_next_run_gets_it_back_and_loses_no_inst
     await herd.tick()
 
     assert found == [Inconsistency("report/default", "it had no next run, although it is to run again")]
-    check_against_oracle_so_far(herd, "report", "*/10 * * * *")
+    consult_the_oracle(herd, "report", "*/10 * * * *")
     assert scan(herd) == []
 
 
@@ -93,7 +93,7 @@ async def test_a_next_run_that_nothing_would_wake_is_woken(herd: SimulatedHerd) 
     await herd.advance(HOUR)
 
     assert [each.what for each in found] == ["nothing would have woken it for its next run"]
-    check_against_oracle_so_far(herd, "report", "*/10 * * * *")
+    consult_the_oracle(herd, "report", "*/10 * * * *")
 
 
 async def test_counters_are_counted_again_and_the_waiting_go_on(herd: SimulatedHerd) -> None:
@@ -107,7 +107,7 @@ async def test_counters_are_counted_again_and_the_waiting_go_on(herd: SimulatedH
 
     assert {each.what.split(" said ")[1].split(",")[0] for each in found} == {"7 running", "1 running", "3 waiting"}
     assert herd.outcomes("report") == [("ran", "", 1)] * 6
-    check_against_oracle_so_far(herd, "report", "*/10 * * * *")
+    consult_the_oracle(herd, "report", "*/10 * * * *")
 
 
 async def test_beats_that_wait_for_room_that_is_there_are_woken(herd: SimulatedHerd) -> None:
@@ -123,7 +123,7 @@ async def test_beats_that_wait_for_room_that_is_there_are_woken(herd: SimulatedH
     assert [each.subject for each in first] == ["report"]
     assert second == [Inconsistency("report", "beats waited for room that was there")]
     assert herd.outcomes("report")[0] == ("ran", "", 1)
-    check_against_oracle_so_far(herd, "report", "*/10 * * * *")
+    consult_the_oracle(herd, "report", "*/10 * * * *")
 
 
 async def test_a_beat_that_waits_for_nothing_is_woken(herd: SimulatedHerd) -> None:
