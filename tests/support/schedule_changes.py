@@ -1,4 +1,4 @@
-"""Changing a herd as `service/changing` does, and reading what it left in the record."""
+"""Changes a herd as the commands in `service/commands` do, and reads what they left in the change log."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

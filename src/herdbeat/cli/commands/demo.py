@@ -11,8 +11,7 @@ from pathlib import Path
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.demo.endpoints import open_socket, serve_endpoints
-from herdbeat.demo.fleet import demo_folder, write_fleet
+from herdbeat.demo.fleet import demo_folder, open_socket, serve_endpoints, write_fleet
 from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
 from herdbeat.store.state_lock import find_lock_holder
 
