@@ -4,14 +4,15 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from herdbeat import __version__
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.render import Output, render
 from herdbeat.cli.output.terminal import Terminal, open_terminal, standard_streams
 from herdbeat.cli.parser import Invocation, ParsedArgs, parse_args
 from herdbeat.cli.spec import HELP, JSON, VERSION
@@ -103,8 +104,10 @@ def _run_invocation(request: Invocation, context: Context) -> int:
     if request.command is None or args.has(HELP):
         return _show_help_or_version(request, context.terminal)
     terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
-    run: Callable[[ParsedArgs, Context], int] = _import_function(request.command.run)
-    return run(args, replace(context, terminal=terminal))
+    run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.run)
+    with ExitStack() as resources:
+        result = run(args, replace(context, terminal=terminal, resources=resources))
+        return result if isinstance(result, int) else render(result, args, terminal)
 
 
 def _show_help_or_version(request: Invocation, terminal: Terminal) -> int:
@@ -121,10 +124,10 @@ def _show_help_or_version(request: Invocation, terminal: Terminal) -> int:
     return 0
 
 
-def _import_function(name: str) -> Callable[..., int]:
+def _import_function(name: str) -> Callable[..., Any]:
     """Import `module:function` now: nothing is loaded before it is known to be needed."""
     module, _, function = name.partition(":")
-    loaded: Callable[..., int] = getattr(import_module(module), function)
+    loaded: Callable[..., Any] = getattr(import_module(module), function)
     return loaded
 
 

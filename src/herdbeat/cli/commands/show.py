@@ -1,14 +1,15 @@
 """`herdbeat show`: everything about one target, schedule, run or beat."""
 
 import json
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import assert_never
 
-from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
-from herdbeat.cli.output.details import print_fields, print_headline, print_section
+from herdbeat.cli.output.details import field_lines, headline, section_lines
+from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import (
     RUN_STATUS_SYMBOLS,
     beat_symbol,
@@ -44,18 +45,51 @@ from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject
 
-# A schedule, or a target with its schedules, as `show` tells it.
-
-
 MAX_PROMPT_CHARS = 200
+MAX_RESPONSE_CHARS = 600
+TAIL_LINES = 20
 
 
-def show_target_details(terminal: Terminal, handle: FleetHandle, shown: TargetView) -> None:
-    target = shown.target
-    capacity_text = f"{shown.running} of {target.max_concurrent} running"
-    print_headline(terminal, target.name, target.kind, capacity_text)
-    budget = f"{shown.budget}, shared by its schedules" if shown.budget else ""
-    print_fields(terminal, [*_target_fields(target), ("budget", budget), ("written", shown.written_at)])
+def run_show(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    view = find_details(handle.require_reader(), args.positionals[0], handle.now)
+    return Output(json=lambda: _details_object(handle, view), lines=_detail_lines(context.terminal, handle, view))
+
+
+def _detail_lines(terminal: Terminal, handle: FleetHandle, view: DetailView) -> Iterator[str]:
+    match view:
+        case TargetView():
+            return _target_lines(terminal, handle, view)
+        case ScheduleView():
+            return _schedule_lines(terminal, handle, view)
+        case RunView():
+            return _run_lines(terminal, handle, view)
+        case BeatView():
+            return _beat_lines(terminal, handle, view)
+        case never:
+            assert_never(never)
+
+
+def _details_object(handle: FleetHandle, view: DetailView) -> JsonObject:
+    match view:
+        case TargetView():
+            return serialize_target(view)
+        case ScheduleView():
+            return serialize_schedule_view(view)
+        case RunView():
+            return {**serialize_run_view(view), "log": find_log_path(handle, view.run)}
+        case BeatView():
+            return serialize_beat_view(view)
+        case never:
+            assert_never(never)
+
+
+def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> Iterator[str]:
+    target = view.target
+    capacity_text = f"{view.running} of {target.max_concurrent} running"
+    yield from headline(terminal, target.name, target.kind, capacity_text)
+    budget = f"{view.budget}, shared by its schedules" if view.budget else ""
+    yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("written", view.written_at)])
     rows = [
         [
             printable(each.record.label),
@@ -65,30 +99,32 @@ def show_target_details(terminal: Terminal, handle: FleetHandle, shown: TargetVi
             format_next_run(each, handle.now, handle.zone),
             format_beat_marks(terminal, each.strip),
         ]
-        for each in shown.schedules
+        for each in view.schedules
     ]
-    print_section(terminal, "SCHEDULES", rows, shrink=(1, 0))
+    yield from section_lines(terminal, "SCHEDULES", rows, shrink=(1, 0))
 
 
-def show_schedule_details(terminal: Terminal, handle: FleetHandle, shown: ScheduleView) -> None:
-    listed = shown.summary
-    print_headline(
+def _schedule_lines(terminal: Terminal, handle: FleetHandle, view: ScheduleView) -> Iterator[str]:
+    listed = view.summary
+    yield from headline(
         terminal,
         listed.record.label,
         format_state(terminal, listed),
         printable(format_trigger(listed)),
         format_beat_marks(terminal, listed.strip),
     )
-    print_fields(terminal, [*_target_fields(shown.target), *_schedule_fields(handle, shown)])
-    print_section(terminal, "NEXT", _next_rows(handle, shown))
-    hints = [_hint_row(handle, each) for each in shown.hints]
-    print_section(terminal, "HINTS", hints, shrink=(4,))
-    print_section(terminal, "LAST RUNS", [format_run_row(terminal, handle, each) for each in shown.runs], shrink=(3, 4))
+    yield from field_lines(terminal, [*_target_fields(view.target), *_schedule_fields(handle, view)])
+    yield from section_lines(terminal, "NEXT", _next_rows(handle, view))
+    hints = [_hint_row(handle, each) for each in view.hints]
+    yield from section_lines(terminal, "HINTS", hints, shrink=(4,))
+    yield from section_lines(
+        terminal, "LAST RUNS", [format_run_row(terminal, handle, each) for each in view.runs], shrink=(3, 4)
+    )
     rows = [
         [each.key, printable(each.text), terminal.style("default", "dim") if each.is_default else ""]
-        for each in shown.policies
+        for each in view.policies
     ]
-    print_section(terminal, "POLICIES", rows, shrink=(1,))
+    yield from section_lines(terminal, "POLICIES", rows, shrink=(1,))
 
 
 def format_run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:
@@ -129,18 +165,18 @@ def _format_folder(written: str) -> str:
     return "the fleet's folder" if written == "." else f"{written} (from the fleet's folder)"
 
 
-def _schedule_fields(handle: FleetHandle, shown: ScheduleView) -> list[tuple[str, str]]:
-    record = shown.summary.record
+def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str, str]]:
+    record = view.summary.record
     failures = f"{record.failures} in a row: {record.last_error or 'no words'}" if record.failures else ""
     return [
-        ("prompt", _truncate_prompt(shown.brief.prompt or "")),
+        ("prompt", _truncate_prompt(view.brief.prompt or "")),
         ("written", record.origin),
-        ("paused", _format_pause(handle, shown.summary)),
+        ("paused", _format_pause(handle, view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),
         ("failures", failures),
-        ("skips", _format_skips(shown.summary)),
-        ("last", format_last_run(shown.summary, handle.now).strip("—")),
+        ("skips", _format_skips(view.summary)),
+        ("last", format_last_run(view.summary, handle.now).strip("—")),
     ]
 
 
@@ -161,28 +197,28 @@ def _format_skips(each: ScheduleSummary) -> str:
     return f"{what}, by {record.skips_by or 'somebody'}" + (f": {record.skips_reason}" if record.skips_reason else "")
 
 
-def _next_rows(handle: FleetHandle, shown: ScheduleView) -> list[list[str]]:
+def _next_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
     """Its next times; where there is none to know, the word for it."""
-    listed = shown.summary
+    listed = view.summary
     if listed.next is not NextRunKind.AT:
         first = [[format_next_run(listed, handle.now, handle.zone), _format_optional_time(handle, listed.at), ""]]
         return (
             first
             if listed.next is not NextRunKind.RESUMES
-            else [[*first[0][:2], "the pause ends"], *_upcoming_rows(handle, shown)]
+            else [[*first[0][:2], "the pause ends"], *_upcoming_rows(handle, view)]
         )
-    return _upcoming_rows(handle, shown)
+    return _upcoming_rows(handle, view)
 
 
-def _upcoming_rows(handle: FleetHandle, shown: ScheduleView) -> list[list[str]]:
-    source = shown.summary.record.next_source or ""
+def _upcoming_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
+    source = view.summary.record.next_source or ""
     return [
         [
             format_time_left(at, handle.now),
             _format_optional_time(handle, at),
-            "" if index or shown.summary.next is not NextRunKind.AT else source,
+            "" if index or view.summary.next is not NextRunKind.AT else source,
         ]
-        for index, at in enumerate(shown.instants)
+        for index, at in enumerate(view.instants)
     ]
 
 
@@ -206,19 +242,12 @@ def _truncate_prompt(text: str) -> str:
     return flat if len(flat) <= MAX_PROMPT_CHARS else f"{flat[:MAX_PROMPT_CHARS]}…"
 
 
-# A run, or a beat with its runs, as `show` tells it.
-
-
-TAIL_LINES = 20
-MAX_RESPONSE_CHARS = 600
-
-
-def show_run_details(terminal: Terminal, handle: FleetHandle, shown: RunView) -> None:
-    run, details = shown.run, shown.details
+def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterator[str]:
+    run, details = view.run, view.details
     glyph, word, colour = RUN_STATUS_SYMBOLS[run.status]
     start, spent = run.began_at, format_elapsed(run.elapsed(handle.now))
     took = f"took {spent}" if run.finished_at else f"for {spent}"
-    print_headline(
+    yield from headline(
         terminal, f"{format_short_id(run.id)}  {run.schedule}", terminal.style(f"{glyph} {word}", colour), took
     )
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
@@ -244,25 +273,25 @@ def show_run_details(terminal: Terminal, handle: FleetHandle, shown: RunView) ->
         ),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
         ("node", node),
-        ("log", find_log_path(handle, run) or _explain_missing_log(handle, shown)),
+        ("log", find_log_path(handle, run) or _explain_missing_log(handle, view)),
     ]
-    print_fields(terminal, facts)
-    if len(shown.attempts) > 1:
-        print_section(
-            terminal, "ATTEMPTS", [format_run_row(terminal, handle, each) for each in shown.attempts], shrink=(3, 4)
+    yield from field_lines(terminal, facts)
+    if len(view.attempts) > 1:
+        yield from section_lines(
+            terminal, "ATTEMPTS", [format_run_row(terminal, handle, each) for each in view.attempts], shrink=(3, 4)
         )
-    _show_output_tail(terminal, handle, run)
-    terminal.print()
-    terminal.print(terminal.style(f"why?  herdbeat explain {format_short_id(run.id)}", "dim"))
+    yield from _output_tail_lines(terminal, handle, run)
+    yield ""
+    yield terminal.style(f"why?  herdbeat explain {format_short_id(run.id)}", "dim")
 
 
-def show_beat_details(terminal: Terminal, handle: FleetHandle, shown: BeatView) -> None:
-    beat = shown.beat
+def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iterator[str]:
+    beat = view.beat
     glyph, colour = beat_symbol(beat)
     many = f" x{beat.count}" if beat.count > 1 else ""
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
-    print_headline(terminal, f"beat {format_short_id(beat.id)}  {beat.schedule}", outcome)
-    print_fields(
+    yield from headline(terminal, f"beat {format_short_id(beat.id)}  {beat.schedule}", outcome)
+    yield from field_lines(
         terminal,
         [
             ("due", _format_time(handle, beat.due_at)),
@@ -273,7 +302,9 @@ def show_beat_details(terminal: Terminal, handle: FleetHandle, shown: BeatView) 
             ("settled", _format_time(handle, beat.settled_at) if beat.settled_at else "not yet"),
         ],
     )
-    print_section(terminal, "RUNS", [format_run_row(terminal, handle, each) for each in shown.runs], shrink=(3, 4))
+    yield from section_lines(
+        terminal, "RUNS", [format_run_row(terminal, handle, each) for each in view.runs], shrink=(3, 4)
+    )
 
 
 def find_log_path(handle: FleetHandle, run: RunRecord) -> str | None:
@@ -282,24 +313,24 @@ def find_log_path(handle: FleetHandle, run: RunRecord) -> str | None:
     return None if path is None else str(path)
 
 
-def _explain_missing_log(handle: FleetHandle, shown: RunView) -> str:
-    if handle.require_reader().run_output(shown.run.id) is None:
-        return "it has printed nothing" + (" yet" if shown.run.finished_at is None else "")
-    return f"all of it is on {shown.details.host}"
+def _explain_missing_log(handle: FleetHandle, view: RunView) -> str:
+    if handle.require_reader().run_output(view.run.id) is None:
+        return "it has printed nothing" + (" yet" if view.run.finished_at is None else "")
+    return f"all of it is on {view.details.host}"
 
 
-def _show_output_tail(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> None:
+def _output_tail_lines(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> Iterator[str]:
     lines = _read_output(handle, run)
     if not lines:
         return
     left_out = f", the last {TAIL_LINES} of {len(lines)} lines" if len(lines) > TAIL_LINES else ""
-    terminal.print()
-    terminal.print(terminal.style(f"OUTPUT{left_out}", "bold"))
+    yield ""
+    yield terminal.style(f"OUTPUT{left_out}", "bold")
     for line in lines[-TAIL_LINES:]:
         colour = {LogStream.ERR: "yellow", LogStream.NOTE: "dim"}.get(line.stream)
         mark = "!" if line.stream is LogStream.ERR else " "
         text = f"  {mark} {format_output_line(line.text)}"
-        terminal.print(terminal.style(text, colour) if colour else text)
+        yield terminal.style(text, colour) if colour else text
 
 
 def _read_output(handle: FleetHandle, run: RunRecord) -> list[LogLine]:
@@ -321,41 +352,3 @@ def _format_time(handle: FleetHandle, moment: datetime) -> str:
 
 def _truncate_response(text: str) -> str:
     return text if len(text) <= MAX_RESPONSE_CHARS else f"{text[:MAX_RESPONSE_CHARS]}…"
-
-
-def run_show(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        shown = find_details(handle.require_reader(), args.positionals[0], handle.now)
-        if args.has(flags.JSON):
-            context.terminal.print(json.dumps(_details_object(handle, shown), indent=2, ensure_ascii=False))
-        else:
-            _show_details(context, handle, shown)
-    return 0
-
-
-def _show_details(context: Context, handle: FleetHandle, shown: DetailView) -> None:
-    match shown:
-        case TargetView():
-            show_target_details(context.terminal, handle, shown)
-        case ScheduleView():
-            show_schedule_details(context.terminal, handle, shown)
-        case RunView():
-            show_run_details(context.terminal, handle, shown)
-        case BeatView():
-            show_beat_details(context.terminal, handle, shown)
-        case never:
-            assert_never(never)
-
-
-def _details_object(handle: FleetHandle, shown: DetailView) -> JsonObject:
-    match shown:
-        case TargetView():
-            return serialize_target(shown)
-        case ScheduleView():
-            return serialize_schedule_view(shown)
-        case RunView():
-            return {**serialize_run_view(shown), "log": find_log_path(handle, shown.run)}
-        case BeatView():
-            return serialize_beat_view(shown)
-        case never:
-            assert_never(never)
