@@ -10,16 +10,15 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.details import field_lines, headline, section_lines
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import (
-    RUN_STATUS_SYMBOLS,
-    beat_symbol,
+from herdbeat.cli.output.schedule_cells import (
     format_beat_marks,
     format_last_run,
     format_next_run,
     format_state,
-    format_time,
     format_trigger,
+    schedule_row,
 )
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
 from herdbeat.cli.parser import ParsedArgs
@@ -90,17 +89,7 @@ def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> 
     yield from headline(terminal, target.name, target.kind, capacity_text)
     budget = f"{view.budget}, shared by its schedules" if view.budget else ""
     yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("written", view.written_at)])
-    rows = [
-        [
-            printable(each.record.label),
-            printable(format_trigger(each)),
-            format_state(terminal, each),
-            format_last_run(each, handle.now),
-            format_next_run(each, handle.now, handle.zone),
-            format_beat_marks(terminal, each.strip),
-        ]
-        for each in view.schedules
-    ]
+    rows = [schedule_row(terminal, each, handle.now, handle.zone) for each in view.schedules]
     yield from section_lines(terminal, "SCHEDULES", rows, shrink=(1, 0))
 
 
