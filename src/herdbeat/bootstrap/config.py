@@ -35,6 +35,29 @@ def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "
     return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
 
 
+def locate_config(path: str | None, environ: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the path that `load_config` reads: the given one, or the nearest configuration here or above."""
+    from herdbeat.config.locate import find_config  # noqa: PLC0415
+
+    return find_config(folder, environ, None if path is None else Path(path))
+
+
+def find_fleet_file(folder: Path) -> Path | None:
+    """Return the fleet file in this very folder, of any supported kind."""
+    from herdbeat.config import locate  # noqa: PLC0415
+
+    return locate.find_fleet_file(folder)
+
+
+def choose_new_fleet_file(folder: Path) -> Path:
+    """Return where to write a fleet file of our own: over the one that is there, or under the usual name."""
+    from herdbeat.config import locate  # noqa: PLC0415
+
+    existing = locate.find_fleet_file(folder)
+    is_native = existing is not None and existing.name in locate.NATIVE_FILE_NAMES
+    return existing if existing is not None and is_native else folder / locate.NATIVE_FILE_NAMES[0]
+
+
 def _missing_config_error(message: str) -> ConfigError:
     return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.info.fix)])
 

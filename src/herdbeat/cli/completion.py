@@ -1,10 +1,11 @@
-"""`herdbeat completion`: scripts for three shells, written from the table of commands."""
+"""`herdbeat completion`: scripts for three shells, written from the table of commands, and the names they offer."""
 
 from collections.abc import Iterable, Iterator
 
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.render import Output
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.cli.spec import VERSION, CliCommand
+from herdbeat.cli.spec import CONFIG, VERSION, CliCommand
 from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 
 _BASH_TEMPLATE = """\
@@ -27,7 +28,7 @@ _herdbeat() {{
 complete -o default -F _herdbeat herdbeat
 """
 
-# Its own, and not bash's script through the bridge of zsh: only so each offer has its description beside it.
+# zsh could run the script of bash, but then the words would have no descriptions beside them.
 _ZSH_TEMPLATE = """\
 #compdef herdbeat
 # herdbeat completion for zsh
@@ -53,14 +54,31 @@ if [[ "$funcstack[1]" == _herdbeat ]]; then _herdbeat "$@"; else compdef _herdbe
 """
 
 
-def run_completion(args: ParsedArgs, context: Context) -> int:
-    if args.positionals[0] == "names":
-        from herdbeat.cli.completion_names import run_completion_names as run_names  # noqa: PLC0415 -- the scripts need no ledger
+MAX_OFFERED_NAMES = 200
+"""Names that are offered: nobody reads more, and one more letter narrows them down."""
 
-        return run_names(args, context)
+
+def run_completion(args: ParsedArgs, context: Context) -> Output:
+    if args.positionals[0] == "names":
+        return Output(lines=_name_lines(args, context))
     script = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}[args.positionals[0]]()
-    context.terminal.out.write(script)
-    return 0
+    return Output(lines=[script.removesuffix("\n")])
+
+
+def _name_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
+    """Yield a name and its state a line, separated by a tab; nothing without a ledger, or if it cannot be read.
+
+    The shells call it at every keystroke, so it answers at once or not at all.
+    """
+    from herdbeat.cli.config_cache import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
+    from herdbeat.service.queries.name_completion import complete_names  # noqa: PLC0415
+
+    config = args.value(CONFIG)
+    cached = find_cached_config(config, context)
+    ledger = find_bare_ledger(config, context) if cached is None else cached.ledger
+    if ledger is not None:
+        names = complete_names(ledger, args.positional(1) or "", MAX_OFFERED_NAMES, context.clock.now())
+        yield from (f"{name}\t{state}" for name, state in names)
 
 
 def bash_script() -> str:
@@ -103,7 +121,7 @@ def _word_descriptions(command: CliCommand) -> Iterator[tuple[str, str]]:
 
 
 def _zsh_words(offers: Iterable[tuple[str, str]]) -> str:
-    """'--json:print JSON' '-n:how many'; a quote inside is written as shells want it."""
+    """Return `'--json:print JSON' '-n:how many'`, with quotes inside escaped."""
     return " ".join("'" + f"{word}:{meaning}".replace("'", "'\\''") + "'" for word, meaning in offers)
 
 
