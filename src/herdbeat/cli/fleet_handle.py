@@ -15,7 +15,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.time_format import parse_zone_flags
+from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.clock import Clock
 from herdbeat.domain.fleet import Fleet
