@@ -58,6 +58,13 @@ def choose_new_fleet_file(folder: Path) -> Path:
     return existing if existing is not None and is_native else folder / locate.NATIVE_FILE_NAMES[0]
 
 
+def find_holder_pid(state_dir: Path) -> int | None:
+    """Return the process that runs the fleet of a state directory; None if none does. Raises StoreUnavailable."""
+    from herdbeat.store.state_lock import find_lock_holder  # noqa: PLC0415
+
+    return find_lock_holder(state_dir)
+
+
 def _missing_config_error(message: str) -> ConfigError:
     return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.info.fix)])
 

@@ -8,13 +8,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from herdbeat.bootstrap.config import find_holder_pid
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.demo.endpoints import open_socket, serve_endpoints
 from herdbeat.demo.fleet import demo_folder, write_fleet
 from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
-from herdbeat.store.state_lock import find_lock_holder
 
 _TOUR_COMMANDS = (
     ("herdbeat status", "what runs, what is late, what comes next"),
@@ -72,7 +72,7 @@ def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
 
 
 def _prepare_demo(folder: Path) -> DemoFleet:
-    pid = find_lock_holder(folder / ".herdbeat")
+    pid = find_holder_pid(folder / ".herdbeat")
     if pid is not None:
         raise Conflict(
             f"The demo is already running in {folder} (pid {pid}).",

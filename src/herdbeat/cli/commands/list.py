@@ -12,9 +12,8 @@ from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_duration
-from herdbeat.service.queries.schedules import SchedulePage, ScheduleSummary, list_configured_schedules, list_schedules
+from herdbeat.service.queries.schedules import SchedulePage, ScheduleSummary, find_schedule_page
 from herdbeat.service.serialize import JsonObject, serialize_page, serialize_schedule
-from herdbeat.store.reader import ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_ROWS = 200
@@ -75,7 +74,9 @@ def _schedule_object(each: ScheduleSummary) -> JsonObject:
 def _find_schedules(
     args: ParsedArgs, handle: FleetHandle, after: int | None = None, limit: int | None = None
 ) -> SchedulePage:
-    query = ScheduleQuery(
+    return find_schedule_page(
+        handle.reader,
+        handle.load_fleet,
         now=handle.now,
         names=args.positionals,
         tags=args.all_values(flags.TAG),
@@ -84,9 +85,6 @@ def _find_schedules(
         after=after or _parse_cursor(args),
         limit=limit or parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS),
     )
-    if handle.reader is not None:
-        return list_schedules(handle.reader, query)
-    return list_configured_schedules(handle.fleet, query)
 
 
 def _parse_cursor(args: ParsedArgs) -> int | None:

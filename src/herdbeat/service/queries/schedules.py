@@ -14,6 +14,8 @@ from herdbeat.service.queries.selectors import no_such_schedule, no_such_tag
 from herdbeat.store.reader import QueryReader, ScheduleQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from herdbeat.domain.fleet import Fleet
     from herdbeat.domain.schedule import Schedule
 
@@ -80,6 +82,23 @@ def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now:
         )
         for each in records
     ]
+
+
+def find_schedule_page(
+    reader: QueryReader | None,
+    load_fleet: "Callable[[], Fleet]",
+    *,
+    now: datetime,
+    names: tuple[str, ...],
+    tags: tuple[str, ...],
+    groups: tuple[str, ...],
+    state: str | None,
+    after: int | None,
+    limit: int,
+) -> SchedulePage:
+    """Return a page of the ledger; without one, of the files. Raises NotFound."""
+    query = ScheduleQuery(now=now, names=names, tags=tags, groups=groups, state=state, after=after, limit=limit)
+    return list_configured_schedules(load_fleet(), query) if reader is None else list_schedules(reader, query)
 
 
 def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:
