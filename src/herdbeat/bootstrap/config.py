@@ -1,6 +1,6 @@
-"""The one place where concrete parts meet. So far: the files, and the zone of this machine.
+"""What every command may need of this machine: where the configuration is, what it says, and the local time zone.
 
-The configuration is imported only when a file is read, for `herdbeat next "0 9 * * 1-5"` reads none.
+`config` and `store` are imported only where they are needed, because `herdbeat next "0 9 * * 1-5"` needs neither.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,9 @@ from herdbeat.errors import ConfigError, Problem, TimezoneError
 from herdbeat.timestamps import parse_zone
 
 if TYPE_CHECKING:
-    from herdbeat.config import LoadResult
+    # Adapters name these types and may not import `config`: an alias makes them names of this module.
+    from herdbeat.config import LoadResult as LoadResult  # noqa: PLC0414
+    from herdbeat.config import ResolvedValue as ResolvedValue  # noqa: PLC0414
 
 _LOCALTIME_LINK = Path("/etc/localtime")
 _TIMEZONE_FILE = Path("/etc/timezone")
@@ -21,7 +23,7 @@ _UTC_ALIASES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UC
 
 
 def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "LoadResult":
-    """The fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
+    """Return the fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
     from herdbeat.config import find_config, try_load_fleet  # noqa: PLC0415
     from herdbeat.config.file_kinds import is_agentd_folder, is_folder  # noqa: PLC0415
     from herdbeat.config.locate import find_config_in_folder  # noqa: PLC0415
@@ -70,14 +72,14 @@ def _missing_config_error(message: str) -> ConfigError:
 
 
 def build_file_schema(schema_name: str) -> Mapping[str, object]:
-    """The JSON Schema of the `fleet` or the `agent` file."""
+    """Return the JSON Schema of the `fleet` or the `agent` file."""
     from herdbeat.config import build_json_schema  # noqa: PLC0415
 
     return build_json_schema(schema_name)
 
 
 def detect_system_zone(environ: Mapping[str, str]) -> ZoneInfo:
-    """The zone of this machine: TZ, else what /etc says, else UTC."""
+    """Return the zone of this machine: TZ, else what /etc says, else UTC."""
     for name in (environ.get("TZ", "").removeprefix(":"), _read_localtime_zone(), _read_timezone_file()):
         try:
             zone = parse_zone(name)

@@ -70,12 +70,12 @@ def _name_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
 
     The shells call it at every keystroke, so it answers at once or not at all.
     """
-    from herdbeat.cli.config_cache import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
+    from herdbeat.bootstrap.config_cache import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
     from herdbeat.service.queries.name_completion import complete_names  # noqa: PLC0415
 
-    config = args.value(CONFIG)
-    cached = find_cached_config(config, context)
-    ledger = find_bare_ledger(config, context) if cached is None else cached.ledger
+    place = (args.value(CONFIG), context.environ, context.folder)
+    cached = find_cached_config(*place)
+    ledger = find_bare_ledger(*place) if cached is None else cached.ledger
     if ledger is not None:
         names = complete_names(ledger, args.positional(1) or "", MAX_OFFERED_NAMES, context.clock.now())
         yield from (f"{name}\t{state}" for name, state in names)

@@ -18,7 +18,7 @@ from herdbeat.domain.target import Target
 from herdbeat.errors import UsageError
 
 if TYPE_CHECKING:
-    from herdbeat.config import ResolvedValue
+    from herdbeat.bootstrap.config import ResolvedValue
 
 
 def run_config_show(args: ParsedArgs, context: Context) -> Output:
