@@ -83,7 +83,7 @@ def _name_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
 
 def bash_script() -> str:
     rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
-    rows += [(f'"{group}"', " ".join(_second_words(group))) for group in COMMAND_GROUPS]
+    rows += [(f'"{group}"', " ".join(word for word, _ in _second_words(group))) for group in COMMAND_GROUPS]
     # Not `"run"*` alone, which is also the beginning of `runs`.
     cases = [f'        {case}) offers="{words}" ;;' for case, words in rows]
     cases += [f'        "{path}"|"{path} "*) {_bash_assignments(command)} ;;' for path, command in _command_paths()]
@@ -91,7 +91,7 @@ def bash_script() -> str:
 
 
 def _bash_assignments(command: CliCommand) -> str:
-    return f'offers="{" ".join(_offered_words(command))}"{_name_lookup_assignment(command)}'
+    return f'offers="{" ".join(word for word, _ in _word_descriptions(command))}"{_name_lookup_assignment(command)}'
 
 
 def _name_lookup_assignment(command: CliCommand) -> str:
@@ -101,9 +101,7 @@ def _name_lookup_assignment(command: CliCommand) -> str:
 def zsh_script() -> str:
     firsts = [(word, _summarize_word(word)) for word in _first_words()]
     rows = [('""', _zsh_words([*firsts, *((name, VERSION.meaning) for name in VERSION.names)]), "")]
-    for group in COMMAND_GROUPS:
-        seconds = [(path.split()[1], each.summary) for path, each in _command_paths() if path.startswith(f"{group} ")]
-        rows.append((f'"{group}"', _zsh_words(seconds), ""))
+    rows += [(f'"{group}"', _zsh_words(_second_words(group)), "") for group in COMMAND_GROUPS]
     rows += [
         (f'"{path}"|"{path} "*', _zsh_words(_word_descriptions(each)), _name_lookup_assignment(each))
         for path, each in _command_paths()
@@ -164,15 +162,9 @@ def _first_words() -> list[str]:
     return list(dict.fromkeys(path.split()[0] for path, _ in _command_paths()))
 
 
-def _second_words(group: str) -> list[str]:
-    return [path.split()[1] for path, _ in _command_paths() if path.startswith(f"{group} ")]
-
-
-def _offered_words(command: CliCommand) -> Iterator[str]:
-    for argument in command.arguments:
-        yield from argument.choices
-    for option in command.all_options:
-        yield from option.names
+def _second_words(group: str) -> list[tuple[str, str]]:
+    """Return the second words of a group, with the summaries of their commands."""
+    return [(path.split()[1], each.summary) for path, each in _command_paths() if path.startswith(f"{group} ")]
 
 
 def _summarize_word(word: str) -> str:

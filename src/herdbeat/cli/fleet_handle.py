@@ -16,12 +16,12 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
-from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.clock import Clock
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.records import NodeRecord
 from herdbeat.domain.schedule import Schedule
-from herdbeat.errors import ConfigError, NotFound, UsageError
+from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import no_such_schedule
 from herdbeat.store.location import (
     StoreLocation,
@@ -235,8 +235,4 @@ def _read_files(config: str | None, context: Context) -> "tuple[Fleet, StoreLoca
 
 
 def parse_row_count(text: str | None, default_count: int = 50) -> int:
-    if text is None:
-        return default_count
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_ROWS):
-        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_ROWS}.")
-    return int(text)
+    return default_count if text is None else parse_count(text, MAX_ROWS)

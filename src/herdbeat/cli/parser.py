@@ -228,6 +228,14 @@ def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
         )
 
 
+def parse_count(text: str, maximum: int) -> int:
+    """Return the value of --count. Raises UsageError."""
+    # isdecimal() alone accepts ٣, which int() reads and hardly anybody else does.
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= maximum):
+        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {maximum}.")
+    return int(text)
+
+
 def closest_match(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is closest to this one; None if none is close."""
     suggestion = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)

@@ -13,6 +13,7 @@ from herdbeat.cli.output.symbols import (
     RUN_STATUS_SYMBOLS,
     beat_symbol,
     format_cause,
+    format_due,
     format_run_result,
     format_time,
     short_label,
@@ -48,9 +49,7 @@ def run_beats(args: ParsedArgs, context: Context) -> Output:
 
 def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_brief: bool) -> list[str]:
     glyph, colour = beat_symbol(beat)
-    due = format_time(beat.due_at, handle.now, handle.zone)
-    if beat.count > 1:
-        due += f" to {format_time(beat.last_due_at, handle.now, handle.zone)}"
+    due = format_due(beat, handle.now, handle.zone)
     many = f" x{beat.count}" if beat.count > 1 else ""
     why = format_cause(beat.source, beat.origin, is_brief=is_brief)
     runs = " ".join(format_short_id(run) for run in beat.runs)

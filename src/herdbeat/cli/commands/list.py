@@ -12,7 +12,13 @@ from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_duration
-from herdbeat.service.queries.schedules import SchedulePage, ScheduleSummary, find_schedule_page
+from herdbeat.service.queries.schedules import (
+    SchedulePage,
+    ScheduleQuery,
+    ScheduleSummary,
+    list_configured_schedules,
+    list_schedules,
+)
 from herdbeat.service.serialize import JsonObject, serialize_page, serialize_schedule
 from herdbeat.timestamps import format_timestamp
 
@@ -74,9 +80,7 @@ def _schedule_object(each: ScheduleSummary) -> JsonObject:
 def _find_schedules(
     args: ParsedArgs, handle: FleetHandle, after: int | None = None, limit: int | None = None
 ) -> SchedulePage:
-    return find_schedule_page(
-        handle.reader,
-        handle.load_fleet,
+    query = ScheduleQuery(
         now=handle.now,
         names=args.positionals,
         tags=args.all_values(flags.TAG),
@@ -85,6 +89,8 @@ def _find_schedules(
         after=after or _parse_cursor(args),
         limit=limit or parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS),
     )
+    reader = handle.reader
+    return list_configured_schedules(handle.fleet, query) if reader is None else list_schedules(reader, query)
 
 
 def _parse_cursor(args: ParsedArgs) -> int | None:

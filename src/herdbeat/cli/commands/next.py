@@ -26,7 +26,7 @@ from herdbeat.cli.output.time_format import (
     has_seconds,
 )
 from herdbeat.cli.output.time_parse import parse_time, parse_zone_flags
-from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.decision import step_to_json
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.errors import StoreUnavailable, UsageError
@@ -253,16 +253,9 @@ def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> Tim
     until = None if until_text is None else parse_time(until_text, start, zone)
     if until is not None and until <= start:
         raise UsageError("--until lies before the start.", hint="Give a later time, or a duration such as 24h.")
-    return TimeRange(now=now, start=start, until=until, count=_parse_count(args.value(flags.COUNT)))
-
-
-def _parse_count(text: str | None) -> int | None:
-    if text is None:
-        return None
-    # isdecimal() alone accepts ٣, which int() reads and hardly anybody else does.
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_INSTANTS):
-        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_INSTANTS}.")
-    return int(text)
+    count = args.value(flags.COUNT)
+    limit = None if count is None else parse_count(count, MAX_INSTANTS)
+    return TimeRange(now=now, start=start, until=until, count=limit)
 
 
 def _view_object(view: UpcomingView) -> dict[str, object]:

@@ -13,7 +13,14 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.symbols import OUTCOME_SYMBOLS, RUN_STATUS_SYMBOLS, format_count, format_time, short_label
+from herdbeat.cli.output.symbols import (
+    OUTCOME_SYMBOLS,
+    RUN_STATUS_SYMBOLS,
+    format_count,
+    format_due,
+    format_time,
+    short_label,
+)
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
@@ -85,14 +92,11 @@ class LiveLineFormatter:
                 return self._format_line(event.at, event.schedule, "▶", "cyan", _describe_start(event))
             case RunFinished():
                 glyph, word, colour = RUN_STATUS_SYMBOLS[event.status]
-                return self._format_line(
-                    event.at, event.schedule, glyph, colour, _describe_finish(event, word, self.zone)
-                )
+                what = _describe_finish(event, word, self.zone)
+                return self._format_line(event.at, event.schedule, glyph, colour, what)
             case BeatSettled():
-                glyph, colour = OUTCOME_SYMBOLS[event.outcome]
-                return self._format_line(
-                    event.at, event.schedule, glyph, colour, _describe_settled_beat(event, self.zone)
-                )
+                what = _describe_settled_beat(event, self.zone)
+                return self._format_line(event.at, event.schedule, *OUTCOME_SYMBOLS[event.outcome], what)
             case ScheduleQuarantined() | InconsistencyRepaired() | SchedulesChanged():
                 return self._format_line(event.at, *_describe_schedule_event(event))
             case ConfigApplied() | ConfigRejected():
@@ -174,9 +178,7 @@ def _describe_settled_beat(event: BeatSettled, zone: ZoneInfo) -> str:
     many = f" x{event.count}" if event.count > 1 else ""
     if event.outcome is BeatOutcome.PENDING:
         return f"waits{many}: {event.reason}{_describe_blocking_run(event)}"
-    due = format_time(event.due_at, event.at, zone)
-    if event.count > 1:
-        due += f" to {format_time(event.last_due_at, event.at, zone)}"
+    due = format_due(event, event.at, zone)
     return f"{event.outcome}{many}: {event.reason}{_describe_blocking_run(event)}   due {due}"
 
 
@@ -314,11 +316,8 @@ def _count_outcomes(events: Iterable[BeatSettled]) -> str:
 
 
 def _gap_row(event: BeatSettled, now: datetime, zone: ZoneInfo) -> list[str]:
-    due = f"due {format_time(event.due_at, now, zone)}"
-    if event.count > 1:
-        due += f" to {format_time(event.last_due_at, now, zone)}"
     word, why = _describe_gap_outcome(event, now)
-    return [printable(short_label(event.schedule)), due, word, why]
+    return [printable(short_label(event.schedule)), f"due {format_due(event, now, zone)}", word, why]
 
 
 def _describe_gap_outcome(event: BeatSettled, now: datetime) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """Glyphs, colours and short words for states and outcomes: one state, one glyph, one word, on every screen.
 
-It imports nothing that reads the ledger: `validate` counts with `format_count` and must not load SQLite.
+It imports nothing that reads the ledger or logs: `validate` counts with `format_count` and must not load SQLite.
 """
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli.output.terminal import printable
@@ -13,6 +14,9 @@ from herdbeat.domain.records import BeatMark, BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
 from herdbeat.service.queries.schedule_state import DisplayState
+
+if TYPE_CHECKING:
+    from herdbeat.events import BeatSettled
 
 OUTCOME_SYMBOLS = {
     BeatOutcome.PENDING: ("◷", "yellow"),
@@ -84,6 +88,12 @@ def format_time(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
         "%a %d %b" if local.year == today.year else "%a %d %b %Y"
     )
     return f"{day} {clock}"
+
+
+def format_due(beat: "BeatRecord | BeatSettled", now: datetime, zone: ZoneInfo) -> str:
+    """Return when a beat was due; from first to last instant if it stands for several."""
+    first = format_time(beat.due_at, now, zone)
+    return f"{first} to {format_time(beat.last_due_at, now, zone)}" if beat.count > 1 else first
 
 
 def format_cause(source: Source, origin: str, *, is_brief: bool) -> str:

@@ -11,11 +11,10 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import NotFound
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
 from herdbeat.service.queries.selectors import no_such_schedule, no_such_tag
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import QueryReader
+from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from herdbeat.domain.fleet import Fleet
     from herdbeat.domain.schedule import Schedule
 
@@ -82,23 +81,6 @@ def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now:
         )
         for each in records
     ]
-
-
-def find_schedule_page(
-    reader: QueryReader | None,
-    load_fleet: "Callable[[], Fleet]",
-    *,
-    now: datetime,
-    names: tuple[str, ...],
-    tags: tuple[str, ...],
-    groups: tuple[str, ...],
-    state: str | None,
-    after: int | None,
-    limit: int,
-) -> SchedulePage:
-    """Return a page of the ledger; without one, of the files. Raises NotFound."""
-    query = ScheduleQuery(now=now, names=names, tags=tags, groups=groups, state=state, after=after, limit=limit)
-    return list_configured_schedules(load_fleet(), query) if reader is None else list_schedules(reader, query)
 
 
 def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:
