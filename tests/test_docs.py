@@ -1,9 +1,11 @@
-"""The pages say what the code does: nothing is missing, nothing is old, every example is played."""
+"""The pages say what the code does: nothing is missing, nothing is outdated, every example is run."""
 
+import ast
 import doctest
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,8 @@ ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PYCON = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RULE = re.compile(r'^<a id="([^"]+)"></a>\n### (?:.*?)(?=^<a id=|\Z)', re.MULTILINE | re.DOTALL)
+TEST_NAME = re.compile(r"^- `(tests/[^`]+)`$", re.MULTILINE)
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
@@ -180,3 +184,42 @@ def test_every_decision_is_listed() -> None:
     listed = set(relative_links(ROOT / "docs" / "decisions" / "index.md"))
 
     assert {path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")} == listed
+
+
+def rules() -> list[re.Match[str]]:
+    return list(RULE.finditer(read(ROOT / "docs" / "understand" / "semantics.md")))
+
+
+@cache
+def list_tests(path: Path) -> frozenset[str]:
+    """The tests of a module by name, those of a class as `Class::test`. A state machine is a class that is assigned."""
+    found: set[str] = set()
+    for node in ast.parse(read(path)).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name, body=body):
+                found |= {f"{name}::{each.name}" for each in body if isinstance(each, ast.FunctionDef)}
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute(attr="TestCase")):
+                found.add(name)
+    return frozenset(found)
+
+
+def is_test(name: str) -> bool:
+    path, _, test = name.partition("::")
+    is_named_as_test = test.rpartition("::")[2].lower().startswith("test")
+    return is_named_as_test and (ROOT / path).is_file() and test in list_tests(ROOT / path)
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule[1])
+def test_every_exact_rule_names_tests_that_exist(rule: re.Match[str]) -> None:
+    names = TEST_NAME.findall(rule[0])
+
+    assert names, "no test proves this rule"
+    assert [name for name in names if not is_test(name)] == []
+
+
+def test_every_exact_rule_has_an_anchor_of_its_own() -> None:
+    anchors = [rule[1] for rule in rules()]
+
+    assert len(set(anchors)) == len(anchors) == read(ROOT / "docs" / "understand" / "semantics.md").count("\n### ")

@@ -49,6 +49,10 @@ def format_timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
+def format_optional_timestamp(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)
+
+
 def parse_zone(name: str) -> ZoneInfo:
     """The zone of an IANA name. Raises TimezoneError, which guesses what was meant."""
     normalized = name.strip()

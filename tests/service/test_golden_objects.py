@@ -41,8 +41,13 @@ from herdbeat.service.commands.fleet import (
 from herdbeat.service.commands.schedules import ScheduleChange, serialize_schedule_change
 from herdbeat.service.maintenance.retention import PruneResult
 from herdbeat.service.maintenance.state_file import ImportResult
-from herdbeat.service.queries.details import serialize_change
-from herdbeat.service.serialize import serialize_beat, serialize_page, serialize_run, serialize_schedule
+from herdbeat.service.serialize import (
+    serialize_beat,
+    serialize_change,
+    serialize_page,
+    serialize_run,
+    serialize_schedule,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 MINUTE = timedelta(minutes=1)

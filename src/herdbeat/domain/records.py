@@ -76,28 +76,28 @@ class ScheduleRecord:
     plan: ScheduleSpec
     origin: str
     enabled: bool
-    disabled_by: str | None
-    quarantine: str | None
+    disabled_by: str | None = None
+    quarantine: str | None = None
     next_run_at: datetime | None
     next_due_at: datetime | None
     next_source: Source | None
     next_origin: str
-    next_trace: str | None
+    next_trace: str | None = None
     anchor_at: datetime
     is_new: bool
-    failures: int
-    running: int
-    waiting: int
-    paused: bool
-    paused_until: datetime | None
-    paused_by: str
-    paused_reason: str
-    last_started_at: datetime | None
-    last_run_at: datetime | None
-    last_status: RunStatus | None
-    last_error: str | None
-    target_room: int
-    target_running: int
+    failures: int = 0
+    running: int = 0
+    waiting: int = 0
+    paused: bool = False
+    paused_until: datetime | None = None
+    paused_by: str = ""
+    paused_reason: str = ""
+    last_started_at: datetime | None = None
+    last_run_at: datetime | None = None
+    last_status: RunStatus | None = None
+    last_error: str | None = None
+    target_room: int = 1
+    target_running: int = 0
     skips: int = 0
     skips_by: str = ""
     skips_reason: str = ""

@@ -15,8 +15,7 @@ from herdbeat.control_socket.client import NotRunning, send_request
 from herdbeat.domain.fleet import Retention
 from herdbeat.durations import format_duration
 from herdbeat.errors import UsageError
-from herdbeat.service.maintenance.migrate_store import migrate_to_postgres
-from herdbeat.service.maintenance.restore import RestoreResult, restore_backup
+from herdbeat.service.maintenance.ledger import RestoreResult, migrate_to_postgres, restore_backup
 from herdbeat.service.maintenance.retention import PruneResult, count_prunable, prune_history
 from herdbeat.store.location import (
     PostgresLocation,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
@@ -21,12 +20,12 @@ from herdbeat.service.queries.explain import (
     load_instant_explanation,
     load_next_explanation,
     load_run_explanation,
-    serialize_explanation,
 )
 from herdbeat.service.queries.gates import GateStatus
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.selectors import find_run, find_schedule
 from herdbeat.service.queries.upcoming import RunPreview
+from herdbeat.service.serialize import JsonObject, serialize_explanation
 from herdbeat.timestamps import parse_timestamp
 
 _TIME_CHANGING_STEPS = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
@@ -119,9 +118,9 @@ def _reason_lines(terminal: Terminal, handle: FleetHandle, explanation: Explanat
             yield from _labelled_words(terminal, "NOTE", printable(str(step["text"])))
 
 
-def _step_lines(terminal: Terminal, handle: FleetHandle, steps: list[dict[str, Any]]) -> Iterator[str]:
+def _step_lines(terminal: Terminal, handle: FleetHandle, steps: list[JsonObject]) -> Iterator[str]:
     """Yield reasons on the left, their times in one column beside them."""
-    time_texts = [_format_step_time(handle, step.get("at")) for step in steps]
+    time_texts = [_format_step_time(handle, step) for step in steps]
     reasons = [_format_step(step) for step in steps]
     reason_width = max(map(display_width, reasons))
     if terminal.columns is not None:
@@ -135,9 +134,9 @@ def _step_lines(terminal: Terminal, handle: FleetHandle, steps: list[dict[str, A
         yield from (f"    {line}" for line in others)
 
 
-def _format_step(step: dict[str, Any]) -> str:
+def _format_step(step: JsonObject) -> str:
     suffix = " (a stronger hint is active)" if step["kind"] == _SHADOWED_STEP else ""
-    return printable(step["text"]) + suffix
+    return printable(str(step["text"])) + suffix
 
 
 def _wrap_words(text: str, available_width: int) -> list[str]:
@@ -152,8 +151,9 @@ def _wrap_words(text: str, available_width: int) -> list[str]:
     return lines
 
 
-def _format_step_time(handle: FleetHandle, at: str | None) -> str:
-    return format_time(parse_timestamp(at), handle.now, handle.zone) if at else ""
+def _format_step_time(handle: FleetHandle, step: JsonObject) -> str:
+    at = step.get("at")
+    return format_time(parse_timestamp(str(at)), handle.now, handle.zone) if at else ""
 
 
 def _labelled_words(terminal: Terminal, label: str, text: str) -> list[str]:

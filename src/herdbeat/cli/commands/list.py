@@ -11,7 +11,6 @@ from herdbeat.cli.output.symbols import beat_mark_symbol, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.durations import format_duration
 from herdbeat.service.queries.schedules import (
     SchedulePage,
     ScheduleQuery,
@@ -19,7 +18,7 @@ from herdbeat.service.queries.schedules import (
     list_configured_schedules,
     list_schedules,
 )
-from herdbeat.service.serialize import JsonObject, serialize_page, serialize_schedule
+from herdbeat.service.serialize import JsonObject, serialize_page, serialize_summary
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_ROWS = 200
@@ -62,19 +61,7 @@ def _plain_lines(args: ParsedArgs, handle: FleetHandle) -> Iterator[str]:
 
 def _page_object(page: SchedulePage) -> JsonObject:
     cursor = None if page.next_after is None else format_short_id(page.next_after)
-    return serialize_page([_schedule_object(each) for each in page.rows], cursor)
-
-
-def _schedule_object(each: ScheduleSummary) -> JsonObject:
-    """A schedule as the API gives it."""
-    hint = each.hint
-    pace = None
-    if hint is not None and hint.every is not None:
-        pace = {"every": format_duration(hint.every), "origin": hint.origin, "reason": hint.reason}
-    strip = [
-        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in each.strip
-    ]
-    return {**serialize_schedule(each.record, each.state), "pace": pace, "recent": strip}
+    return serialize_page([serialize_summary(each) for each in page.rows], cursor)
 
 
 def _find_schedules(

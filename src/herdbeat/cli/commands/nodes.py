@@ -10,8 +10,8 @@ from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import NodeRecord
-from herdbeat.service.queries.nodes import NodeState, find_nodes, resolve_node_state, serialize_nodes
+from herdbeat.service.queries.nodes import NodeState, NodeView, find_nodes
+from herdbeat.service.serialize import serialize_nodes
 
 _HEADINGS = ["NODE", "HOST", "PID", "VERSION", "STATE", "SINCE", "SEEN", "RUNS", "LABELS"]
 _STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEAD: "red"}
@@ -19,27 +19,21 @@ _STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEA
 
 def run_nodes(args: ParsedArgs, context: Context) -> Output:
     handle = context.enter(open_fleet_handle(args, context))
-    has_live_node = handle.holder_pid is not None
     nodes = find_nodes(
         handle.require_reader(),
         handle.now,
         limit=parse_row_count(args.value(flags.COUNT)),
-        has_live_node=has_live_node,
+        has_live_node=handle.holder_pid is not None,
         include_stopped=args.has(flags.ALL),
     )
-    return Output(
-        json=lambda: serialize_nodes(nodes, handle.now, has_live_node=has_live_node),
-        lines=_node_lines(context.terminal, handle, nodes, has_live_node=has_live_node),
-    )
+    return Output(json=lambda: serialize_nodes(nodes), lines=_node_lines(context.terminal, handle, nodes))
 
 
-def _node_lines(
-    terminal: Terminal, handle: FleetHandle, nodes: list[NodeRecord], *, has_live_node: bool
-) -> Iterator[str]:
+def _node_lines(terminal: Terminal, handle: FleetHandle, nodes: list[NodeView]) -> Iterator[str]:
     if nodes:
-        rows = [_node_row(terminal, handle, node, has_live_node=has_live_node) for node in nodes]
+        rows = [_node_row(terminal, handle, view) for view in nodes]
         yield from terminal.format_table([_HEADINGS, *rows], shrink=(1, 8))
-    if has_live_node:
+    if handle.holder_pid is not None:
         return
     if handle.live_nodes:
         yield Notice("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
@@ -47,14 +41,14 @@ def _node_lines(
         yield Notice("No node runs this fleet. Start one with: herdbeat up")
 
 
-def _node_row(terminal: Terminal, handle: FleetHandle, node: NodeRecord, *, has_live_node: bool) -> list[str]:
-    node_state = resolve_node_state(node, handle.now, has_live_node=has_live_node)
+def _node_row(terminal: Terminal, handle: FleetHandle, view: NodeView) -> list[str]:
+    node = view.record
     return [
         format_short_id(node.id),
         printable(node.host),
         str(node.pid),
         node.version,
-        terminal.style(node_state, _STATE_COLOURS[node_state]),
+        terminal.style(view.state, _STATE_COLOURS[view.state]),
         format_time(node.started_at, handle.now, handle.zone),
         format_time(node.stopped_at or node.seen_at, handle.now, handle.zone),
         str(node.running) if node.works else "none here",

@@ -30,16 +30,12 @@ from herdbeat.service.queries.details import (
     ScheduleView,
     TargetView,
     find_details,
-    serialize_beat_view,
-    serialize_run_view,
-    serialize_schedule_view,
-    serialize_target,
 )
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.run_output import find_log_path, read_output
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
-from herdbeat.service.serialize import JsonObject
+from herdbeat.service.serialize import JsonObject, serialize_details
 
 MAX_PROMPT_CHARS = 200
 MAX_RESPONSE_CHARS = 600
@@ -69,17 +65,8 @@ def _detail_lines(terminal: Terminal, handle: FleetHandle, view: DetailView) -> 
 
 
 def _details_object(handle: FleetHandle, view: DetailView) -> JsonObject:
-    match view:
-        case TargetView():
-            return serialize_target(view)
-        case ScheduleView():
-            return serialize_schedule_view(view)
-        case RunView():
-            return {**serialize_run_view(view), "log": find_log_path(handle.state_dir, view.run.id)}
-        case BeatView():
-            return serialize_beat_view(view)
-        case never:
-            assert_never(never)
+    log = {"log": find_log_path(handle.state_dir, view.run.id)} if isinstance(view, RunView) else {}
+    return {**serialize_details(view), **log}
 
 
 def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> Iterator[str]:

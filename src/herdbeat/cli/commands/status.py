@@ -9,7 +9,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, select_schedules
 from herdbeat.cli.output.details import filled_columns, headline, select_columns
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import format_count, format_time
+from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_count, format_time
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.output.time_format import format_time_left
 from herdbeat.cli.output.watch import watch_screen
@@ -20,12 +20,13 @@ from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.service.queries.nodes import format_hosts
 from herdbeat.service.queries.status import (
     FleetStatus,
+    HeldSchedule,
     LateBeat,
     RunInProgress,
     describe_backoff,
     read_status,
-    serialize_status,
 )
+from herdbeat.service.serialize import serialize_status
 
 EXIT_CHECK_FAILED = 6
 SLOW_THRESHOLD = timedelta(seconds=1)
@@ -69,7 +70,7 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
     failing = [_failing_row(record, handle) for record in status.failing]
     yield from _group_lines(terminal, "FAILED", "red", failing, "not recovered")
-    held = [_held_row(record, handle) for record in status.held]
+    held = [_held_row(each, handle) for each in status.held]
     yield from _group_lines(terminal, "HELD", "blue", held, "by hand" if status.is_held_by_user else "")
     upcoming = [_next_row(record, status) for record in status.upcoming]
     yield from _group_lines(terminal, "NEXT", "bold", upcoming, is_counted=False)
@@ -170,17 +171,11 @@ def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     return [printable(record.label), count, error, describe_backoff(record), following]
 
 
-def _held_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
-    if record.disabled_by is not None:
-        return [printable(record.label), "○ disabled", f"by {printable(record.disabled_by)}", ""]
-    until = record.paused_until
-    end = "" if until is None else f" until {format_time(until, handle.now, handle.zone)}"
-    return [
-        printable(record.label),
-        f"‖ paused{end}",
-        f"by {printable(record.paused_by)}",
-        printable(record.paused_reason),
-    ]
+def _held_row(each: HeldSchedule, handle: FleetHandle) -> list[str]:
+    hold = each.hold
+    end = "" if hold.until is None else f" until {format_time(hold.until, handle.now, handle.zone)}"
+    state = f"{STATE_SYMBOLS[hold.state][0]} {hold.state}{end}"
+    return [printable(each.record.label), state, f"by {printable(hold.by)}", printable(hold.reason)]
 
 
 def _next_row(record: ScheduleRecord, status: FleetStatus) -> list[str]:

@@ -22,9 +22,8 @@ from herdbeat.service.queries.timeline import (
     choose_tick_step,
     draw_row,
     load_timeline,
-    serialize_span,
 )
-from herdbeat.service.serialize import JsonObject
+from herdbeat.service.serialize import JsonObject, serialize_span
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_RANGE = timedelta(hours=2)

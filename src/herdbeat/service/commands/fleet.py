@@ -24,9 +24,10 @@ from herdbeat.errors import ConfigError, Conflict, NotFound, SourceLocation, Usa
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet
 from herdbeat.scheduler.apply.plan import ApplyPlan, PlannedChange, StoredFleet, load_stored_fleet, plan_apply
 from herdbeat.scheduler.apply.settle import remove_schedules
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
 from herdbeat.store.location import StoreLocation, create_store, exclusive_lock, ledger_exists, open_audit
+from herdbeat.timestamps import format_optional_timestamp
 from herdbeat.triggers import load_trigger
 
 # Making the ledger match the files: the plan first, then the doing. A single file is a part, and removes nothing.

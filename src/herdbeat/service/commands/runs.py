@@ -25,10 +25,10 @@ from herdbeat.scheduler.manual import EnqueueResult, RetryResult, enqueue_manual
 from herdbeat.scheduler.pending import cancel_pending
 from herdbeat.service.commands.dispatch import write_offline
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import PendingBeat, Transaction
 from herdbeat.store.location import StoreHandle, StoreLocation, open_reader
-from herdbeat.timestamps import format_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 # The instants of a past window, run now: how many there are, which, and their way into the ledger.
 

@@ -27,9 +27,10 @@ from herdbeat.service.commands.base import (
     SkipBeats,
 )
 from herdbeat.service.commands.dispatch import write_offline
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import EnabledInFile, ScheduleSnapshot, Transaction
 from herdbeat.store.location import StoreHandle, StoreLocation
+from herdbeat.timestamps import format_optional_timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

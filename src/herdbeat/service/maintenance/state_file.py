@@ -1,8 +1,9 @@
-"""The state of all schedules in the documented shape of `state.yaml`: written out, and taken over from one."""
+"""The documented `state.yaml`: the state of all schedules, exported and imported."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
@@ -13,18 +14,20 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import ConfigError, HerdbeatError, Problem
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.repair.import_state import ImportedState, ImportOutcome, import_state
-from herdbeat.service.serialize import format_optional_timestamp
+from herdbeat.service.commands.dispatch import write_offline
+from herdbeat.service.queries.schedule_state import documented_status
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import Transaction
-from herdbeat.store.location import StoreLocation, create_store, exclusive_lock
+from herdbeat.store.location import StoreLocation
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp, parse_timestamp
 
 MAX_SCHEDULES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """What became of each schedule of a state file, by its name. `unknown` ones are not in this fleet."""
+    """The schedules of a state file by what was done with them. `unknown` ones are not in this fleet."""
 
     taken: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -32,19 +35,19 @@ class ImportResult:
     unknown: tuple[str, ...] = ()
 
 
-def serialize_state(reader: Reader, fleet: str) -> dict[str, object]:
-    """`fleet`, and under `agents` every target with its schedules."""
-    agents: dict[str, dict[str, object]] = {}
-    node = reader.last_node()
+def serialize_state(reader: Reader, fleet: str) -> JsonObject:
+    """Return `fleet`, and under `agents` every target with its schedules."""
+    schedules: dict[str, list[ScheduleRecord]] = {}
     for record in reader.schedules(Filter(limit=MAX_SCHEDULES)):
-        agent = agents.setdefault(record.target, _new_agent_entry())
-        _add_schedule(agent, record)
+        schedules.setdefault(record.target, []).append(record)
+    node = reader.last_node()
     started = None if node is None else format_timestamp(node.started_at)
+    agents = {target: _serialize_agent(records) for target, records in schedules.items()}
     return {"fleet": {"name": fleet, "started_at": started}, "agents": agents}
 
 
 def parse_state_file(path: Path) -> dict[tuple[str, str], ImportedState]:
-    """What a state.yaml says of each schedule, by agent and name. Raises ConfigError with the place of a mistake."""
+    """Return the state of each schedule, by agent and name. Raises ConfigError with the place of a mistake."""
     diagnostics = Diagnostics()
     try:
         tree = parse_yaml(read_text(path, str(path)), str(path), diagnostics)
@@ -64,7 +67,7 @@ def parse_state_file(path: Path) -> dict[tuple[str, str], ImportedState]:
 def import_states(
     tx: Transaction, now: datetime, states: Mapping[tuple[str, str], ImportedState], by: str
 ) -> ImportResult:
-    """Take over what can be. A schedule with a past of its own keeps it."""
+    """Import what can be imported. A schedule that has already run here keeps its own past."""
     ids = {name: number for name, (number, _) in tx.targets().items()}
     stored = tx.schedule_list_by_target(ids.values())
     outcomes: dict[str, list[str]] = {"unknown": [], **{outcome.value: [] for outcome in ImportOutcome}}
@@ -78,45 +81,33 @@ def import_states(
 def import_states_offline(
     path: StoreLocation, fleet: Fleet, now: datetime, states: Mapping[tuple[str, str], ImportedState], by: str
 ) -> ImportResult:
-    """While nothing runs: the files first, so that a fleet which has never run here finds its schedules."""
+    """Import while nothing runs. The files are applied first, so that a fleet that never ran here has its schedules."""
 
     def work(tx: Transaction) -> ImportResult:
         apply_fleet(tx, fleet, now, by)
         return import_states(tx, now, states, by)
 
-    with exclusive_lock(path):
-        store = create_store(path)
-        store.open()
-        try:
-            return store.write_now(work)
-        finally:
-            store.close()
+    return write_offline(path, work)
 
 
-def _new_agent_entry() -> dict[str, object]:
-    return {"status": "idle", "next_schedule": None, "next_trigger_at": None, "schedules": {}}
+def _serialize_agent(records: Sequence[ScheduleRecord]) -> JsonObject:
+    upcoming = [(each.next_run_at, each.name) for each in records if each.next_run_at is not None]
+    next_run_at, name = min(upcoming, key=itemgetter(0), default=(None, None))
+    return {
+        "status": "running" if any(each.running for each in records) else "idle",
+        "next_schedule": name,
+        "next_trigger_at": format_optional_timestamp(next_run_at),
+        "schedules": {each.name: _serialize_schedule(each) for each in records},
+    }
 
 
-def _add_schedule(agent: dict[str, object], record: ScheduleRecord) -> None:
-    next_run = format_optional_timestamp(record.next_run_at)
-    schedules = agent["schedules"]
-    assert isinstance(schedules, dict)
-    schedules[record.name] = {
-        "status": _resolve_status(record),
+def _serialize_schedule(record: ScheduleRecord) -> JsonObject:
+    return {
+        "status": documented_status(record),
         "last_run_at": format_optional_timestamp(record.last_run_at),
-        "next_run_at": next_run,
+        "next_run_at": format_optional_timestamp(record.next_run_at),
         "last_error": record.quarantine or record.last_error,
     }
-    if record.running:
-        agent["status"] = "running"
-    if next_run is not None and (agent["next_trigger_at"] is None or next_run < str(agent["next_trigger_at"])):
-        agent["next_schedule"], agent["next_trigger_at"] = record.name, next_run
-
-
-def _resolve_status(record: ScheduleRecord) -> str:
-    if record.running:
-        return "running"
-    return "idle" if record.enabled and record.disabled_by is None else "disabled"
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:
@@ -136,13 +127,13 @@ def _parse_imported_state(label: str, entry: object) -> ImportedState:
 
 
 def imported_states_to_rows(states: Mapping[tuple[str, str], ImportedState]) -> Iterator[list[object]]:
-    """As a request carries them."""
+    """Yield the rows in which a request to the control socket carries them."""
     for (agent, name), state in states.items():
         yield [agent, name, format_optional_timestamp(state.last_run_at), state.last_error[:500], state.disabled]
 
 
 def imported_states_from_rows(rows: object) -> dict[tuple[str, str], ImportedState]:
-    """The way back. Raises ValueError or TypeError for what are none."""
+    """Return the states of such rows. Raises ValueError or TypeError for anything else."""
     if not isinstance(rows, list):
         raise TypeError("not a list")
     return {

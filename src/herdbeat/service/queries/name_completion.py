@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from herdbeat.domain.ids import display_name
-from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.store.name_lookup import names_with_prefix
 
 
@@ -15,4 +15,4 @@ def complete_names(ledger: Path, prefix: str, limit: int, now: datetime) -> list
         schedules = names_with_prefix(ledger, prefix, limit)
     except sqlite3.Error:
         return []
-    return [(display_name(each.target, each.name), resolve_display_state(each, now)) for each in schedules]
+    return [(display_name(each.target, each.name), resolve_condition(each, now).state) for each in schedules]

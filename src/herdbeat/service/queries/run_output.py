@@ -8,8 +8,7 @@ from pathlib import Path
 from herdbeat.domain.records import RunDetails, RunRecord
 from herdbeat.runners.run_log import LogLine, find_log, read_log, read_stored_log
 from herdbeat.service.queries.logs import LogFeed, LogSelection
-from herdbeat.service.queries.schedules import no_such_name
-from herdbeat.service.queries.selectors import find_run, split_selector
+from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
 from herdbeat.store.reader import QueryReader, ScheduleQuery
 from herdbeat.store.state_lock import find_lock_holder
 

@@ -1,4 +1,4 @@
-"""What each schedule did in the last hours: read from the ledger, and drawn as a row of cells."""
+"""A timeline: what each schedule did in the last hours, read from the ledger, and drawn as a row of cells."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.queries.schedules import find_schedules
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
 from herdbeat.store.reader import QueryReader, ScheduleQuery
 
 MAX_SCHEDULES = 10_000
@@ -18,10 +17,10 @@ MAX_SPANS = 50_000
 
 
 class Cell(StrEnum):
-    """What a cell shows. Where several things fall into one, the later of these wins."""
+    """What a cell shows. If several things fall into one cell, the later member wins."""
 
     EMPTY = "empty"
-    DOWN = "down"  # nobody was there
+    DOWN = "down"  # no scheduler ran
     SKIPPED = "skipped"
     MISSED = "missed"
     WAITING = "waiting"
@@ -30,7 +29,7 @@ class Cell(StrEnum):
     RUNNING = "running"
     OVERLAP = "overlap"  # two runs of one schedule at the same time
     FAILED = "failed"
-    NOW = "now"  # where a run that still goes on stands
+    NOW = "now"  # the end of a run that is still active
 
 
 _CELL_PRIORITY = {cell: rank for rank, cell in enumerate(Cell)}
@@ -51,14 +50,14 @@ _CELL_BY_STATUS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A time, divided into cells."""
+    """A period, divided into cells of equal length."""
 
     since: datetime
     until: datetime
     cells: int
 
     def cell_index(self, moment: datetime) -> int:
-        """The cell of a moment; what lies outside belongs to the first or the last."""
+        """Return the cell of a moment; one outside the period belongs to the first or the last cell."""
         share = (moment - self.since) / (self.until - self.since)
         return min(self.cells - 1, max(0, int(share * self.cells)))
 
@@ -125,7 +124,7 @@ def _find_current_gap(reader: QueryReader, now: datetime) -> Gap | None:
 
 
 def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = ()) -> list[Cell]:
-    """The row of one schedule."""
+    """Return the row of one schedule."""
     row = [Cell.EMPTY] * scale.cells
     for gap in gaps:
         _fill_cells(row, scale, gap.from_at, gap.until, Cell.DOWN)
@@ -135,38 +134,23 @@ def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = 
             runs.append((span.started_at, span.finished_at or scale.until))
             _draw_run(row, scale, span, span.started_at, span.status)
         elif span.outcome in _CELL_BY_OUTCOME:
-            is_waiting = span.outcome is BeatOutcome.PENDING
-            _fill_cells(
-                row, scale, span.due_at, scale.until if is_waiting else span.last_due_at, _CELL_BY_OUTCOME[span.outcome]
-            )
+            end = scale.until if span.outcome is BeatOutcome.PENDING else span.last_due_at
+            _fill_cells(row, scale, span.due_at, end, _CELL_BY_OUTCOME[span.outcome])
     for (_, end), (start, other_end) in pairwise(sorted(runs)):
         if start < end:
             _fill_cells(row, scale, start, min(end, other_end), Cell.OVERLAP)
     return row
 
 
-def serialize_span(span: TimelineSpan, schedule: str) -> JsonObject:
-    return {
-        "schedule": schedule,
-        "outcome": span.outcome,
-        "due_at": format_optional_timestamp(span.due_at),
-        "last_due_at": format_optional_timestamp(span.last_due_at),
-        "count": span.number,
-        "status": span.status,
-        "started_at": format_optional_timestamp(span.started_at),
-        "finished_at": format_optional_timestamp(span.finished_at),
-    }
-
-
 def choose_tick_step(length: timedelta, max_ticks: int) -> timedelta:
-    """The shortest round distance between marks on the axis, so that there are at most so many."""
+    """Return the shortest round distance between ticks that gives at most `max_ticks` of them."""
     minutes = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080)
     steps = [timedelta(minutes=each) for each in minutes]
     return next((step for step in steps if length / step <= max_ticks), length)
 
 
 def _draw_run(row: list[Cell], scale: Scale, span: TimelineSpan, start: datetime, status: RunStatus) -> None:
-    """A bar as long as the run; how it ended stands in its last cell."""
+    """Draw a bar as long as the run. Its last cell shows the result."""
     is_going = status is RunStatus.RUNNING
     end = scale.until if is_going else span.finished_at or start
     if not scale.covers(start, end):
