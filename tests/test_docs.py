@@ -15,7 +15,7 @@ from scripts.pages import PAGES
 import herdbeat
 from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
 from herdbeat.cli.table import COMMANDS
-from herdbeat.config.schema.json_schema import list_key_rows
+from herdbeat.config.schema.json_schema import list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
@@ -64,18 +64,18 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert read(REFERENCE / name) == PAGES[name](), "run: make reference"
 
 
-@pytest.mark.parametrize("title", list(dict.fromkeys(row.where for row in list_key_rows())))
+@pytest.mark.parametrize("title", [table.title for table in list_tables()])
 def test_the_reference_has_every_key_of_a_table(title: str) -> None:
     table = sections("configuration.md")[title]
 
-    names = [row.name for row in list_key_rows() if row.where == title]
+    names = [key.name for table in list_tables() if table.title == title for key in table.keys]
     assert [name for name in names if f"`{name}`" not in table] == []
 
 
 def test_the_reference_has_every_other_name_of_a_key() -> None:
     page = read(REFERENCE / "configuration.md")
 
-    aliases = {alias for row in list_key_rows() for alias in row.aliases}
+    aliases = {alias for table in list_tables() for key in table.keys for alias in key.aliases}
     assert [alias for alias in sorted(aliases) if f"`{alias}`" not in page] == []
 
 

@@ -25,8 +25,7 @@ _UTC_ALIASES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UC
 def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "LoadResult":
     """Return the fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
     from herdbeat.config import find_config, try_load_fleet  # noqa: PLC0415
-    from herdbeat.config.file_kinds import is_agentd_folder, is_folder  # noqa: PLC0415
-    from herdbeat.config.locate import find_config_in_folder  # noqa: PLC0415
+    from herdbeat.config.locate import find_config_in_folder, is_agentd_folder, is_folder  # noqa: PLC0415
 
     found = find_config(folder, environ, None if path is None else Path(path))
     if found is None:

@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from herdbeat.config import LoadResult
-from herdbeat.config.file_kinds import FileKind
+from herdbeat.config.locate import FileKind
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.fleet import Fleet, ServerSettings

@@ -1,11 +1,14 @@
 """Everything about one target, schedule, run or beat, found by what a person writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from herdbeat.config.build_policies import build_default_policies
+from herdbeat.config.schema.policies import BUDGET, ENDS_AT, MAX_RUNS, POLICIES, TIMEZONE
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.policies import Backoff, Budget, Policies, Retry
@@ -23,10 +26,6 @@ from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
 # The policies of a schedule, in the words of its file.
-
-
-_TIMEZONE_KEY = "timezone"
-"""Never called a default: the record does not say whether it was written here or for the whole fleet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,44 +47,20 @@ def describe_policies(
     """
     defaults = dict(_iter_policy_texts(build_default_policies(policies.zone, trigger, target), {}))
     texts = [(key, text) for key, text in _iter_policy_texts(policies, shared) if text]
+    # A stored zone no longer says whether the schedule named it or the fleet, so it is never called a default.
     return [
-        PolicyValue(key=key, text=text, is_default=key != _TIMEZONE_KEY and defaults[key] == text)
+        PolicyValue(key=key, text=text, is_default=key != TIMEZONE.name and defaults[key] == text)
         for key, text in texts
     ]
 
 
 def _iter_policy_texts(policies: Policies, shared: Mapping[BudgetScope, Budget]) -> Iterator[tuple[str, str]]:
-    limits, bounds = policies.limits, policies.bounds
-    yield _TIMEZONE_KEY, policies.zone.key
-    yield "catchup", policies.catchup
-    yield "catchup_max", str(policies.catchup_max)
-    yield "grace", _format_value(policies.grace)
-    yield "max_late", _format_value(policies.max_late)
-    yield "overlap", policies.overlap
-    yield "jitter", _format_value(policies.jitter)
-    yield "min_interval", _format_value(limits.at_least)
-    yield "max_interval", _format_value(limits.at_most)
-    yield "backoff", _format_backoff(policies.backoff)
-    yield "retry", _format_retry(policies.retry)
-    yield "timeout", _format_value(policies.timeout)
-    yield "late_after", _format_value(policies.late_after)
-    yield "pause_after_failures", _format_value(policies.pause_after_failures)
-    yield "starts_at", _format_value(bounds.starts_at)
-    yield "ends_at", _format_value(bounds.ends_at)
-    yield "max_runs", _format_value(bounds.max_runs)
-    yield "active_hours", _format_value(policies.active_hours)
-    yield "budget", _format_budgets({BudgetScope.SCHEDULE: policies.budget, **shared})
-    yield "precheck", " ".join(policies.precheck)
-    yield "priority", str(policies.priority)
-    yield "tags", ", ".join(policies.tags)
-    yield "group", _format_value(policies.group)
-    yield "runs_on", _format_value(policies.runs_on)
-    yield "dedup", _format_value(policies.dedup)
-    yield "when", _format_value(policies.when)
-    yield "max_queued", _format_value(policies.max_queued)
-    yield "first_run", policies.first_run
-    yield "on_interrupt", policies.on_interrupt
-    yield "adapt", f"{len(policies.adapt)} rules" if policies.adapt else ""
+    for key in _SHOWN_POLICIES:
+        value = attrgetter(key.domain_path)(policies)
+        if key is BUDGET:
+            yield key.name, _format_budgets({BudgetScope.SCHEDULE: value, **shared})
+        else:
+            yield key.name, _FORMATTERS.get(key.name, _format_value)(value)
 
 
 def _format_value(value: object) -> str:
@@ -108,6 +83,18 @@ def _format_retry(retry: Retry) -> str:
     if retry.attempts <= 1:
         return "1 attempt"
     return f"{retry.attempts} attempts, {format_duration(retry.wait)} apart, then x{retry.factor}"
+
+
+_FORMATTERS: Mapping[str, Callable[[Any], str]] = {
+    "backoff": _format_backoff,
+    "retry": _format_retry,
+    "precheck": " ".join,
+    "tags": ", ".join,
+    "adapt": lambda rules: f"{len(rules)} rules" if rules else "",
+}
+_SHOWN_POLICIES = [key for key in POLICIES if key is not MAX_RUNS]
+"""In the order of the reference; but `max_runs` comes after the two moments that bound a schedule, not before."""
+_SHOWN_POLICIES.insert(_SHOWN_POLICIES.index(ENDS_AT) + 1, MAX_RUNS)
 
 
 def _format_budgets(budgets: Mapping[BudgetScope, Budget | None]) -> str:
