@@ -10,7 +10,8 @@ from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.service.queries.schedule_state import DisplayState, ScheduleCondition, resolve_condition
 from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import QueryReader
+from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet

@@ -6,10 +6,8 @@ run. A target alone means all its schedules. There are no abbreviations; a typo 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from fnmatch import fnmatchcase
 
-from herdbeat.domain.change import Change
 from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
@@ -135,30 +133,6 @@ def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     if found:
         return found[0]
     raise no_such_name(reader, selector)
-
-
-def resolve_history_filter(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:
-    """Return target and name to filter history by. Raises NotFound for what the ledger does not know."""
-    if selector is None:
-        return None, None
-    target, name = split_selector(selector)
-    if not reader.beats(Filter(target=target, name=name, limit=1)):
-        find_schedule(reader, selector)  # a removed schedule keeps its history, so the beats come first
-    return target, name
-
-
-def find_changes(
-    reader: Reader, selector: str | None, *, since: datetime | None, before: int | None, limit: int
-) -> list[Change]:
-    """Return who changed what, newest first: everywhere, in a target with its schedules, or in one schedule.
-
-    Raises NotFound for what the ledger does not know.
-    """
-    target, name = (None, None) if selector is None else split_selector(selector)
-    changes = reader.changes(Filter(target=target, name=name, since=since, before=before, limit=limit))
-    if not changes and selector is not None:
-        find_schedule(reader, selector)  # a removed schedule keeps its changes, so they come first
-    return changes
 
 
 def find_run(reader: Reader, text: str) -> RunRecord | None:

@@ -1,4 +1,4 @@
-"""A timeline: what a schedule did in each part of the last hours, as a row of cells. Pure."""
+"""A timeline: what each schedule did in the last hours, read from the ledger, and drawn as a row of cells."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
-from herdbeat.domain.beat import BeatOutcome, Gap
-from herdbeat.domain.records import TimelineSpan
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
+from herdbeat.service.queries.schedules import find_schedules
+from herdbeat.store.reader import QueryReader, ScheduleQuery
+
+MAX_SCHEDULES = 10_000
+MAX_SPANS = 50_000
 
 
 class Cell(StrEnum):
@@ -58,6 +63,64 @@ class Scale:
 
     def covers(self, start: datetime, end: datetime) -> bool:
         return start <= self.until and end >= self.since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What happened since a moment. `left_out` counts the schedules beyond `max_rows`.
+
+    `current_gap` is the time since the last node stopped, if none runs now.
+    """
+
+    since: datetime
+    schedules: list[ScheduleRecord]
+    spans: dict[int, list[TimelineSpan]]
+    gaps: list[Gap]
+    current_gap: Gap | None
+    left_out: int
+    is_cut: bool
+
+    def spans_for(self, record: ScheduleRecord) -> list[TimelineSpan]:
+        return self.spans.get(record.id, [])
+
+
+def load_timeline(
+    reader: QueryReader,
+    names: Sequence[str],
+    *,
+    since: datetime,
+    now: datetime,
+    max_rows: int | None,
+    has_live_node: bool,
+) -> Timeline:
+    """Return what happened to the named schedules, or without names to all that were active. Raises NotFound."""
+    if names:
+        found = find_schedules(reader, ScheduleQuery(now=now, names=tuple(names), limit=MAX_SCHEDULES))
+    else:
+        found = reader.schedules_by_id(reader.active_schedules(since, MAX_SCHEDULES))
+    records = found[:max_rows]
+    newest_first = reader.spans((record.id for record in records), since, now, MAX_SPANS)
+    spans: dict[int, list[TimelineSpan]] = {}
+    for span in newest_first:
+        spans.setdefault(span.schedule, []).append(span)
+    current_gap = None if has_live_node else _find_current_gap(reader, now)
+    return Timeline(
+        since=since,
+        schedules=[record for record in records if names or record.id in spans],
+        spans=spans,
+        gaps=[*reader.gaps(since), *([current_gap] if current_gap else [])],
+        current_gap=current_gap,
+        left_out=len(found) - len(records),
+        is_cut=len(newest_first) >= MAX_SPANS,
+    )
+
+
+def _find_current_gap(reader: QueryReader, now: datetime) -> Gap | None:
+    """Return the gap that the next start will record: it began when the last node stopped."""
+    node = reader.last_node()
+    if node is None:
+        return None
+    return Gap(from_at=node.stopped_at or node.seen_at, until=now, reason=MissedReason.SCHEDULER_DOWN)
 
 
 def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = ()) -> list[Cell]:
