@@ -1,5 +1,6 @@
-"""How properties are searched (the same way every time where a red run stops others, anew each time on a desk), and
-the PostgreSQL of a run: started by the first test that asks for it, ended with the run."""
+"""Hypothesis profiles (reproducible where a failure blocks others, random on a desk), and the PostgreSQL server of a
+test run, which the first test that needs it starts.
+"""
 
 import os
 import tempfile
@@ -18,7 +19,7 @@ if os.environ.get("CI"):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before the workers are started: they are told where the one server of this run is."""
+    """Pass the address of the one server of this run to the workers, before they start."""
     if not hasattr(config, "workerinput"):
         os.environ[servers.SERVER_HOME_ENV] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
 
@@ -35,6 +36,6 @@ def postgres() -> servers.PostgresServer:
 
 @pytest.fixture
 def database(postgres: servers.PostgresServer, tmp_path: Path) -> Iterator[PostgresLocation]:
-    """A database with an empty ledger."""
+    """Return the URL of a database with an empty ledger."""
     with servers.new_database(postgres) as url:
         yield PostgresLocation(url=url, state_dir=tmp_path)

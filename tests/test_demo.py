@@ -1,4 +1,4 @@
-"""`make demo` tells the truth: its fleet is right, its broken one has five mistakes, and it stays in its folder."""
+"""`make demo`: its fleet is valid, its broken one has five faults, and it stays in its folder."""
 
 import os
 import shutil

@@ -1,9 +1,11 @@
-"""The pages say what the code does: nothing is missing, nothing is old, every example is played."""
+"""The pages say what the code does: nothing is missing, nothing is outdated, every example is run."""
 
+import ast
 import doctest
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from scripts.pages import PAGES
 import herdbeat
 from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
 from herdbeat.cli.table import COMMANDS
-from herdbeat.config.schema.json_schema import list_key_rows
+from herdbeat.config.schema.json_schema import list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
@@ -31,6 +33,8 @@ ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PYCON = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RULE = re.compile(r'^<a id="([^"]+)"></a>\n### (?:.*?)(?=^<a id=|\Z)', re.MULTILINE | re.DOTALL)
+TEST_NAME = re.compile(r"^- `(tests/[^`]+)`$", re.MULTILINE)
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
@@ -60,18 +64,18 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert read(REFERENCE / name) == PAGES[name](), "run: make reference"
 
 
-@pytest.mark.parametrize("title", list(dict.fromkeys(row.where for row in list_key_rows())))
+@pytest.mark.parametrize("title", [table.title for table in list_tables()])
 def test_the_reference_has_every_key_of_a_table(title: str) -> None:
     table = sections("configuration.md")[title]
 
-    names = [row.name for row in list_key_rows() if row.where == title]
+    names = [key.name for table in list_tables() if table.title == title for key in table.keys]
     assert [name for name in names if f"`{name}`" not in table] == []
 
 
 def test_the_reference_has_every_other_name_of_a_key() -> None:
     page = read(REFERENCE / "configuration.md")
 
-    aliases = {alias for row in list_key_rows() for alias in row.aliases}
+    aliases = {alias for table in list_tables() for key in table.keys for alias in key.aliases}
     assert [alias for alias in sorted(aliases) if f"`{alias}`" not in page] == []
 
 
@@ -180,3 +184,42 @@ def test_every_decision_is_listed() -> None:
     listed = set(relative_links(ROOT / "docs" / "decisions" / "index.md"))
 
     assert {path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")} == listed
+
+
+def rules() -> list[re.Match[str]]:
+    return list(RULE.finditer(read(ROOT / "docs" / "understand" / "semantics.md")))
+
+
+@cache
+def list_tests(path: Path) -> frozenset[str]:
+    """The tests of a module by name, those of a class as `Class::test`. A state machine is a class that is assigned."""
+    found: set[str] = set()
+    for node in ast.parse(read(path)).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name, body=body):
+                found |= {f"{name}::{each.name}" for each in body if isinstance(each, ast.FunctionDef)}
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute(attr="TestCase")):
+                found.add(name)
+    return frozenset(found)
+
+
+def is_test(name: str) -> bool:
+    path, _, test = name.partition("::")
+    is_named_as_test = test.rpartition("::")[2].lower().startswith("test")
+    return is_named_as_test and (ROOT / path).is_file() and test in list_tests(ROOT / path)
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule[1])
+def test_every_exact_rule_names_tests_that_exist(rule: re.Match[str]) -> None:
+    names = TEST_NAME.findall(rule[0])
+
+    assert names, "no test proves this rule"
+    assert [name for name in names if not is_test(name)] == []
+
+
+def test_every_exact_rule_has_an_anchor_of_its_own() -> None:
+    anchors = [rule[1] for rule in rules()]
+
+    assert len(set(anchors)) == len(anchors) == read(ROOT / "docs" / "understand" / "semantics.md").count("\n### ")

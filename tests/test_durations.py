@@ -54,7 +54,7 @@ def test_a_whole_number_and_a_unit_is_a_duration(text: str, seconds: int) -> Non
         ("5\x00m", None, None),
     ],
 )
-def test_what_is_wrong_with_a_duration_is_said(text: str, message: str | None, hint: str | None) -> None:
+def test_an_invalid_duration_is_explained(text: str, message: str | None, hint: str | None) -> None:
     with pytest.raises(IntervalParseError) as caught:
         parse_duration(text)
 
@@ -82,11 +82,11 @@ def test_any_text_is_a_duration_or_an_interval_parse_error(text: str) -> None:
     try:
         duration = parse_duration(text)
     except IntervalParseError as error:
-        said = bool(error.message and error.hint)
+        is_valid = bool(error.message and error.hint)
     else:
-        said = timedelta(0) < duration <= MAX_DURATION
+        is_valid = timedelta(0) < duration <= MAX_DURATION
 
-    assert said
+    assert is_valid
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_any_text_is_a_duration_or_an_interval_parse_error(text: str) -> None:
         (3_601, "1h"),
     ],
 )
-def test_a_duration_is_spoken_in_its_two_largest_units(seconds: int, spoken: str) -> None:
+def test_a_duration_is_shown_in_its_two_largest_units(seconds: int, spoken: str) -> None:
     assert humanize(timedelta(seconds=seconds)) == spoken
 
 

@@ -1,4 +1,4 @@
-"""The words of events are public: `up --json` prints them, and programs match on them."""
+"""The names of events are public: `up --json` prints them, and programs match on them."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta

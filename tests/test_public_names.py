@@ -1,4 +1,4 @@
-"""What `import herdbeat` promises. A change here is a change for every user."""
+"""The public names of `herdbeat`. A change here affects every user."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Moments and zones as people write them."""
+"""Parsing and formatting of timestamps and zones."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -61,7 +61,7 @@ def test_rfc_3339_is_read_as_utc(written: str, meant: datetime) -> None:
         ),
     ],
 )
-def test_a_bad_moment_says_what_is_missing(written: str, message: str, hint: str) -> None:
+def test_a_bad_timestamp_says_what_is_missing(written: str, message: str, hint: str) -> None:
     with pytest.raises(TimeParseError) as caught:
         parse_timestamp(written)
 

@@ -1,16 +1,15 @@
-"""docs/reference/configuration.md: every key, where it may stand, its form, default and meaning."""
+"""docs/reference/configuration.md: every key with its table, type, default and meaning, from config/schema."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 
 from herdbeat.config.compat.agentd import AGENTD_AGENT, AGENTD_WORKFLOW, SOURCE_TABLES, UNSUPPORTED_SOURCES
-from herdbeat.config.schema.fleet import AGENT_REFERENCE, FLEET
-from herdbeat.config.schema.json_schema import KeyRow, build_key_row, list_key_rows
-from herdbeat.config.schema.table import Table
+from herdbeat.config.schema.fleet import AGENT_REFERENCE
+from herdbeat.config.schema.json_schema import list_tables
+from herdbeat.config.schema.schedule import SCHEDULE
+from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.types import FieldType
 from scripts import markdown
 
-_SCHEDULE = "A schedule"
 _HEAD = ("key", "form", "default", "meaning")
 
 _INTRO = """\
@@ -65,38 +64,34 @@ _PLACES = {
     "A sub-fleet": "the entries of `fleets`",
     "An import": "the entries of `imports`",
 }
-"""Where each table stands in a file. A new table without its place fails the generator."""
+"""Where each table may be written. A new table that is missing here fails the generator."""
 
 
 def page() -> str:
-    rows = list_key_rows()
-    titles = list(dict.fromkeys(row.where for row in rows))
-    shared = {row.name: row for row in rows if row.where == _SCHEDULE}
-    sections = [_table(title, [row for row in rows if row.where == title], shared) for title in titles]
-    if AGENT_REFERENCE.title not in titles:
-        sections.append(
-            _table(AGENT_REFERENCE.title, [build_key_row(AGENT_REFERENCE, key) for key in AGENT_REFERENCE.keys], shared)
-        )
-    return markdown.page("Configuration", _INTRO, *sections, _agentd())
+    tables = {table.title: table for table in [*list_tables(), AGENT_REFERENCE]}
+    return markdown.page("Configuration", _INTRO, *map(_section, tables.values()), _agentd())
 
 
-def _table(title: str, rows: Sequence[KeyRow], shared: dict[str, KeyRow]) -> str:
-    """The keys of one table. Those it has in common with a schedule are named, and explained there."""
-    borrowed = [] if title == _SCHEDULE else [row.name for row in rows if _is_borrowed(row, shared)]
+def _section(table: Table) -> str:
+    """Return the keys of one table. Those that a schedule has too are only named; the schedule explains them."""
+    borrowed = [] if table is SCHEDULE else [key.name for key in table.keys if _is_borrowed(key)]
     borrowed = borrowed if len(borrowed) > 5 else []
-    own = [row for row in rows if row.name not in borrowed and not row.unsupported_reason]
+    own = [key for key in table.keys if key.name not in borrowed and not key.unsupported_reason]
     return markdown.section(
-        title,
-        f"Where: {_PLACES[title]}.",
-        markdown.table(_HEAD, [_cells(row) for row in own]),
+        table.title,
+        f"Where: {_PLACES[table.title]}.",
+        markdown.table(_HEAD, [_cells(key) for key in own]),
         _borrowed_line(borrowed),
-        _without_effect((row.name, row.unsupported_reason) for row in rows if row.unsupported_reason),
+        _without_effect(table),
     )
 
 
-def _is_borrowed(row: KeyRow, shared: dict[str, KeyRow]) -> bool:
-    other = shared.get(row.name)
-    return other is not None and (row.value_type, row.meaning) == (other.value_type, other.meaning)
+def _is_borrowed(key: Field[object]) -> bool:
+    other = SCHEDULE.by_name.get(key.name)
+    return other is not None and (key.field_type.describe(), key.meaning) == (
+        other.field_type.describe(),
+        other.meaning,
+    )
 
 
 def _borrowed_line(names: Sequence[str]) -> str:
@@ -105,30 +100,17 @@ def _borrowed_line(names: Sequence[str]) -> str:
     return f"And these keys of [a schedule](#a-schedule), with the same meaning: {markdown.codes(names)}."
 
 
-def _cells(row: KeyRow) -> tuple[str, str, str, str]:
-    name = markdown.code(row.name)
-    also = f" Also written {markdown.codes(row.aliases)}." if row.aliases else ""
-    return f"**{name}**" if row.is_required else name, _form(row), row.default, row.meaning + also
+def _cells(key: Field[object]) -> tuple[str, str, str, str]:
+    name = markdown.code(key.name)
+    also = f" Also written {markdown.codes(key.aliases)}." if key.aliases else ""
+    return f"**{name}**" if key.required else name, _form(key), key.default_text, key.meaning + also
 
 
-def _form(row: KeyRow) -> str:
-    """The form of a value, with a link to the table of its own keys if it has one."""
-    inner = _inner_tables().get((row.where, row.name))
-    return f"[{row.value_type}](#{inner.lower().replace(' ', '-')})" if inner else row.value_type
-
-
-@cache
-def _inner_tables() -> dict[tuple[str, str], str]:
-    """For each key, by table and name, the table that its value is, or is a list or a mapping of."""
-    found: dict[tuple[str, str], str] = {}
-    waiting: list[Table] = [FLEET]
-    while waiting:
-        table = waiting.pop()
-        for key in table.keys:
-            for inner in _nearest_tables(key.field_type):
-                found.setdefault((table.title, key.name), inner.title)
-                waiting.append(inner)
-    return found
+def _form(key: Field[object]) -> str:
+    """Return the type of a value, with a link to the table of its own keys if it has one."""
+    form = key.field_type.describe()
+    inner = next(_nearest_tables(key.field_type), None)
+    return f"[{form}](#{inner.title.lower().replace(' ', '-')})" if inner else form
 
 
 def _nearest_tables(field_type: FieldType[object]) -> Iterator[Table]:
@@ -139,17 +121,17 @@ def _nearest_tables(field_type: FieldType[object]) -> Iterator[Table]:
         yield from _nearest_tables(inner)
 
 
-def _without_effect(keys: Iterable[tuple[str, str]]) -> str:
-    """Keys of other tools, and why they do nothing here."""
-    listed = "; ".join(f"`{name}` ({why})" for name, why in keys)
+def _without_effect(table: Table) -> str:
+    """Return the line about keys of other tools, and why they have no effect here."""
+    listed = "; ".join(f"`{key.name}` ({key.unsupported_reason})" for key in table.keys if key.unsupported_reason)
     return f"Accepted without effect, with a warning: {listed}." if listed else ""
 
 
 def _agentd() -> str:
-    """The keys of agentd's own files: they keep their meaning, so only their names are listed."""
+    """Return the keys of agentd's own files. They keep their meaning, so only their names are listed."""
     lines = [
         f"Agents (`.agentd/agents/*.yml`): {_served(AGENTD_AGENT)}.",
-        _without_effect((key.name, key.unsupported_reason) for key in AGENTD_AGENT.keys if key.unsupported_reason),
+        _without_effect(AGENTD_AGENT),
         f"Workflows (`.agentd/workflows/*.yml`): {_served(AGENTD_WORKFLOW)}.",
         f"Types of `source`: {markdown.codes(SOURCE_TABLES)}.",
         f"Not served, with a warning: {markdown.codes(UNSUPPORTED_SOURCES)}.",

@@ -1,4 +1,4 @@
-"""docs/reference/problems.md: every code with its title, its cause and its mend."""
+"""docs/reference/problems.md: every code with its title, its cause and its fix."""
 
 from herdbeat.error_codes import Code
 from scripts import markdown

@@ -2,7 +2,8 @@
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # known to type checkers by its name; importing it from typing took ten times as long as the rest
+# Type checkers know the name. Importing it from typing took ten times as long as the rest of this module.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from herdbeat.domain.work_item import WorkItem
     from herdbeat.errors import (
@@ -105,61 +106,41 @@ __all__ = [
     "update_schedule_state",
 ]
 
-_LAZY_MODULES = {
-    "AgentScheduleInfo": "python_api.herdctl_types",
-    "ConfigError": "errors",
-    "CronParseError": "errors",
-    "Decision": "governor",
-    "Herd": "python_api.herd",
-    "HerdbeatError": "errors",
-    "IntervalParseError": "errors",
-    "PersistedScheduleState": "python_api.herdctl_types",
-    "RunContext": "runners.python",
-    "RunScheduleOptions": "python_api.herdctl_types",
-    "ScheduleCheckResult": "python_api.herdctl_types",
-    "ScheduleRunResult": "python_api.herdctl_types",
-    "ScheduleRunnerLogger": "python_api.herdctl_types",
-    "ScheduleSkipReason": "python_api.herdctl_types",
-    "ScheduleStanding": "python_api.herdctl_types",
-    "ScheduleState": "governor",
-    "ScheduleStatus": "python_api.herdctl_types",
-    "ScheduleTriggerError": "errors",
-    "Scheduler": "python_api.scheduler",
-    "SchedulerError": "errors",
-    "SchedulerLogger": "python_api.herdctl_types",
-    "SchedulerOptions": "python_api.herdctl_types",
-    "SchedulerShutdownError": "errors",
-    "SchedulerState": "python_api.herdctl_types",
-    "SchedulerStatus": "python_api.herdctl_types",
-    "SchedulerTriggerCallback": "python_api.herdctl_types",
-    "StopOptions": "python_api.herdctl_types",
-    "TriggerInfo": "python_api.herdctl_types",
-    "TriggerMetadata": "python_api.herdctl_types",
-    "TriggerResult": "python_api.herdctl_types",
-    "WorkItem": "domain.work_item",
-    "WorkSourceManager": "python_api.herdctl_types",
-    "build_schedule_prompt": "prompts",
-    "calculate_next_cron_trigger": "python_api.expressions",
-    "calculate_next_trigger": "python_api.expressions",
-    "decide": "governor",
-    "get_agent_schedule_states": "python_api.schedule_functions",
-    "get_schedule_state": "python_api.schedule_functions",
-    "is_schedule_due": "python_api.expressions",
-    "is_valid_cron_expression": "python_api.expressions",
-    "parse_cron_expression": "python_api.expressions",
-    "parse_interval": "python_api.expressions",
-    "run_schedule": "python_api.schedule_functions",
-    "update_schedule_state": "python_api.schedule_functions",
+_MODULE_NAMES = {
+    "python_api.herdctl_types": (
+        *("AgentScheduleInfo", "PersistedScheduleState", "RunScheduleOptions", "ScheduleCheckResult"),
+        *("ScheduleRunResult", "ScheduleRunnerLogger", "ScheduleSkipReason", "ScheduleStanding", "ScheduleStatus"),
+        *("SchedulerLogger", "SchedulerOptions", "SchedulerState", "SchedulerStatus", "SchedulerTriggerCallback"),
+        *("StopOptions", "TriggerInfo", "TriggerMetadata", "TriggerResult", "WorkSourceManager"),
+    ),
+    "errors": (
+        *("ConfigError", "CronParseError", "HerdbeatError", "IntervalParseError", "ScheduleTriggerError"),
+        *("SchedulerError", "SchedulerShutdownError"),
+    ),
+    "governor": ("Decision", "ScheduleState", "decide"),
+    "python_api.herd": ("Herd",),
+    "runners.python": ("RunContext",),
+    "python_api.scheduler": ("Scheduler",),
+    "domain.work_item": ("WorkItem",),
+    "prompts": ("build_schedule_prompt",),
+    "python_api.expressions": (
+        *("calculate_next_cron_trigger", "calculate_next_trigger", "is_schedule_due", "is_valid_cron_expression"),
+        *("parse_cron_expression", "parse_interval"),
+    ),
+    "python_api.schedule_functions": (
+        *("get_agent_schedule_states", "get_schedule_state", "run_schedule", "update_schedule_state"),
+    ),
 }
+_LAZY_MODULES = {name: module for module, names in _MODULE_NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    # Fetched on first use: `herdbeat --help` must not wait for rooms that it never enters.
+    # Imported on first use: `herdbeat --help` must not pay for packages that it never touches.
     if name not in _LAZY_MODULES:
         raise AttributeError(f"module 'herdbeat' has no attribute {name!r}")
     return getattr(import_module(f"herdbeat.{_LAZY_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    # Also those that nobody has fetched yet: it is what a shell completes from.
+    # Includes the names that are not imported yet: interactive shells complete from this list.
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`python -m herdbeat`: the same as the `herdbeat` script, for where that is not on the path."""
+"""`python -m herdbeat`: the same as the `herdbeat` script, for environments where the script is not on the PATH."""
 
 import sys
 

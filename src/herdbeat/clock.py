@@ -1,4 +1,4 @@
-"""The only place that asks what time it is."""
+"""Clocks. Only this module and `scheduler.timers` read the time of the machine; every other function takes `now`."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time as aware UTC. Ask once per decision and pass `now` along."""
+    """Returns the current time as aware UTC. Read it once per decision and pass `now` along."""
 
     def now(self) -> datetime: ...
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """The wall clock of this machine."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -20,7 +20,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetClock:
-    """Another one's time by our own clock: `by` is how far that one is ahead of us."""
+    """The time of another clock, such as the database server's, which is `offset` ahead of `base`."""
 
     base: Clock
     offset: timedelta

@@ -1,4 +1,4 @@
-"""Durations as people write them: one whole number and one unit, "5m" <-> timedelta(minutes=5)."""
+"""Durations: parse and format one whole number with one unit, "5m" <-> timedelta(minutes=5)."""
 
 import re
 from datetime import timedelta
@@ -9,43 +9,40 @@ from herdbeat.errors import IntervalParseError, truncate_for_message
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 MAX_DURATION = timedelta(days=36_500)
-"""A hundred years. Longer is a slip of the keyboard, and now + longer soon leaves the calendar."""
+"""A hundred years. Anything longer is a typing mistake, and `now` plus it may leave the range of datetime."""
 
 _DURATION_PATTERN = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]+([.,][0-9]*)?|[.,][0-9]+)\s*(?P<unit>.*)", re.DOTALL)
 _FORMAT_HINT = 'Write a whole number and a unit (s, m, h, d), for example "5m".'
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read "30s", "5m", "1h" or "1d", in any case. Raises IntervalParseError, which says what is wrong."""
+    """Parse "30s", "5m", "1h" or "1d", in upper or lower case.
+
+    Raises IntervalParseError, whose message names the fault and whose hint shows what to write.
+    """
     normalized = text.strip()
     if not normalized:
         raise IntervalParseError("The duration is empty.", text, hint=_FORMAT_HINT)
     match = _DURATION_PATTERN.fullmatch(normalized)
     if match is None:
-        raise IntervalParseError(f'"{truncate_for_message(text)}" is not a duration.', text, hint=_FORMAT_HINT)
+        raise _parse_error(text, " is not a duration.")
     _reject_sign_and_decimals(text, match)
     unit = _parse_unit(text, match)
-    # Seventeen digits are past the limit in every unit, and int() itself refuses thousands of them.
+    # Seventeen digits exceed the limit in every unit. More are cut off, because int() raises on thousands of digits.
     seconds = int(match["number"].lstrip("0")[:17] or 0) * unit
     if seconds == 0:
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": zero is not allowed.', text, hint='The shortest duration is "1s".'
-        )
+        raise _parse_error(text, ": zero is not allowed.", 'The shortest duration is "1s".')
     if seconds > MAX_DURATION.total_seconds():
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}" is longer than 100 years.',
-            text,
-            hint=f'The longest duration is "{MAX_DURATION.days}d".',
-        )
+        raise _parse_error(text, " is longer than 100 years.", f'The longest duration is "{MAX_DURATION.days}d".')
     return timedelta(seconds=seconds)
 
 
-@lru_cache(maxsize=1_000)  # asked at every beat, and a fleet has few paces
+@lru_cache(maxsize=1_000)  # called at every beat, and a fleet has few different intervals
 def format_duration(duration: timedelta) -> str:
-    """The shortest way to write a duration in one unit, so that parse_duration() gives it back.
+    """Return the shortest form in one unit, such that parse_duration() returns the same duration.
 
-    Durations that cannot be written (below a second, or not whole seconds) show their exact
-    seconds, for people to read only.
+    A duration that parse_duration() does not accept (zero, negative, or not whole seconds) is
+    returned as its exact seconds, for people to read only.
     """
     if duration.microseconds or duration <= timedelta(0):
         return f"{duration.total_seconds():g}s"
@@ -55,7 +52,7 @@ def format_duration(duration: timedelta) -> str:
 
 
 def humanize(duration: timedelta) -> str:
-    """A duration at a glance, in its two largest units: "18s", "4m 2s", "7h 12m", "3d 17h"."""
+    """Return a duration in its two largest units: "18s", "4m 2s", "7h 12m", "3d 17h"."""
     seconds = abs(round(duration.total_seconds()))
     for large, small in (("d", "h"), ("h", "m"), ("m", "s")):
         count, remainder = divmod(seconds, UNIT_SECONDS[large])
@@ -66,7 +63,7 @@ def humanize(duration: timedelta) -> str:
 
 
 def humanize_short(duration: timedelta) -> str:
-    """A duration in one unit, cut off, for narrow columns: "18s", "4m", "7h", "3d", "3w" from three weeks on."""
+    """Return a duration in one unit, rounded down, for narrow columns: "18s", "4m", "7h", "3d"; weeks from "3w" on."""
     seconds = abs(int(duration.total_seconds()))
     for unit, size in (("w", 3 * 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= size:
@@ -75,51 +72,40 @@ def humanize_short(duration: timedelta) -> str:
 
 
 def format_elapsed(duration: timedelta) -> str:
-    """How long something took, as exactly as anybody cares: "210ms", "1.2s", "47s", "2m 10s"."""
+    """Return a measured time with useful precision: "210ms", "1.2s", "47s", "2m 10s"."""
     seconds = duration.total_seconds()
     if seconds < 1:
         return f"{round(seconds * 1000)}ms"
     return f"{seconds:.1f}s" if seconds < 9.95 else humanize(duration)
 
 
+def _parse_error(text: str, problem: str, hint: str = _FORMAT_HINT) -> IntervalParseError:
+    return IntervalParseError(f'"{truncate_for_message(text)}"{problem}', text, hint=hint)
+
+
 def _reject_sign_and_decimals(text: str, match: re.Match[str]) -> None:
     if match["sign"] == "-":
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": negative durations are not allowed.', text, hint=_FORMAT_HINT
-        )
+        raise _parse_error(text, ": negative durations are not allowed.")
     if match["sign"]:
-        raise IntervalParseError(f'"{truncate_for_message(text)}" is not a duration.', text, hint=_FORMAT_HINT)
+        raise _parse_error(text, " is not a duration.")
     if not match["number"].isdigit():
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": decimals are not supported.', text, hint=_suggest_whole_number(match)
-        )
+        raise _parse_error(text, ": decimals are not supported.", _suggest_whole_number(match))
 
 
 def _parse_unit(text: str, match: re.Match[str]) -> int:
     unit = match["unit"]
     if not unit:
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": the time unit is missing.',
-            text,
-            hint=f'Write "{match["number"][:12]}s" for seconds, or another unit: m, h, d.',
-        )
+        hint = f'Write "{match["number"][:12]}s" for seconds, or another unit: m, h, d.'
+        raise _parse_error(text, ": the time unit is missing.", hint)
     if unit.lower() in UNIT_SECONDS:
         return UNIT_SECONDS[unit.lower()]
     if re.fullmatch(r"[smhdSMHD](\s*\d+\s*[smhdSMHD])+", unit):
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}": only one unit is allowed.',
-            text,
-            hint='Write for example "90m" instead of "1h30m".',
-        )
-    raise IntervalParseError(
-        f'"{truncate_for_message(text)}": "{truncate_for_message(unit)}" is not a time unit.',
-        text,
-        hint="Valid units are s, m, h, d.",
-    )
+        raise _parse_error(text, ": only one unit is allowed.", 'Write for example "90m" instead of "1h30m".')
+    raise _parse_error(text, f': "{truncate_for_message(unit)}" is not a time unit.', "Valid units are s, m, h, d.")
 
 
 def _suggest_whole_number(match: re.Match[str]) -> str:
-    """5.5m -> use 330s; when that is no whole second either, only the form."""
+    """Return a hint that shows the duration as a whole number ("5.5m" -> "330s"), or the general hint."""
     unit = UNIT_SECONDS.get(match["unit"].lower())
     if unit is None or len(match["number"]) > 12:
         return _FORMAT_HINT

@@ -1,7 +1,7 @@
-"""Every problem code: the stable word a machine reads, with its meaning and its mend.
+"""Every problem code: a stable identifier for programs, with title, cause and fix for people.
 
-A code is part of the public contract: the CLI's `--json`, the API's problem documents and the page
-`docs/reference/problems.md` all speak it. Add freely, never rename.
+Codes are part of the public contract: the CLI's `--json`, the API's problem documents and the page
+`docs/reference/problems.md` use them. New codes may be added; existing ones are never renamed.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeInfo:
-    """What a code says in words: one line of title, one of cause, one of mending."""
+    """The human-readable side of a code: one line each for title, cause and fix."""
 
     title: str
     cause: str
@@ -18,7 +18,7 @@ class CodeInfo:
 
 
 class Code(StrEnum):
-    """The machine word of a problem. `Code.X.meaning` has the human words."""
+    """Identifies one kind of problem. `Code.X.info` has its description."""
 
     # the file as text
     UNREADABLE_FILE = "unreadable_file"

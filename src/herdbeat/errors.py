@@ -1,18 +1,18 @@
-"""The whole error tree on one page. Every error says what happened, where, and what to do.
+"""The error tree. Every error says what happened, where, and how to fix it.
 
 HerdbeatError                    message · where · hint
 ├── ConfigError                  the files are wrong; carries every problem at once
 ├── UsageError                   the call is wrong
 ├── NotFound · Conflict          the request is wrong
-├── SchedulerError               the documented family, each with its data
+├── SchedulerError               the documented family; each class carries its own data
 │   ├── IntervalParseError · CronParseError, CronNeverFires · TimeParseError, TimezoneError
 │   ├── TemplateError, UnknownTemplateName
 │   └── ScheduleTriggerError · SchedulerShutdownError
-├── StoreUnavailable             try again: the loop backs off
-├── ClaimLost                    our fence is stale: drop our result, log it
-├── RunnerError · WorkSourceError  `.permanent` says whether trying again can help
-├── PlannerError                 log it; the baseline goes on
-└── MissingExtra                 names what to install
+├── StoreUnavailable             transient: the loop backs off and tries again
+├── ClaimLost                    this node's fence is stale: its result is dropped and logged
+├── RunnerError · WorkSourceError  `.permanent` says whether another attempt can help
+├── PlannerError                 logged; schedules continue with their baseline
+└── MissingExtra                 names the package extra to install
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ from herdbeat.error_codes import Code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """Where something is written: file, line and column (from 1), and the path of keys that leads there.
+    """A position in a configuration file: line and column (from 1), and the keys that lead to it.
 
-    `path` names the entries of a list where it can, for people: agents.scout. `pointer` counts them, for
+    `path` is for people and names list entries where they have a name: agents.scout. `pointer` is for
     programs: /agents/0, a JSON Pointer (RFC 6901) into the file.
     """
 
@@ -49,7 +49,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing wrong with a configuration: code, words, place, mend."""
+    """One fault in a configuration: its code, the message, where it is, and how to fix it."""
 
     code: Code
     message: str
@@ -59,18 +59,18 @@ class Problem:
 
 
 def truncate_for_message(value: str, max_length: int = 40) -> str:
-    """A value as it goes into a message: one printable line, not a page."""
+    """Return a value as one printable line of at most `max_length` characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in value[: 4 * max_length]).split())
     return line if len(line) <= max_length and len(value) <= 4 * max_length else line[: max_length - 3] + "…"
 
 
 def did_you_mean_suffix(suggestion: str | None) -> str:
-    """How a sentence about an unknown word ends: with the word that was probably meant, if there is one."""
+    """Return the end of a message about an unknown word: the suggestion if there is one, else a full stop."""
     return f'; did you mean "{suggestion}"?' if suggestion else "."
 
 
 class HerdbeatError(Exception):
-    """What every error of ours is. `str()` is the message; `hint` is the next thing to do."""
+    """Base class of every error that herdbeat raises. `str()` is the message; `hint` says what to do next."""
 
     code: ClassVar[Code] = Code.SCHEDULER
     exit_status: ClassVar[int] = 1
@@ -84,7 +84,7 @@ class HerdbeatError(Exception):
 
 
 class ConfigError(HerdbeatError):
-    """The files are wrong. `problems` has every one of them, in file order."""
+    """The configuration is invalid. `problems` has every fault, in file order."""
 
     code = Code.INVALID_VALUE
     exit_status = 2
@@ -115,27 +115,30 @@ class Conflict(HerdbeatError):
 
 
 class SchedulerError(HerdbeatError):
-    """The family that the documented scheduler module names."""
+    """Base class of the errors that the documented scheduler API raises."""
 
 
-class IntervalParseError(SchedulerError):
-    """A duration that cannot be read; `interval` is what was written."""
+class _InvalidText(SchedulerError):
+    """A text in the configuration or in a request cannot be parsed."""
 
-    code = Code.INVALID_INTERVAL
     exit_status = 2
     http_status = 422
+
+
+class IntervalParseError(_InvalidText):
+    """A duration cannot be parsed; `interval` is the text."""
+
+    code = Code.INVALID_INTERVAL
 
     def __init__(self, message: str, interval: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.interval = interval
 
 
-class CronParseError(SchedulerError):
-    """A cron expression that cannot be read; `field` and `token` point at the part that is wrong."""
+class CronParseError(_InvalidText):
+    """A cron expression cannot be parsed; `field` and `token` name the invalid part."""
 
     code = Code.INVALID_CRON
-    exit_status = 2
-    http_status = 422
 
     def __init__(
         self, message: str, expression: str, *, field: str | None = None, token: str | None = None, hint: str = ""
@@ -147,17 +150,15 @@ class CronParseError(SchedulerError):
 
 
 class CronNeverFires(CronParseError):
-    """The expression can be read, but no calendar has its date."""
+    """The expression is valid, but its date exists in no year."""
 
     code = Code.NEVER_FIRES
 
 
-class TimeParseError(SchedulerError):
-    """A moment that cannot be read; `value` is what was written."""
+class TimeParseError(_InvalidText):
+    """A timestamp cannot be parsed; `value` is the text."""
 
     code = Code.INVALID_TIME
-    exit_status = 2
-    http_status = 422
 
     def __init__(self, message: str, value: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -165,17 +166,15 @@ class TimeParseError(SchedulerError):
 
 
 class TimezoneError(TimeParseError):
-    """A time zone that nobody knows."""
+    """The time zone does not exist."""
 
     code = Code.INVALID_TIMEZONE
 
 
-class TemplateError(SchedulerError):
-    """A prompt template that cannot be read; `offset` is where in its text."""
+class TemplateError(_InvalidText):
+    """A prompt template is invalid; `offset` and `width` locate the fault in its text."""
 
     code = Code.INVALID_TEMPLATE
-    exit_status = 2
-    http_status = 422
 
     def __init__(self, message: str, *, offset: int, width: int = 2, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -184,7 +183,7 @@ class TemplateError(SchedulerError):
 
 
 class UnknownTemplateName(TemplateError):
-    """A template names a value that it can never have."""
+    """A template names a variable that this kind of schedule never has."""
 
     code = Code.UNKNOWN_TEMPLATE_NAME
 
@@ -194,7 +193,7 @@ class UnknownTemplateName(TemplateError):
 
 
 class ScheduleTriggerError(SchedulerError):
-    """A schedule whose run could not be started; names the agent and the schedule."""
+    """The run of a schedule could not be started."""
 
     code = Code.TRIGGER_FAILED
 
@@ -205,9 +204,9 @@ class ScheduleTriggerError(SchedulerError):
 
 
 class SchedulerShutdownError(SchedulerError):
-    """A stop whose time was over before its runs were; says how many were still running.
+    """The stop timeout passed before the runs had ended; `running_job_count` were still running.
 
-    `unwritten_result_count` is for a store that was away: so many runs had ended, and the ledger does not know it.
+    `unwritten_result_count` runs had ended, but their results could not be written because the store was unavailable.
     """
 
     code = Code.SHUTDOWN_TIMED_OUT
@@ -232,20 +231,20 @@ class ClaimLost(HerdbeatError):
     http_status = 409
 
 
-class RunnerError(HerdbeatError):
+class _RetryableError(HerdbeatError):
+    """An outside system failed. `permanent` is True if another attempt cannot help."""
+
+    def __init__(self, message: str, *, permanent: bool = False, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.permanent = permanent
+
+
+class RunnerError(_RetryableError):
     code = Code.RUNNER_FAILED
 
-    def __init__(self, message: str, *, permanent: bool = False, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.permanent = permanent
 
-
-class WorkSourceError(HerdbeatError):
+class WorkSourceError(_RetryableError):
     code = Code.WORK_SOURCE_FAILED
-
-    def __init__(self, message: str, *, permanent: bool = False, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.permanent = permanent
 
 
 class PlannerError(HerdbeatError):
@@ -253,7 +252,7 @@ class PlannerError(HerdbeatError):
 
 
 class MissingExtra(HerdbeatError):
-    """A feature whose optional package is not installed; `extra` is what to ask pip for."""
+    """A feature needs an optional package that is not installed; `extra` is the name of the pip extra."""
 
     code = Code.MISSING_EXTRA
     http_status = 501

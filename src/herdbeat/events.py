@@ -1,6 +1,6 @@
-"""What happened, as values. Transitions are published once; the log, the screen and the pages listen.
+"""Events: every state transition is published once as a value; the log, the live screen and `up --json` listen.
 
-`name` is the word for the event in `up --json` and in the log. It is public: it stays when the class gets another name.
+`name` is what `up --json` and the log call the event. It is public and stays when the class is renamed.
 """
 
 import logging
@@ -42,9 +42,9 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class BeatSettled:
-    """Instants that did not run, or wait: skipped, missed, merged, pending.
+    """Instants that did not start a run: skipped, missed, merged, or pending for now.
 
-    `held_by` is the run that has the place they did not get, if it is known.
+    `held_by` is the run that occupies the slot they needed, if it is known.
     """
 
     name: ClassVar[str] = "beat_settled"
@@ -61,7 +61,7 @@ class BeatSettled:
 
 @dataclass(frozen=True, slots=True)
 class GapDetected:
-    """The machine slept, its clock was moved, or nobody was there."""
+    """No node ran for some time: the machine slept, its clock jumped, or the scheduler was down."""
 
     name: ClassVar[str] = "time_lost"
     at: datetime
@@ -78,7 +78,7 @@ class NodeReady:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleQuarantined:
-    """A schedule that cannot be decided any more. It rests until it is edited; the others do not notice."""
+    """Deciding this schedule raised an error. It does not run until it is edited; other schedules are not affected."""
 
     name: ClassVar[str] = "schedule_quarantined"
     at: datetime
@@ -88,7 +88,7 @@ class ScheduleQuarantined:
 
 @dataclass(frozen=True, slots=True)
 class InconsistencyRepaired:
-    """The invariant scan has found something that cannot be, and put it right."""
+    """The consistency check found a violated invariant in the ledger and repaired it."""
 
     name: ClassVar[str] = "ledger_mended"
     at: datetime
@@ -98,7 +98,7 @@ class InconsistencyRepaired:
 
 @dataclass(frozen=True, slots=True)
 class ConfigApplied:
-    """The files have changed, and the fleet with them. `unheeded` are settings that count from the next start."""
+    """Changed configuration files were applied. The settings in `unheeded` take effect at the next start."""
 
     name: ClassVar[str] = "files_applied"
     at: datetime
@@ -110,7 +110,7 @@ class ConfigApplied:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRejected:
-    """The files have changed, and have mistakes: the fleet goes on as it was."""
+    """Changed configuration files are invalid: the fleet keeps its last valid configuration."""
 
     name: ClassVar[str] = "files_refused"
     at: datetime
@@ -121,7 +121,7 @@ class ConfigRejected:
 
 @dataclass(frozen=True, slots=True)
 class SchedulesChanged:
-    """Somebody has paused, hinted, switched or reset schedules; `what` is the word of the record of changes."""
+    """A command paused, hinted, enabled, disabled or reset schedules; `what` is the kind in the change log."""
 
     name: ClassVar[str] = "schedules_changed"
     at: datetime
@@ -147,17 +147,19 @@ EventListener = Callable[[Event], None]
 
 
 def null_listener(event: Event) -> None:
-    """The listener where nobody listens."""
+    """Ignore the event."""
 
 
 def safe_listener(listener: EventListener) -> EventListener:
-    """The same listener, unable to do harm: a screen that is gone must not stop a fleet."""
+    """Return a listener that logs what `listener` raises, and never raises itself."""
     if listener is null_listener:
         return null_listener
 
     def deliver(event: Event) -> None:
         try:
             listener(event)
+        # Broad, because a listener is any code: a terminal that has gone away (OSError, ValueError of a closed file),
+        # or a callback of the user. The scheduler publishes after its commit; an error here must not stop the loop.
         except Exception:
             log.exception("a listener failed event=%s", event.name)
 

@@ -1,7 +1,7 @@
-"""Named places where a test may end the process: between two steps that must not come apart.
+"""Failpoints: named places between two steps that must be atomic, where a test can kill the process.
 
-Armed by the environment: HERDBEAT_CRASH_AT=after-claim:3:KILL ends it at the third time it comes by there. Not
-armed, a place costs one comparison.
+The environment arms one of them: HERDBEAT_CRASH_AT=after-claim:3:KILL sends SIGKILL at the third pass. An unarmed
+failpoint costs one comparison.
 """
 
 import os
@@ -25,7 +25,7 @@ _hit_count = 0
 
 
 def failpoint(point: Failpoint) -> None:
-    """Go on, unless this very place is armed and its time has come."""
+    """Return at once, unless this failpoint is armed and has now been passed the given number of times."""
     if _ARMED_FAILPOINT[0] != point:
         return
     global _hit_count  # noqa: PLW0603 - the count of one process that is about to end

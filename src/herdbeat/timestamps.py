@@ -1,4 +1,4 @@
-"""Moments and zones as people write them: RFC 3339 <-> aware UTC datetime, an IANA name -> ZoneInfo."""
+"""Timestamps and time zones: parse and format RFC 3339 <-> aware UTC datetime, IANA name -> ZoneInfo."""
 
 import re
 from datetime import UTC, datetime
@@ -15,17 +15,17 @@ _TIMESTAMP_PATTERN = re.compile(
 _FORMAT_HINT = 'Write for example "2026-04-01T09:00:00Z", or "2026-04-01T09:00:00+02:00".'
 _ZONE_FORMAT_HINT = 'Write an IANA name such as "Europe/Berlin" or "UTC".'
 
-# No dots, no leading slash, no NUL: a name can never leave the folder of zones.
+# No dots, no leading slash, no NUL: ZoneInfo opens a file by this name, which must stay inside the zone directory.
 _ZONE_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*){0,3}")
-# Files that some systems keep beside the zones: copies of the tree (in `right/` the clocks even count leap
-# seconds) and links to whatever the machine is set to, which would mean another zone on the next machine.
+# Files that some systems keep beside the zones: copies of the tree (those in `right/` count leap seconds), and links
+# to the zone of the machine, which would mean another zone on the next machine.
 _EXCLUDED_ZONE_PREFIXES = ("posix", "right/", "localtime", "Factory")
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Read RFC 3339 with its offset. Raises TimeParseError, which says what is missing.
+    """Parse RFC 3339 with its offset. Raises TimeParseError, which says what is missing.
 
-    Nothing is guessed: "09:00" without an offset is another instant on every machine.
+    No part has a default: "09:00" without an offset would be another instant on every machine.
     """
     match = _TIMESTAMP_PATTERN.fullmatch(text.strip())
     if match is None:
@@ -43,14 +43,19 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Write an aware moment as UTC with `Z`: whole seconds, and microseconds only when there are any."""
+    """Format an aware datetime as UTC with `Z`, with microseconds only if they are not zero."""
+    # The fast path, because three timestamps are written for every beat. Nearly all of them are UTC already.
     if moment.tzinfo is UTC:
-        return f"{moment.isoformat()[:-6]}Z"  # all moments inside are: three of them are written for every beat
+        return f"{moment.isoformat()[:-6]}Z"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
+def format_optional_timestamp(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)
+
+
 def parse_zone(name: str) -> ZoneInfo:
-    """The zone of an IANA name. Raises TimezoneError, which guesses what was meant."""
+    """Return the zone of an IANA name. Raises TimezoneError, whose hint suggests the closest name."""
     normalized = name.strip()
     if (
         _ZONE_NAME_PATTERN.fullmatch(normalized)
@@ -59,7 +64,8 @@ def parse_zone(name: str) -> ZoneInfo:
     ):
         try:
             return ZoneInfo(normalized)
-        # Beside "not found", zoneinfo lets through what the file system says: a folder, a file that is no zone.
+        # Beside KeyError for an unknown name, zoneinfo raises OSError for a directory ("Europe") and ValueError for a
+        # file that is not a zone.
         except (KeyError, ValueError, OSError):
             pass
     raise TimezoneError(f'"{truncate_for_message(name)}" is not a time zone.', name, hint=_zone_hint(normalized))
@@ -97,11 +103,11 @@ def _zone_hint(normalized: str) -> str:
 
 
 def _closest_zone(normalized: str) -> str | None:
-    """The zone that was probably meant: by its whole name, or by its city alone."""
+    """Return the most similar zone, by its whole name or by its city alone; None if none is similar enough."""
     if not normalized or len(normalized) > 80:
         return None
     wanted = normalized.lower().replace(" ", "_")
-    # Sorted, so that the answer does not depend on the order of a set.
+    # Sorted, because available_timezones() is a set: the suggestion must not depend on its order.
     zones = sorted(zone for zone in available_timezones() if not zone.startswith(("Etc/", *_EXCLUDED_ZONE_PREFIXES)))
     names = {zone.lower(): zone for zone in zones}
     cities = {zone.lower().rsplit("/", maxsplit=1)[-1]: zone for zone in zones}
@@ -109,7 +115,7 @@ def _closest_zone(normalized: str) -> str | None:
         if wanted in known:
             return known[wanted]
     if len(wanted) < 5:
-        return None  # between abbreviations every guess is a wrong one: CEST is near EST, and seven hours off
+        return None  # suggestions for abbreviations are wrong: CEST is similar to EST, which is seven hours off
     for known in (names, cities):
         if close := get_close_matches(wanted, known, n=1, cutoff=0.75):
             return known[close[0]]

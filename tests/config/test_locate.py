@@ -1,8 +1,22 @@
 from pathlib import Path
 
+import pytest
 from tests.support.config_folder import ConfigFolder
 
 from herdbeat.config import find_config
+from herdbeat.config.locate import FileKind, display_path, resolve_relative_path
+
+FILES = [
+    ("herdbeat.yaml", "version: 1", FileKind.FLEET),
+    ("prod.yaml", "agents: []", FileKind.FLEET),
+    ("prod.yaml", "nothing: known", FileKind.FLEET),
+    ("herdctl.yml", "agents: []", FileKind.HERDCTL_FLEET),
+    ("agents/triage.yaml", "{ name: triage, model: x }", FileKind.HERDCTL_AGENT),
+    ("w.yml", "{ name: w, agent: a, source: { type: manual }, prompt_template: x }", FileKind.AGENTD_WORKFLOW),
+    (".agentd/workflows/w.yml", "name: w", FileKind.AGENTD_WORKFLOW),
+    ("a.yml", "{ name: a, working_dir: '.' }", FileKind.AGENTD_AGENT),
+    (".agentd/agents/a.yml", "name: a", FileKind.AGENTD_AGENT),
+]
 
 
 def test_the_nearest_file_above_is_found(folder: ConfigFolder) -> None:
@@ -41,3 +55,27 @@ def test_a_link_to_nowhere_was_passed_over_for_a_fleet_further_up(folder: Config
     (folder.path / "a/herdbeat.yaml").symlink_to("moved.yaml")
 
     assert find_config(folder.path / "a", {}) == folder.path / "a/herdbeat.yaml"
+
+
+def test_files_are_named_relative_to_the_base_and_absolute_elsewhere() -> None:
+    assert display_path(Path("/a/b/c.yaml"), Path("/a")) == "b/c.yaml"
+    assert display_path(Path("/x/c.yaml"), Path("/a")) == "/x/c.yaml"
+
+
+def test_a_path_counts_from_the_file_that_names_it() -> None:
+    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "../c/agent.yaml") == Path("/a/c/agent.yaml")
+    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "/etc/agent.yaml") == Path("/etc/agent.yaml")
+
+
+@pytest.mark.parametrize(("name", "text", "kind"), FILES)
+def test_a_file_is_known_by_its_name_or_its_keys(name: str, text: str, kind: FileKind, folder: ConfigFolder) -> None:
+    assert folder.read({name: text}, name).kind is kind
+
+
+def test_a_folder_is_what_lies_in_it(folder: ConfigFolder) -> None:
+    folder.write({".agentd/agents/a.yml": "name: a"})
+    assert folder.read({}).kind is FileKind.AGENTD_FOLDER
+    assert folder.read({}, ".agentd").kind is FileKind.AGENTD_FOLDER
+
+    assert folder.read({"herdctl.yaml": "agents: []"}).kind is FileKind.HERDCTL_FLEET
+    assert folder.read({"herdbeat.yaml": "agents: []"}).kind is FileKind.FLEET

@@ -1,4 +1,4 @@
-"""The stand-in for an agent."""
+"""The fake agent of the demo."""
 
 from io import StringIO
 

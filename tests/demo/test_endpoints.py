@@ -1,4 +1,4 @@
-"""The demo's endpoints: what they say, and that they say it over HTTP."""
+"""The demo's endpoints: their responses, and that they are HTTP."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from herdbeat.demo.endpoints import (
+from herdbeat.demo.fleet import (
     OUTAGE_PERIOD_S,
     SURGE_DURATION_S,
     SURGE_PERIOD_S,
@@ -29,20 +29,20 @@ def test_the_queue_surges_once_in_every_lap(lap: int) -> None:
     assert all(isinstance(depth, int) and depth < 20 for depth in (depths[0], depths[2]))
 
 
-def test_the_checkout_breaks_and_mends_itself() -> None:
+def test_the_checkout_fails_and_recovers() -> None:
     statuses = {build_response("/checkout", float(second)).status for second in range(int(OUTAGE_PERIOD_S))}
 
     assert statuses == {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
 
 
 def test_another_path_is_not_found_and_says_which_there_are() -> None:
-    said = build_response("/", 0)
+    response = build_response("/", 0)
 
-    assert said.status is HTTPStatus.NOT_FOUND
-    assert "/queue" in str(said.body)
+    assert response.status is HTTPStatus.NOT_FOUND
+    assert "/queue" in str(response.body)
 
 
-async def test_they_answer_over_http_also_who_comes_before_they_listen() -> None:
+async def test_they_answer_over_http_also_requests_that_come_before_they_serve() -> None:
     opened = open_socket(0)
     reader, writer = await asyncio.open_connection(*opened.getsockname())
     writer.write(b"GET /health?x=1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -55,7 +55,7 @@ async def test_they_answer_over_http_also_who_comes_before_they_listen() -> None
     assert json.loads(body) == {"ok": True}
 
 
-async def test_who_speaks_no_http_is_hung_up_on_and_others_are_served() -> None:
+async def test_a_client_without_http_is_disconnected_and_others_are_served() -> None:
     opened = open_socket(0)
     async with serve_endpoints(opened):
         silent, writer = await asyncio.open_connection(*opened.getsockname())

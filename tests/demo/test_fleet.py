@@ -1,4 +1,4 @@
-"""The demo's fleet: valid without a warning, and in a place that the next start finds."""
+"""The demo's fleet file: valid without a warning, and in a folder that the next start finds."""
 
 import sys
 from datetime import UTC, datetime

@@ -7,7 +7,7 @@ SECOND = timedelta(seconds=1)
 
 
 def test_a_run_that_began_after_the_clock_was_read_is_not_going_for_less_than_nothing() -> None:
-    """`status` said `-264ms`."""
+    """`status` printed `-264ms`."""
     begun_since = make_run_record(started_at=NOW + timedelta(milliseconds=264), finished_at=None)
 
     assert begun_since.elapsed(NOW) == timedelta(0)

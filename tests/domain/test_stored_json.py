@@ -1,7 +1,7 @@
-"""What stands in the ledgers of users: a renamed field or enum value would make it unreadable.
+"""What the ledgers of users contain: a renamed field or enum value would make it unreadable.
 
-The files in `golden/` were written before the tree was renamed. Classes and modules may get other names, the JSON may
-not: keys are the names of fields, and values those of enums.
+The files in `golden/` were written before the tree was renamed. Classes and modules may be renamed; the JSON may not
+change: its keys are names of fields, its values those of enums.
 """
 
 import json
@@ -105,7 +105,7 @@ def test_a_decision_is_written_and_read_as_it_always_was(name: str, decision: An
     assert json.loads(decision_to_text(decision)) == _golden(name)
 
 
-def test_the_record_of_changes_has_the_words_it_always_had() -> None:
+def test_the_change_log_keeps_its_words() -> None:
     check_golden(
         GOLDEN / "change_facts.json", {"plan": describe_spec(SCHEDULE_SPECS["cron"]), "budget": describe_budget(BUDGET)}
     )
@@ -115,14 +115,14 @@ def test_every_word_of_an_enum_is_what_it_always_was() -> None:
     check_golden(GOLDEN / "enums.json", {name: sorted(each.value for each in kind) for name, kind in ENUMS.items()})
 
 
-def test_who_ranks_where_is_read_from_the_first_word_of_an_origin() -> None:
-    """By the name of the member, so that it is a stored word too."""
+def test_the_rank_is_read_from_the_first_word_of_an_origin() -> None:
+    """The rank is found by the name of the member, which therefore is a stored word too."""
     origins = ["human:you", "agent:triage", "rule:surge", "planner"]
 
     assert [Rank.from_origin(each) for each in origins] == [1, 2, 3, 4]
 
 
-def test_what_is_left_out_means_what_it_always_meant() -> None:
+def test_omitted_fields_keep_their_defaults() -> None:
     """Fields at their default are not stored: another default would change schedules that nobody has edited."""
     least = {
         "policies": Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.SKIP),

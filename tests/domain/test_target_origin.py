@@ -1,4 +1,4 @@
-"""Files and hands: which of the two something comes from."""
+"""Whether a target or schedule comes from the files, or was created by a command."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from herdbeat.domain.target import CreatedVia, is_unmanaged
 
 
 @pytest.mark.parametrize("origin", [*CreatedVia, "apply deploy.yml:1:1"])
-def test_what_came_by_a_way_in_was_made_by_hand(origin: str) -> None:
+def test_what_was_created_by_a_command_is_unmanaged(origin: str) -> None:
     assert is_unmanaged(origin)
 
 

@@ -1,4 +1,4 @@
-"""A server that faults may stop, start and spoil as they like: one for each file."""
+"""A server that fault tests may stop, start and degrade: one for each file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A node as a real process, for faults: `python -m tests.faults.node_process FOLDER`. It serves until TERM."""
+"""A node as a real process, for fault tests: `python -m tests.faults.node_process FOLDER`. It serves until SIGTERM."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ async def main(folder: Path) -> None:
     loop = asyncio.get_running_loop()
 
     def listener(event: Event) -> None:
-        if isinstance(event, NodeReady):  # it has joined: a server that goes away before that ends it
+        if isinstance(event, NodeReady):  # it is registered: a server that goes away before that ends the node
             print("ready", flush=True)
 
     try:

@@ -1,4 +1,4 @@
-"""A run that is told to stop is really gone before its place is given away: `overlap: cancel`, and by hand."""
+"""A cancelled run has really ended before its slot is used again: `overlap: cancel`, and `herdbeat cancel`."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted
 from herdbeat.triggers.interval import Interval
 
-DEAF = """
+SIGTERM_IGNORING_SCRIPT = """
 trap '' TERM
 last=$(tail -n 1 {folder}/pids 2>/dev/null)
 if [ -n "$last" ] && kill -0 "$last" 2>/dev/null; then echo "$last" >> {folder}/beside; fi
@@ -29,10 +29,10 @@ while :; do sleep 0.05; done
 SLOWLY = Interval(timedelta(hours=1))
 
 
-def deaf(folder: Path) -> tuple[Path, str]:
-    """A program that does not listen to TERM, and looks whether its predecessor is still there."""
+def sigterm_ignoring_script(folder: Path) -> tuple[Path, str]:
+    """Return a program that ignores SIGTERM, and checks whether its predecessor is still there."""
     fifo = new_fifo(folder)
-    return fifo, DEAF.format(folder=folder, fifo=fifo)
+    return fifo, SIGTERM_IGNORING_SCRIPT.format(folder=folder, fifo=fifo)
 
 
 def is_finished(event: Event) -> bool:
@@ -55,8 +55,8 @@ def statuses(there: InProcessNode) -> list[RunStatus]:
     return [run.status for run in reversed(all_runs(there.reader))]
 
 
-def consult_the_oracle(there: InProcessNode) -> None:
-    """Up to the newest beat: what came after it is not yet looked at."""
+def check_against_oracle_so_far(there: InProcessNode) -> None:
+    """Check the ledger up to the newest beat; later instants are not evaluated yet."""
     beats = all_beats(there.reader, "job")
     promise = CronExpectation("job", EVERY_SECOND, beats[0].due_at - timedelta(seconds=1), beats[-1].last_due_at)
     check_cron(there.reader, promise)
@@ -65,14 +65,14 @@ def consult_the_oracle(there: InProcessNode) -> None:
 
 
 async def test_the_successor_starts_only_when_a_child_that_ignores_term_is_gone(tmp_path: Path) -> None:
-    fifo, script = deaf(tmp_path)
+    fifo, script = sigterm_ignoring_script(tmp_path)
 
     async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.CANCEL) as there:
         pids = [int(await read_fifo(fifo)) for _ in range(3)]
         await there.until(is_finished)
         await there.until(is_finished)
         ended = statuses(there)
-        consult_the_oracle(there)
+        check_against_oracle_so_far(there)
 
     assert len(set(pids)) == 3
     assert not (tmp_path / "beside").exists(), "a successor ran beside its predecessor"
@@ -88,12 +88,12 @@ async def test_a_function_that_cannot_be_stopped_keeps_its_place_until_it_is_ove
     ) as there:
         await asyncio.to_thread(sample.ENTERED.wait)
         sample.ENTERED.clear()
-        await there.until(has_waited)  # one instant is parked, and a later one has joined it: still only one run
+        await there.until(has_waited)  # one instant is queued, and a later one was merged into it: still only one run
         while_it_goes_on = statuses(there)
         sample.GATE.set()
         await there.until(is_finished)
         await there.until(is_started)
-        consult_the_oracle(there)
+        check_against_oracle_so_far(there)
 
     assert while_it_goes_on == [RunStatus.RUNNING]
     assert statuses_of(there.seen) == [RunStatus.CANCELLED]
@@ -105,7 +105,7 @@ def statuses_of(events: list[Event]) -> list[RunStatus]:
 
 @pytest.mark.parametrize("force", [False, True])
 async def test_a_run_that_is_cancelled_by_hand_ends_its_program(tmp_path: Path, force: bool) -> None:
-    fifo, script = deaf(tmp_path)
+    fifo, script = sigterm_ignoring_script(tmp_path)
     grace = 60.0 if force else 0.3
 
     async with open_in_process_node(
@@ -129,7 +129,7 @@ async def test_a_run_that_is_cancelled_by_hand_ends_its_program(tmp_path: Path, 
 
 
 async def test_a_cancelled_run_is_neither_a_failure_nor_a_backoff_step(tmp_path: Path) -> None:
-    fifo, script = deaf(tmp_path)
+    fifo, script = sigterm_ignoring_script(tmp_path)
 
     async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.SKIP, trigger=SLOWLY) as there:
         await read_fifo(fifo)
@@ -142,7 +142,7 @@ async def test_a_cancelled_run_is_neither_a_failure_nor_a_backoff_step(tmp_path:
     assert standing.next_run_at == standing.anchor_at + timedelta(hours=1)
 
 
-async def test_force_does_not_give_away_the_place_of_a_function_in_its_thread(tmp_path: Path) -> None:
+async def test_force_does_not_free_the_slot_of_a_function_in_its_thread(tmp_path: Path) -> None:
     sample.GATE.clear()
     sample.ENTERED.clear()
 

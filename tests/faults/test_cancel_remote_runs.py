@@ -1,4 +1,4 @@
-"""A run is ended by the node that has it, whoever wants it to end, and from wherever: real processes on PostgreSQL."""
+"""A run is ended by the node that executes it, from wherever it is cancelled: real processes on PostgreSQL."""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ OF_SLEEPER = (
 REPLACED = """\
 SELECT 1 FROM (SELECT FROM run WHERE status = 'cancelled' GROUP BY schedule_id HAVING count(*) >= 3) AS schedule
 HAVING count(*) = 4"""
-"""Each of the four has been replaced three times. Which node has a run, and which claims the next, is chance."""
+"""Each of the four has been replaced three times. Which node has a run, and which claims the next, is random."""
 
 
 @pytest.fixture
@@ -60,13 +60,15 @@ def test_a_cancel_from_a_machine_without_a_node_ends_the_program(fleet: Postgres
     assert not is_going(pid)
     assert fleet.ask(f"SELECT run.error {OF_SLEEPER}") == [("cancelled by human:you: enough",)]
     assert fleet.ask("SELECT run_id FROM stop_request WHERE why LIKE 'cancelled%'") == []
-    assert took < 20  # it is told: else it would go on for ten minutes
+    assert took < 20  # it was cancelled: otherwise it would run for ten minutes
 
 
 def test_overlap_cancel_replaces_a_run_whichever_node_has_it(fleet: PostgresFleet) -> None:
     fleet.start_all(1, 2)
 
-    fleet.wait_for_row(REPLACED)  # else it stands still as soon as the node that claims is not the one that runs
+    fleet.wait_for_row(
+        REPLACED
+    )  # otherwise the schedule stops as soon as the node that claims is not the one that runs
 
     fleet.stop_all()
     fleet.check_against_oracle()

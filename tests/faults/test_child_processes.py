@@ -1,4 +1,4 @@
-"""Children die with their node, and never live on beside their successors."""
+"""Children die with their node, and never run beside their successors."""
 
 import os
 from pathlib import Path

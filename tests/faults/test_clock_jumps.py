@@ -1,4 +1,4 @@
-"""The clock is moved while a node lives: no instant is lost, none is doubled, and the jump is named."""
+"""The clock is moved while a node runs: no instant is lost or doubled, and the gap is recorded with its reason."""
 
 import sqlite3
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_a_clock_put_back_starts_nothing_twice_and_goes_on(tmp_path: Path) -> No
     assert len(set(fleet.starts())) == len(fleet.starts())
 
 
-def test_a_night_without_power_is_told_by_the_next_node(tmp_path: Path) -> None:
+def test_a_night_without_power_is_recorded_by_the_next_node(tmp_path: Path) -> None:
     fleet = FaultFleet.create(tmp_path)
     fleet.start()
     fleet.wait_for_starts(2)

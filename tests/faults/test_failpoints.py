@@ -1,4 +1,4 @@
-"""Whatever crashes, wherever it crashes: every second is accounted for, and nothing starts twice."""
+"""A node crashes at each failpoint: every second is accounted for, and nothing starts twice."""
 
 from pathlib import Path
 
@@ -12,7 +12,9 @@ POINTS = [point for point in Failpoint if point is not Failpoint.DURING_SWEEP]
 
 @pytest.mark.parametrize("signal", ["KILL", "TERM"])
 @pytest.mark.parametrize("point", POINTS)
-def test_a_node_that_ends_between_two_steps_leaves_nothing_unsaid(tmp_path: Path, point: str, signal: str) -> None:
+def test_a_node_that_ends_between_two_steps_leaves_nothing_unaccounted_for(
+    tmp_path: Path, point: str, signal: str
+) -> None:
     fleet = FaultFleet.create(tmp_path)
     fleet.start(crash_at=f"{point}:4:{signal}")
     fleet.wait_for_end()

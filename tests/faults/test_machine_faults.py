@@ -1,4 +1,4 @@
-"""Days on which the machine, not the program, is at fault."""
+"""Faults of the machine: suspended processes, locked or full disks, memory."""
 
 import resource
 import signal
@@ -24,19 +24,19 @@ def ledger(fleet: FaultFleet) -> Path:
     return fleet.folder / ".herdbeat" / "herdbeat.db"
 
 
-def silence(fleet: FaultFleet) -> timedelta:
-    """Since the last sign of life that the ledger knows of."""
+def time_since_heartbeat(fleet: FaultFleet) -> timedelta:
+    """Return the time since the last heartbeat in the ledger."""
     micros: int
     (micros,) = sqlite3.connect(ledger(fleet)).execute("SELECT max(seen_at) FROM node").fetchone()
     return SystemClock().now() - from_micros(micros)
 
 
-def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_says_that_it_slept(fleet: FaultFleet) -> None:
+def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_records_that_it_slept(fleet: FaultFleet) -> None:
     fleet.start()
     fleet.wait_for_starts(3)
     assert fleet.process is not None
     fleet.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: silence(fleet) > 2 * LEASE, lambda: "somebody still shows signs of life")
+    wait_until(lambda: time_since_heartbeat(fleet) > 2 * LEASE, lambda: "somebody still shows signs of life")
 
     fleet.process.send_signal(signal.SIGCONT)
     fleet.wait_for_starts(3)
@@ -64,7 +64,7 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultFleet) -> No
     fleet.wait_for_starts(2)
     other = sqlite3.connect(ledger(fleet), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    fleet.wait_for_log_text("database is locked")  # longer than the writer's own patience
+    fleet.wait_for_log_text("database is locked")  # longer than the writer's own timeout
 
     other.execute("ROLLBACK")
     other.close()
@@ -75,7 +75,7 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultFleet) -> No
 
 
 def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_it_left(tmp_path: Path) -> None:
-    """Once it waited for the ledger until somebody killed it."""
+    """It used to wait for the ledger until somebody killed it."""
     begun = tmp_path / "begun"
     slow = f"  - {{ name: slow, command: [sh, -c, 'touch {begun}; sleep 1'], every: 1h }}\n"
     fleet = FaultFleet.create(tmp_path, slow)
@@ -87,7 +87,7 @@ def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_i
     assert fleet.process.stdout is not None
 
     fleet.process.send_signal(signal.SIGTERM)
-    said = fleet.process.stdout.read().decode()
+    message = fleet.process.stdout.read().decode()
     fleet.wait_for_end()
     other.execute("ROLLBACK")
     other.close()
@@ -95,8 +95,8 @@ def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_i
     fleet.wait_for_starts(2)
     fleet.stop()
 
-    assert "could not be written" in said
-    assert "interrupted at the next start" in said
+    assert "could not be written" in message
+    assert "interrupted at the next start" in message
     fleet.check_against_oracle()
     statuses = sqlite3.connect(ledger(fleet)).execute("SELECT DISTINCT status FROM run").fetchall()
     assert ("interrupted",) in statuses
@@ -118,13 +118,13 @@ def test_a_full_disk_stops_new_starts_and_nothing_else(fleet: FaultFleet) -> Non
 
 
 def _started_beside(fleet: FaultFleet) -> subprocess.CompletedProcess[str]:
-    """A node that is expected to be refused: it ends by itself."""
+    """Start a node that must be rejected: it ends by itself."""
     command = [sys.executable, "-m", "tests.faults.node_process", str(fleet.folder)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         (b"this is not a database, but it is somebody's file" * 100, "never starts empty"),
         ("newer", "newer herdbeat"),
@@ -132,7 +132,7 @@ def _started_beside(fleet: FaultFleet) -> subprocess.CompletedProcess[str]:
     ids=["garbage", "newer"],
 )
 def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
-    fleet: FaultFleet, what: bytes | str, said: str
+    fleet: FaultFleet, what: bytes | str, message: str
 ) -> None:
     path = ledger(fleet)
     path.parent.mkdir()
@@ -146,5 +146,5 @@ def test_a_ledger_that_cannot_be_read_is_refused_and_left_alone(
     refused = _started_beside(fleet)
 
     assert refused.returncode != 0
-    assert said in refused.stderr
+    assert message in refused.stderr
     assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Several nodes on one PostgreSQL: nothing is lost, nothing starts twice, whoever dies or stands still."""
+"""Several nodes on one PostgreSQL: nothing is lost, nothing starts twice, whichever node dies or stops."""
 
 import signal
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_what_a_killed_node_held_is_interrupted_by_another_within_two_leases(fle
 
 
 def is_going(pid: int) -> bool:
-    """Not so for one that has ended, and whose parent stands still and cannot take note of it."""
+    """Return whether it runs; not so for a zombie whose suspended parent cannot reap it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][0] != "Z"
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def test_a_node_stopped_past_its_lease_changes_nothing_its_children_are_gone_and
     fleet = PostgresFleet.create(tmp_path, database, SLEEPER.replace("FOLDER", str(tmp_path)))
     try:
         fleet.start(1)
-        fleet.wait_for_starts(2)  # alone, so the sleeper is its own
+        fleet.wait_for_starts(2)  # the only node, so the sleeping run is its own
         fleet.start(2)
         child = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
         fleet.send(1, signal.SIGSTOP)
@@ -88,7 +88,7 @@ def test_nodes_whose_clocks_are_minutes_apart_start_nothing_early_and_nothing_tw
     fleet.start_all(1, 2, 3)
 
     fleet.wait_for_starts(3)
-    fleet.set_clock(1, 3_600)  # somebody puts a clock forward while its node is at work
+    fleet.set_clock(1, 3_600)  # a clock is set forward while its node runs
     fleet.wait_for_starts(3)
 
     fleet.stop_all()
@@ -131,8 +131,8 @@ def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_
 def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: PostgresFleet) -> None:
     fleet.start(1)
     fleet.wait_for_starts(2)
-    deaf = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-    assert fleet.ask(deaf)
+    end_listeners = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+    assert fleet.ask(end_listeners)
 
     fleet.wait_for_starts(4)
 

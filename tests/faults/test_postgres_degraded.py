@@ -1,6 +1,6 @@
-"""PostgreSQL that answers and cannot do its work: read-only, full, or without a connection to spare.
+"""PostgreSQL that responds but cannot work: read-only, full, or out of connections.
 
-Nothing is lost, nothing starts twice, everybody who asks is told what is wrong, and all recovers alone.
+Nothing is lost, nothing starts twice, every command reports what is wrong, and everything recovers by itself.
 """
 
 import os
@@ -30,39 +30,39 @@ def fleet(tmp_path: Path, place: PostgresLocation) -> Iterator[PostgresFleet]:
 
 @contextmanager
 def read_only(fleet: PostgresFleet) -> Iterator[None]:
-    """As a server that is about to be moved, or a replica."""
-    _tell(fleet, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+    """Make the server read-only, as before a failover, or like a replica."""
+    _execute(fleet, "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
     yield
-    _tell(fleet, "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+    _execute(fleet, "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
 
 
 @contextmanager
 def full(fleet: PostgresFleet) -> Iterator[None]:
-    """What a server says whose disk is full: rows can be changed in their place, and none can be added."""
-    said = 'could not extend file "base/5/16385": No space left on device'
-    _tell(
+    """Respond as a server does whose disk is full: rows can be updated in place, but not added."""
+    error_text = 'could not extend file "base/5/16385": No space left on device'
+    _execute(
         fleet,
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
-        f" $$ BEGIN RAISE EXCEPTION '{said}' USING ERRCODE = 'disk_full'; END $$",
+        f" $$ BEGIN RAISE EXCEPTION '{error_text}' USING ERRCODE = 'disk_full'; END $$",
         *(
             f"CREATE TRIGGER full_disk BEFORE INSERT ON {each} EXECUTE FUNCTION full_disk()"
             for each in ("beat", "run", "meta")
         ),
     )
     yield
-    _tell(fleet, "DROP FUNCTION full_disk CASCADE")
+    _execute(fleet, "DROP FUNCTION full_disk CASCADE")
 
 
 @contextmanager
-def crowded(fleet: PostgresFleet) -> Iterator[None]:
-    """Everybody is sent away, and nobody is let in again: only a superuser finds a place."""
-    _tell(
+def out_of_connections(fleet: PostgresFleet) -> Iterator[None]:
+    """Reject all connections and accept no new ones, except those of a superuser."""
+    _execute(
         fleet,
         "ALTER ROLE herder CONNECTION LIMIT 0",
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'herder'",
     )
     yield
-    _tell(fleet, "ALTER ROLE herder CONNECTION LIMIT -1")
+    _execute(fleet, "ALTER ROLE herder CONNECTION LIMIT -1")
 
 
 def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
@@ -71,14 +71,14 @@ def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None
     with read_only(fleet):
         fleet.wait_for_log_text(1, "read-only")
         begun = len(fleet.starts())
-        fleet.wait_for_log_text(2, "not joined")  # so long that their leases are over
-        told = _herdbeat(fleet, "doctor")
+        fleet.wait_for_log_text(2, "not joined")  # long enough for their leases to expire
+        output = _herdbeat(fleet, "doctor")
         asked = _herdbeat(fleet, "pause", "pacer", "--yes")
         assert len(fleet.starts()) == begun, "something has started that could not be written down"
 
     _go_on_and_stop(fleet)
-    assert "read-only transaction" in told
-    assert "takes no writes" in told
+    assert "read-only transaction" in output
+    assert "takes no writes" in output
     assert "takes no writes" in asked
     assert fleet.ask("SELECT DISTINCT reason FROM gap") == [("scheduler_down",)]
 
@@ -89,32 +89,32 @@ def test_a_full_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
     with full(fleet):
         fleet.wait_for_log_text(1, "No space left on device")
         fleet.wait_for_log_text(2, "No space left on device", more=2)
-        told = _herdbeat(fleet, "doctor")
+        output = _herdbeat(fleet, "doctor")
 
     _go_on_and_stop(fleet)
-    assert "No space left on device" in told, told
-    assert "Make room on the server's disk" in told
+    assert "No space left on device" in output, output
+    assert "Make room on the server's disk" in output
     assert fleet.ask("SELECT * FROM gap") == [], "the nodes could renew their leases all the time"
 
 
 def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
-    _tell(fleet, "DROP ROLE IF EXISTS herder", "CREATE ROLE herder LOGIN")
-    _tell(fleet, *(f"GRANT ALL ON ALL {each} IN SCHEMA public TO herder" for each in ("TABLES", "SEQUENCES")))
+    _execute(fleet, "DROP ROLE IF EXISTS herder", "CREATE ROLE herder LOGIN")
+    _execute(fleet, *(f"GRANT ALL ON ALL {each} IN SCHEMA public TO herder" for each in ("TABLES", "SEQUENCES")))
     _start(fleet, fleet.place.url.replace("user=postgres", "user=herder"))
 
-    with crowded(fleet):
+    with out_of_connections(fleet):
         fleet.wait_for_log_text(1, "too many connections")
         fleet.wait_for_log_text(2, "not joined")
-        told = _herdbeat(fleet, "doctor")
+        output = _herdbeat(fleet, "doctor")
 
     _go_on_and_stop(fleet)
-    assert "too many connections" in told, told
-    assert "raise its max_connections" in told
-    _tell(fleet, "DROP OWNED BY herder", "DROP ROLE herder")
+    assert "too many connections" in output, output
+    assert "raise its max_connections" in output
+    _execute(fleet, "DROP OWNED BY herder", "DROP ROLE herder")
 
 
 def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(fleet: PostgresFleet) -> None:
-    """Once a node kept it, and never looked for the server that had taken its place."""
+    """A node used to keep it, and never connected to the server that had replaced it."""
     url = f"{fleet.place.url}&target_session_attrs=read-write"
     store = PostgresStore(PostgresLocation(url=url, state_dir=fleet.folder))
     store.open()
@@ -128,7 +128,7 @@ def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(flee
 
 
 def _refusal(store: PostgresStore) -> str:
-    """Of a write: the server's own word, or that of who has looked for another one."""
+    """Return the error of a write: the server's own, or that of the failed search for another server."""
     try:
         store.write_now(lambda tx: tx.fleet_claim_name("several"))
     except StoreUnavailable as error:
@@ -147,17 +147,17 @@ def _go_on_and_stop(fleet: PostgresFleet) -> None:
     fleet.check_against_oracle()
 
 
-def _tell(fleet: PostgresFleet, *orders: str) -> None:
+def _execute(fleet: PostgresFleet, *orders: str) -> None:
     with psycopg.connect(fleet.place.url, autocommit=True) as connection:
         for each in orders:
             connection.execute(each.encode())
 
 
 def _herdbeat(fleet: PostgresFleet, *arguments: str) -> str:
-    """What it says to whoever asks on the machine of the first node, in lines as long as they like.
+    """Return what a command prints on the machine of the first node, without wrapping.
 
-    On a screen they break where they must: with a longer name of its database, the doctor said "too" in one line and
-    "many connections" in the next.
+    On a terminal lines wrap: with a longer name of its database, the doctor printed "too" on one line and "many
+    connections" on the next.
     """
     program = "import sys; from herdbeat.cli.main import main; sys.exit(main())"
     done = subprocess.run(

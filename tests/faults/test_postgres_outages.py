@@ -1,4 +1,6 @@
-"""PostgreSQL that goes away, or whose answers get lost: nothing is lost, nothing starts twice, all recovers alone."""
+"""PostgreSQL goes away, or its responses are lost: nothing is lost, nothing starts twice, everything recovers by
+itself.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +44,7 @@ def test_a_server_that_is_away_for_longer_than_a_lease_is_a_gap_of_all_nodes(
     fleet.wait_for_all_starts(HERD)
     server.stop("fast")
     for number in (1, 2):
-        fleet.wait_for_log_text(number, "not joined")  # its lease is over
+        fleet.wait_for_log_text(number, "not joined")  # its lease has expired
 
     server.start()
     fleet.wait_for_starts(HERD)

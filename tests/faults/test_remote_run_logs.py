@@ -1,4 +1,4 @@
-"""What a run says and where it works, with real nodes on PostgreSQL, each in a folder of its own."""
+"""The output and the working directory of runs, with real nodes on PostgreSQL, each in a folder of its own."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -40,19 +40,19 @@ def fleet(tmp_path: Path, database: PostgresLocation) -> Iterator[PostgresFleet]
 def test_a_log_can_be_followed_from_a_machine_without_a_node_while_the_run_is_going(
     fleet: PostgresFleet, tmp_path: Path
 ) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     fleet.start_all(1, 2)
 
     with closing(open_query_reader(fleet.place)) as reader:
         feed = LogFeed(reader, tmp_path / "nothing lies here", LogSelection(names=("talker",)))
 
-        def has_heard(*words: str) -> bool:
-            heard.extend(each.text for each in feed.poll(datetime.now(UTC)) if each.kind is LogEntryKind.OUT)
-            return heard == list(words)
+        def has_received(*words: str) -> bool:
+            received.extend(each.text for each in feed.poll(datetime.now(UTC)) if each.kind is LogEntryKind.OUT)
+            return received == list(words)
 
-        fleet.wait_until(lambda: has_heard("one"), "what it says does not come")
+        fleet.wait_until(lambda: has_received("one"), "what it says does not come")
         (tmp_path / "go").touch()
-        fleet.wait_until(lambda: has_heard("one", "two"), "its last words do not come")
+        fleet.wait_until(lambda: has_received("one", "two"), "its last words do not come")
 
     fleet.stop_all()
     fleet.check_against_oracle()
@@ -63,7 +63,7 @@ def test_a_relative_folder_is_that_of_the_node_that_runs_it(fleet: PostgresFleet
     fleet.start_all(1, 2)
 
     def are_both_seen() -> bool:
-        said = [text for (text,) in fleet.ask(WHERE)]
-        return all(any(home in each for each in said) for home in homes)
+        outputs = [text for (text,) in fleet.ask(WHERE)]
+        return all(any(home in each for each in outputs) for home in homes)
 
     fleet.wait_until(are_both_seen, "commands run in one folder only")

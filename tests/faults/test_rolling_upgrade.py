@@ -1,4 +1,4 @@
-"""The version before this one and this one share a database, under load: the beats do not show when it was."""
+"""The previous version and this one share a database under load: the beats do not show when the upgrade was."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_nodes_are_replaced_by_newer_ones_one_after_the_other(fleet: PostgresFle
 def test_an_older_node_comes_back_to_what_a_newer_one_has_written(
     fleet: PostgresFleet, previous: PreviousVersion
 ) -> None:
-    """A step back: it works on, or says that it cannot; whoever is there does not notice."""
+    """A downgrade: the old node works, or reports that it cannot; the other nodes are not affected."""
     _empty(fleet)
     fleet.arrange()
     fleet.start_all(*NEW)
@@ -72,7 +72,7 @@ def test_an_older_node_comes_back_to_what_a_newer_one_has_written(
 
 
 def _nobody_noticed(fleet: PostgresFleet) -> None:
-    """Beats were handed over: none had to wait until a lease was over, and for somebody to find out."""
+    """Check that beats were handed over: none had to wait for the expiry of a lease."""
     assert fleet.ask("SELECT * FROM gap") == []
     assert fleet.ask(EXPIRED_NODES_QUERY) == []
     assert fleet.longest_wait() < 2 * LEASE

@@ -1,4 +1,4 @@
-"""A transaction pooler in between: everything holds, and what is changed elsewhere acts a poll later at worst."""
+"""A transaction pooler in between: all guarantees hold, and changes take effect at the next poll at the latest."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -40,9 +40,9 @@ def test_three_nodes_share_two_connections_and_lose_nothing(tmp_path: Path, data
     assert pooler.hand_overs > 100
     ((late,),) = fleet.ask(f"SELECT claimed_at - created_at {BY_HAND}")
     assert timedelta(microseconds=late) < A_POLL + A_BUSY_MACHINE
-    said = "".join(fleet.log(number) for number in (1, 2, 3))
-    assert "prepared statement" not in said
-    assert "read-only" not in said
+    logs = "".join(fleet.log(number) for number in (1, 2, 3))
+    assert "prepared statement" not in logs
+    assert "read-only" not in logs
 
 
 def _run_by_hand(tx: Transaction, fleet: PostgresFleet) -> None:
@@ -50,8 +50,8 @@ def _run_by_hand(tx: Transaction, fleet: PostgresFleet) -> None:
     enqueue_manual(tx, SystemClock().now(), ticker, origin="human:you", event_id="7", queue=True)
 
 
-def test_who_only_looks_leaves_a_connection_as_it_was(tmp_path: Path, database: PostgresLocation) -> None:
-    """Once it was made read-only for good, and the pooler gave it to a node."""
+def test_a_reader_leaves_a_connection_as_it_was(tmp_path: Path, database: PostgresLocation) -> None:
+    """A connection used to stay read-only, and the pooler gave it to a node."""
     with open_pooler(database.url, size=1) as (_, url):
         place = PostgresLocation(url=url, state_dir=tmp_path)
         store = PostgresStore(place)
@@ -68,7 +68,7 @@ def test_who_only_looks_leaves_a_connection_as_it_was(tmp_path: Path, database: 
 
 
 def test_two_clients_never_get_each_others_statements(tmp_path: Path, database: PostgresLocation) -> None:
-    """Both prepare under the same names: what one has prepared lay on the connection that the other got."""
+    """Both use the same names for prepared statements: one client got what the other had prepared on its connection."""
     with open_pooler(database.url, size=1) as (_, url):
         stores = [PostgresStore(PostgresLocation(url=url, state_dir=tmp_path)) for _ in range(2)]
         for store in stores:

@@ -1,4 +1,4 @@
-"""The documented table of the governor, branch by branch, boundary by boundary."""
+"""The documented rules of the governor, branch by branch, with their boundaries."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -97,7 +97,7 @@ def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
         ("first_run: after_interval waits", state(every("5m"), is_new=True, first_run=FirstRun.AFTER_INTERVAL), at("03:05"), "baseline-interval"),
         ("no limit delays the first run", state(every("5m"), is_new=True, limits=limits("1m")), NOW, "first-run"),
         ("a new cron waits for its time", state(cron("0 9 * * *"), is_new=True), at("09:00"), "baseline-cron"),
-        # re-decided without a run: counted from the last completion
+        # decided again without a run: counted from the last completion
         ("from the last completion", state(every("5m"), anchor=at("02:58")), at("03:03"), "baseline-interval"),
         ("overdue runs now", state(every("5m"), anchor=at("02:00")), NOW, "baseline-interval"),
         ("a hint that makes it overdue acts at once", state(every("1h"), anchor=at("02:40"), hints=(make_hint(every="30s"),)), NOW, "ai-interval"),
@@ -198,7 +198,7 @@ def test_a_pause_shows_who_and_why_after_what_it_holds() -> None:
     decision = decide(NOW, held)
 
     assert [step.text for step in decision.trace] == ["baseline every 5m", 'paused by human:you: "db maintenance"']
-    assert decision.due_at is None  # a wake, not a due instant
+    assert decision.due_at is None  # a time to decide again, not a due instant
 
 
 def test_a_hint_that_ends_before_the_run_is_decided_again_at_its_end() -> None:
@@ -217,7 +217,7 @@ def test_a_hint_that_outlives_the_run_needs_no_second_look() -> None:
     assert decision.wake_at == decision.next_run_at
 
 
-def test_of_two_hints_of_one_rank_the_newer_is_heard() -> None:
+def test_of_two_hints_of_one_rank_the_newer_wins() -> None:
     older = make_hint("human:ann", every="1m", since=at("02:50"), lasts="2h")
     newer = make_hint("human:bob", every="2m", since=at("02:55"), lasts="2h")
 
@@ -275,7 +275,7 @@ def test_a_past_delay_keeps_its_nominal_instant() -> None:
     assert (decision.next_run_at, decision.due_at) == (NOW, at("01:00"))
 
 
-def test_nothing_but_the_state_speaks_for_a_schedule_that_is_off() -> None:
+def test_a_disabled_schedule_has_no_next_run_whatever_its_hints() -> None:
     decision = decide(NOW, state(every("5m"), enabled=False, hints=(make_hint(every="30s", lasts="1s"),)))
 
     assert decision.wake_at is None

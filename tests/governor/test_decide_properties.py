@@ -1,4 +1,4 @@
-"""What holds for every state, whatever is combined with whatever."""
+"""Properties that hold for every state."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -42,7 +42,7 @@ def test_no_decision_lies_outside_the_limits(question: DecisionInput) -> None:
 
 
 def _held_back(decision: Decision) -> bool:
-    """starts_at and active hours come after the limits and may hold a run back beyond max_interval."""
+    """Return whether starts_at or the active hours, which come after the limits, may move the run past max_interval."""
     return any(step.kind in (StepKind.BOUND, StepKind.HOURS) for step in decision.trace)
 
 
@@ -110,7 +110,7 @@ def test_a_planned_run_always_has_its_due_instant(question: DecisionInput) -> No
 
 @given(decision_inputs())
 def test_right_after_a_run_the_next_one_is_later(question: DecisionInput) -> None:
-    """The tight loop of a reclaim: a run that has just ended is never due again at the same instant."""
+    """A run that has just ended is never due again at the same instant, which would be a tight loop."""
     now, state = question
     ended = replace(state, anchor_at=now, is_new=False, hints=tuple(hint for hint in state.hints if hint.at is None))
 
@@ -133,7 +133,7 @@ def test_the_preview_is_strictly_increasing_and_begins_with_the_decision(questio
 
 @given(decision_inputs())
 def test_the_preview_is_what_a_loop_that_runs_at_once_does(question: DecisionInput) -> None:
-    """The engine, as simply as can be: wake when told, run if it is due, record, decide again."""
+    """A minimal loop: wake up, run if due, record, decide again."""
     now, state = question
     expected = [decision.next_run_at for decision in islice(forecast_decisions(now, state), 4)]
 

@@ -1,4 +1,4 @@
-"""How often a schedule will run, roughly."""
+"""The estimate of how often a schedule runs."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Hints are untrusted numbers: what is nonsense is refused, what is too much is cut, and both are said."""
+"""Hints are untrusted numbers: invalid ones are rejected, excessive ones are clamped, and the notes say so."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
@@ -107,7 +107,7 @@ def test_a_moment_is_kept_in_utc() -> None:
         (HintRequest(origin="", every=5), '"" cannot give a hint'),
     ],
 )
-def test_a_wish_that_cannot_be_meant_is_refused(wish: HintRequest, message: str) -> None:
+def test_an_invalid_hint_is_rejected(wish: HintRequest, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         accept_hint(NOW, wish)
 

@@ -1,4 +1,4 @@
-"""A person's word is not undone by a machine."""
+"""Agents, rules and planners cannot override a person."""
 
 import pytest
 

@@ -41,7 +41,7 @@ def test_the_plainest_decision_is_written_as_the_encoder_writes_it() -> None:
     assert decision_to_text(decision) == json.dumps(decision_to_json(decision), separators=(",", ":"))
 
 
-def test_a_stored_decision_speaks_the_words_of_the_api() -> None:
+def test_a_stored_decision_uses_the_words_of_the_api() -> None:
     decision = decide(NOW, state(every("5m"), hints=(make_hint(every="5s"),), limits=limits("15s")))
 
     assert decision_to_json(decision) == {

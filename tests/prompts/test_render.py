@@ -1,4 +1,4 @@
-"""The prompt of one run."""
+"""Rendering the prompt of one run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ ISSUE = WorkItem(
 
 @dataclass(frozen=True)
 class PlainTrigger:
-    """A trigger that only has words."""
+    """A trigger that only has variables."""
 
     kind: TriggerKind = TriggerKind.CRON
     interval: timedelta | None = None
@@ -63,7 +63,7 @@ def schedule(prompt: str | None, kind: TriggerKind = TriggerKind.CRON, *, has_wo
 
 
 @pytest.mark.parametrize(
-    ("prompt", "default_prompt", "said"),
+    ("prompt", "default_prompt", "expected"),
     [
         ("Review.", "Default.", "Review."),
         (None, "Default.", "Default."),
@@ -72,9 +72,9 @@ def schedule(prompt: str | None, kind: TriggerKind = TriggerKind.CRON, *, has_wo
     ],
 )
 def test_the_prompt_falls_back_to_the_agents_and_then_to_a_plain_request(
-    prompt: str | None, default_prompt: str | None, said: str
+    prompt: str | None, default_prompt: str | None, expected: str
 ) -> None:
-    assert build_schedule_prompt(schedule(prompt), due_at=DUE, default_prompt=default_prompt) == said
+    assert build_schedule_prompt(schedule(prompt), due_at=DUE, default_prompt=default_prompt) == expected
 
 
 def test_day_and_time_are_those_of_the_schedules_zone() -> None:
@@ -95,7 +95,7 @@ def test_names_of_the_beat_are_empty_when_there_is_no_beat_yet() -> None:
     assert prompt == "[]"
 
 
-def test_the_words_of_the_trigger_are_there_and_the_rest_of_the_task_is_empty() -> None:
+def test_the_variables_of_the_trigger_are_filled_and_those_of_the_task_are_empty() -> None:
     prompt = build_schedule_prompt(schedule("{{source_id}} {{title}} [{{body}}{{labels}}{{url}}]"), due_at=DUE)
 
     assert prompt == "cron:2026-03-31T23:30:00Z Cron trigger: 0 9 * * * []"
@@ -144,7 +144,7 @@ def test_a_title_cannot_add_lines_to_the_block() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "said"),
+    ("prompt", "expected"),
     [
         ("Do {{work.id}}: {{work.title}}", "Do 42: Fix authentication timeout"),
         ("Do {{issue.number}}, {{issue.labels}}", "Do 42, bug, authentication"),
@@ -152,9 +152,9 @@ def test_a_title_cannot_add_lines_to_the_block() -> None:
         ("{{work.priority}} {{work.metadata.head_ref}}", "high fix-42"),
     ],
 )
-def test_a_prompt_that_places_the_item_itself_gets_no_block(prompt: str, said: str) -> None:
+def test_a_prompt_that_places_the_item_itself_gets_no_block(prompt: str, expected: str) -> None:
     assert validate_prompt(prompt, TriggerKind.CRON, has_work=True) == []
-    assert build_schedule_prompt(schedule(prompt, has_work=True), ISSUE, due_at=DUE) == said
+    assert build_schedule_prompt(schedule(prompt, has_work=True), ISSUE, due_at=DUE) == expected
 
 
 def test_a_description_put_in_place_is_marked_as_data() -> None:
@@ -165,7 +165,7 @@ def test_a_description_put_in_place_is_marked_as_data() -> None:
     )
 
 
-def test_a_short_value_of_a_call_stands_in_its_sentence_and_a_long_one_is_data() -> None:
+def test_a_short_value_of_a_call_is_inline_and_a_long_one_is_tagged_as_data() -> None:
     webhook = schedule("Deploy {{payload.service}}. {{payload.note}}", TriggerKind.WEBHOOK)
 
     prompt = build_schedule_prompt(

@@ -108,7 +108,7 @@ def test_containers_of_any_make_are_written_as_json() -> None:
         ("{{x}}{{x}}", "BLOCK\nBLOCK"),
     ],
 )
-def test_a_block_stands_on_lines_of_its_own(text: str, rendered: str) -> None:
+def test_a_block_gets_lines_of_its_own(text: str, rendered: str) -> None:
     def format_value(name: Placeholder, value: object) -> TextBlock:
         return TextBlock("BLOCK")
 

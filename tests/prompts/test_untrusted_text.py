@@ -1,4 +1,4 @@
-"""Text from outside cannot pass itself off as the operator's."""
+"""Text from outside cannot pose as the operator's."""
 
 import re
 

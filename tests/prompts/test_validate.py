@@ -1,4 +1,4 @@
-"""Prompts are checked when they are written, knowing the trigger."""
+"""Prompts are validated when the files are loaded, with regard to the trigger."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The table of names that prompts may use."""
+"""The table of prompt variables."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -61,7 +61,7 @@ def test_no_name_is_in_the_table_twice() -> None:
     assert counts.total() == len(counts) == len(OWN_VARIABLES) + len(AGENTD_VARIABLES)
 
 
-def test_every_row_says_what_it_means_and_who_has_it() -> None:
+def test_every_variable_has_a_meaning_and_kinds() -> None:
     assert all(row.meaning and row.kinds for row in VARIABLES)
 
 
@@ -76,15 +76,15 @@ TRIGGERS: tuple[Trigger, ...] = (
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.kind)
-def test_whatever_a_trigger_tells_a_prompt_may_say(trigger: Trigger) -> None:
-    told = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
+def test_every_variable_of_a_trigger_is_in_the_table(trigger: Trigger) -> None:
+    variables = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
 
-    assert [name for name in told if find_variable(name, trigger.kind, has_work=False) is None] == []
+    assert [name for name in variables if find_variable(name, trigger.kind, has_work=False) is None] == []
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.kind)
-def test_whatever_the_table_says_of_the_clock_the_trigger_tells(trigger: Trigger) -> None:
-    told = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
+def test_every_clock_variable_of_the_table_is_provided_by_its_trigger(trigger: Trigger) -> None:
+    variables = trigger.variables(datetime(2026, 3, 26, tzinfo=UTC), "triage/standup")
     of_the_schedule = {"date", "time", "agent", "schedule"}
 
     promised = {
@@ -93,4 +93,4 @@ def test_whatever_the_table_says_of_the_clock_the_trigger_tells(trigger: Trigger
         if row.trust is ValueTrust.TRUSTED and trigger.kind in row.kinds and "." not in row.name
     }
 
-    assert promised - of_the_schedule <= told.keys()
+    assert promised - of_the_schedule <= variables.keys()

@@ -1,4 +1,4 @@
-"""A function of the process that is told of every run, whatever the target."""
+"""A function of the process that runs every target."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is wrong with `module:function`, in words."""
+"""The errors of an invalid `module:function`."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_what_is_missing_is_named(name: str, message: str) -> None:
     assert raised.value.hint.startswith(("Correct call", "Let it"))
 
 
-def test_a_module_that_lacks_something_itself_says_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_with_a_missing_import_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lacks_something.py").write_text("import no_such_library\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 

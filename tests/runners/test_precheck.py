@@ -1,4 +1,4 @@
-"""Prechecks: small programs that are asked before a run, and that must never silence a schedule by being broken."""
+"""Prechecks: programs that decide whether a run starts, and whose faults must not silence a schedule."""
 
 import asyncio
 from dataclasses import replace

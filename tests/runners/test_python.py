@@ -1,4 +1,4 @@
-"""Python functions: what they get, what becomes of what they return, raise, and never return."""
+"""Python functions: their argument, their results and exceptions, and functions that never return."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def gate() -> Iterator[None]:
     sample.GATE.set()
 
 
-async def test_a_function_that_returns_nothing_has_succeeded_in_silence(
+async def test_a_function_that_returns_nothing_succeeds_without_output(
     runners: RunnerRegistry, settings: RunnerSettings
 ) -> None:
     outcomes = [await runners.run(make_job(callable_spec(f"{HERE}:{name}"))) for name in ("nothing", "nothing_async")]
@@ -43,7 +43,7 @@ async def test_a_sync_function_has_a_thread_and_an_async_one_the_loop(runners: R
     assert (in_thread.response, in_loop.response) == ("callable 1", "MainThread")
 
 
-async def test_a_function_is_told_about_its_run_if_it_asks(runners: RunnerRegistry) -> None:
+async def test_a_function_with_an_argument_gets_its_run_context(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:about"), prompt="Tidy up."))
 
     assert outcome.response == [
@@ -60,7 +60,7 @@ async def test_a_function_is_told_about_its_run_if_it_asks(runners: RunnerRegist
     ("name", "response"),
     [
         ("about_async", "Tidy up."),
-        ("about_if_told", True),
+        ("about_if_requested", True),
         ("with_defaults", 3),
         ("GREETER.greet", "hello"),
         ("GREETER", "called"),
@@ -83,7 +83,7 @@ async def test_a_function_in_a_thread_sees_the_context_of_its_run(runners: Runne
 
 
 @pytest.mark.parametrize("name", ["fails", "fails_async"])
-async def test_what_a_function_raises_is_its_error_and_the_way_there_is_in_the_log(
+async def test_what_a_function_raises_is_its_error_and_the_traceback_is_in_the_log(
     runners: RunnerRegistry, settings: RunnerSettings, name: str
 ) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}"), run_id=3))
@@ -141,7 +141,7 @@ async def test_a_cancelled_async_function_is_stopped(runners: RunnerRegistry) ->
         await task
 
 
-async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_is_told(runners: RunnerRegistry) -> None:
+async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_can_be_awaited(runners: RunnerRegistry) -> None:
     task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:waits"), run_id=4)))
     await asyncio.to_thread(sample.ENTERED.wait)
 
@@ -163,7 +163,7 @@ async def test_the_end_of_any_other_run_needs_no_waiting(runners: RunnerRegistry
     await asyncio.wait_for(runners.wait_stopped(4), timeout=1)
 
 
-async def test_a_function_that_cannot_be_found_fails_with_what_to_mend(runners: RunnerRegistry) -> None:
+async def test_a_function_that_cannot_be_found_fails_with_a_hint(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(callable_spec("no.such.module:tidy")))
 
     assert outcome.status is RunStatus.FAILED

@@ -1,4 +1,4 @@
-"""Threads that are kept, counted, and never waited for at the end."""
+"""Threads that are reused, counted, and not waited for at exit."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""Every kind of target finds its runner, or says why not."""
+"""Every kind of target has its runner, or a message that says why not."""
 
 import pytest
 from tests.support.runner_jobs import make_job

@@ -1,4 +1,4 @@
-"""The log of a run: written piece by piece, read line by line."""
+"""The log of a run: written as records, read as lines."""
 
 import logging
 from datetime import date
@@ -125,9 +125,9 @@ def test_ends_of_a_log_that_overlap_give_each_line_once() -> None:
     ends = iter([None, "".join(records[0:3]), "".join(records[0:3]), "".join(records[1:5]), "".join(records[3:8])])
     log = RemoteLogFollower(lambda: next(ends))
 
-    heard = [[line.text for line in log.poll()] for _ in range(5)]
+    lines_read = [[line.text for line in log.poll()] for _ in range(5)]
 
-    assert heard == [
+    assert lines_read == [
         [],
         ["line 0", "line 1", "line 2"],
         [],
@@ -141,6 +141,6 @@ def test_an_end_of_a_log_that_does_not_meet_the_last_one_is_given_whole() -> Non
     ends = iter([records[0], "".join(records[5:7])])
     log = RemoteLogFollower(lambda: next(ends))
 
-    heard = [line.text for _ in range(2) for line in log.poll()]
+    lines_read = [line.text for _ in range(2) for line in log.poll()]
 
-    assert heard == ["line 0", "line 5", "line 6"]
+    assert lines_read == ["line 0", "line 5", "line 6"]

@@ -8,7 +8,7 @@ from tests.support.oracle import CronExpectation, check_cron, check_reasons
 
 from herdbeat.domain.policies import Bounds, Catchup, Jitter, Overlap
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
@@ -21,7 +21,7 @@ def state(herd: SimulatedHerd, label: str) -> DisplayState:
     reader = SqliteReader(herd.store.path)
     try:
         (record,) = reader.schedules(Filter(target=label))
-        return resolve_display_state(record, herd.now)
+        return resolve_condition(record, herd.now).state
     finally:
         reader.close()
 

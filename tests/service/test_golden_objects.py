@@ -15,8 +15,13 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.commands.base import command_from_json, command_to_json, result_to_json
-from herdbeat.service.queries.details import serialize_change
-from herdbeat.service.serialize import serialize_beat, serialize_page, serialize_run, serialize_schedule
+from herdbeat.service.serialize import (
+    serialize_beat,
+    serialize_change,
+    serialize_page,
+    serialize_run,
+    serialize_schedule,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 MINUTE = timedelta(minutes=1)

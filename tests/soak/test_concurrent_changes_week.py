@@ -1,4 +1,4 @@
-"""A week of minutes, each disturbed at its very instant."""
+"""A week of minutes, each with a command at its very instant."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The state machine of the ledger, deeper than every commit can wait for."""
+"""The state machine of the ledger, with more steps than every commit can wait for."""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,7 +11,7 @@ from herdbeat.store.location import PostgresLocation
 
 DEEP = settings(max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 AMONG_NODES = settings(DEEP, max_examples=40, stateful_step_count=40)
-"""Fewer: each of them has a database of its own, and three nodes on it."""
+"""Fewer examples: each has a database of its own, with three nodes."""
 
 
 @pytest.mark.soak

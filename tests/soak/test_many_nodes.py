@@ -1,4 +1,4 @@
-"""Three nodes, five hundred schedules, and every moment one of the nodes is killed."""
+"""Three nodes and five hundred schedules, while nodes are killed all the time."""
 
 import os
 import random
@@ -14,14 +14,14 @@ from herdbeat.store.location import PostgresLocation
 SECONDS = 60
 SCHEDULES = 500
 SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
-"""`HERDBEAT_SEEDS="7 8" make soak` repeats what went wrong. `any` is another one each time, which is printed."""
+"""`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_minute_of_kills_among_three_nodes(tmp_path: Path, database: PostgresLocation, seed: str) -> None:
-    """A life is between 0.1 and 9 seconds long, and some end before they have begun."""
+    """A node lives between 0.1 and 9 seconds; some die before they are ready."""
     number = random.randrange(10**6) if seed == "any" else int(seed)
     print(f"HERDBEAT_SEEDS={number}")
     chance = random.Random(number)

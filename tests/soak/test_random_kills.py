@@ -1,4 +1,4 @@
-"""kill -9 at random moments, for a minute: every second is accounted for."""
+"""kill -9 at random times for a minute: every second is accounted for."""
 
 import random
 import time
@@ -12,7 +12,7 @@ from tests.support.fault_fleet import FaultFleet
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_minute_of_kills(tmp_path: Path, seed: int) -> None:
-    """Each life is between 0.1 and 3 seconds long, so that every step of it is hit some time."""
+    """A node lives between 0.1 and 3 seconds, so that every step is hit at some time."""
     chance = random.Random(seed)
     fleet = FaultFleet.create(tmp_path)
     end = time.monotonic() + 60

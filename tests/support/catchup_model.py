@@ -1,12 +1,13 @@
-"""What becomes of what was missed, told a second time: instant after instant, by the words of the rules.
+"""A second, independent implementation of the misfire rules, one instant after the other.
 
-It shares no code with the engine. Times are whole seconds since the schedule was made; runs take no time and succeed.
+It shares no code with the scheduler. Times are whole seconds since the schedule was created; runs take no time and
+succeed.
 """
 
 from dataclasses import dataclass
 
 CRON_PERIOD_S = 600
-"""Seconds between the instants of the cron: every ten minutes."""
+"""Seconds between the instants of the cron schedule: every ten minutes."""
 
 INTERVAL_S = 420
 DELAY_S = 900
@@ -39,7 +40,9 @@ class CatchupCase:
 
     @property
     def is_noticed(self) -> bool:
-        """A nap of two seconds is a slow machine, not lost time; a process that was not there is always missed."""
+        """Return whether the outage counts as a gap: a pause of two seconds is a slow machine; a stopped process always
+        counts.
+        """
         return self.outage > (0 if self.cause == "scheduler_down" else 2)
 
 
@@ -60,7 +63,7 @@ def _cron_rows(case: CatchupCase) -> list[ExpectedBeat]:
 
 
 def _classify_missed(case: CatchupCase, missed: list[int], source: str) -> list[ExpectedBeat]:
-    """SEMANTICS 9, in its order: too late; the newest if just late; the rest by the policy."""
+    """Apply the catch-up rules in their order: too late; the newest if it is only just late; the rest by the policy."""
     late = {at: case.back - at for at in missed}
     rows: list[ExpectedBeat] = []
     if case.max_late is not None:
@@ -68,7 +71,7 @@ def _classify_missed(case: CatchupCase, missed: list[int], source: str) -> list[
         rows += [(at, "missed", "too_late", source) for at in old]
         missed = [at for at in missed if at not in old]
     if not case.is_noticed:
-        # Nobody was away, as far as anyone knows: it runs however late.
+        # No gap was recorded, so it runs however late it is.
         return rows + [(at, "ran", "", source) for at in missed]
     runs_anyway = False
     if missed and late[missed[-1]] <= case.grace:
@@ -91,7 +94,7 @@ def _apply_catchup(case: CatchupCase, missed: list[int], place: int, source: str
 
 
 def _interval_rows(case: CatchupCase) -> list[ExpectedBeat]:
-    """Due so long after the last one was settled; overdue, it is one instant however long the outage was."""
+    """Yield the rows of an interval: due so long after the last settled beat, and one instant for the whole outage."""
     rows: list[ExpectedBeat] = []
     due = INTERVAL_S
     while due <= case.end:

@@ -1,4 +1,4 @@
-"""Nodes and people at one ledger at the same time, each as fast as it can. What is left is read against the oracle."""
+"""Nodes and users on one ledger at the same time, each as fast as it can. The oracle checks the result."""
 
 import random
 from collections import Counter
@@ -35,10 +35,10 @@ from herdbeat.triggers.interval import Interval
 ZONE = ZoneInfo("UTC")
 START = datetime(2026, 3, 2, 3, 0, 10, tzinfo=UTC)
 EVERY_MINUTE = "* * * * *"
-STEP = timedelta(seconds=25)  # less than the lease, which is renewed after each
+STEP = timedelta(seconds=25)  # shorter than the lease, which is renewed after each
 MAX_CONCURRENT_RUNS = 2
 OPERATIONS_PER_ROUND = 6
-"""Orders of each one in a round."""
+"""Commands of each node and user per round."""
 
 OVERLAPS = (Overlap.SKIP, Overlap.QUEUE, Overlap.QUEUE_ALL, Overlap.ALLOW)
 RUN_STATUSES = (RunStatus.SUCCEEDED, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
@@ -46,7 +46,7 @@ HUMAN_ACTOR = "human:you"
 
 
 class ConcurrentLoad:
-    """So many nodes and as many people. The same seed has everybody want the same things, in the same order each."""
+    """So many nodes, and as many users. With the same seed, each of them issues the same commands in the same order."""
 
     def __init__(self, place: PostgresLocation, crew: list[ManualNode], people: list[ManualNode], seed: int) -> None:
         self.place, self.nodes, self.users = place, crew, people
@@ -70,7 +70,7 @@ class ConcurrentLoad:
                 self._check_capacity()
 
     def drain(self) -> None:
-        """Nobody meddles any more, and everything that is due is taken."""
+        """Stop all users, and claim everything that is due."""
         for number in self.numbers:
             self.users[0].store.write_now(lambda tx, number=number: control.resume(tx, self.now, number))  # type: ignore[misc]
         for _ in range(50):
@@ -125,7 +125,7 @@ class ConcurrentLoad:
         for _ in range(OPERATIONS_PER_ROUND):
             act, number = chance.choice(RANDOM_CHANGES), chance.choice(self.numbers)
             run = chance.choice(self.started).run_id if self.started else 0
-            with suppress(UsageError):  # a flood of hints
+            with suppress(UsageError):  # too many hints at once
                 person.store.write_now(lambda tx, act=act, number=number, run=run: act(tx, self.now, number, run))  # type: ignore[misc]
 
     def _check_capacity(self) -> None:
@@ -139,12 +139,12 @@ RandomChange = Callable[[Transaction, datetime, int, int], object]
 
 
 def _pause_schedule(tx: Transaction, now: datetime, number: int, run: int) -> None:
-    tx.schedules([number])  # as every face does: what it changes, it has looked at
+    tx.schedules([number])  # as every adapter does: it reads the state before it changes it
     control.pause(tx, now, number, Pause(until=now + 2 * STEP, by=HUMAN_ACTOR))
 
 
 def _hint_schedule(tx: Transaction, now: datetime, number: int, run: int) -> None:
-    """On a pace only: on a calendar it makes other instants due, and the oracle counts the calendar's."""
+    """Hint interval schedules only: on a cron schedule a hint makes instants due that the oracle does not know."""
     if tx.schedules([number])[number].plan.trigger.interval is not None:
         wish = Hint(origin=HUMAN_ACTOR, every=STEP / 5, expires_at=now + 2 * STEP, created_at=now)
         control.give_hint(tx, now, number, wish)
@@ -168,7 +168,7 @@ def target_names() -> list[str]:
 
 
 def build_contended_fleet() -> Fleet:
-    """Each target has less room than it has schedules, and another way with those that run already."""
+    """Build a fleet whose targets have less capacity than schedules, with different overlap policies."""
     named = zip(target_names(), OVERLAPS, strict=True)
     return Fleet(
         name="storm",
@@ -201,7 +201,7 @@ def _list_schedule_ids(tx: Transaction) -> list[int]:
 
 
 def run_concurrent_load(place: PostgresLocation, *, rounds: int, seed: int) -> int:
-    """How many runs were started before it was over, and nothing was wrong."""
+    """Run the load and return how many runs were started; fails if the oracle finds a fault."""
     set_clock(place, START)
     with open_nodes(place, 5) as everybody:
         crew, people = everybody[:3], everybody[3:]

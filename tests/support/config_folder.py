@@ -1,4 +1,4 @@
-"""A folder with configuration files in it, and what reading it gives."""
+"""A folder with configuration files, and the result of loading it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ SYSTEM_ZONE = ZoneInfo("America/New_York")
 
 @dataclass
 class ConfigFolder:
-    """Write files into it, then read it. `environ` is the whole environment."""
+    """Write files into it, then load it. `environ` is the whole environment."""
 
     path: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -26,12 +26,12 @@ class ConfigFolder:
             file.write_text(dedent(text), encoding="utf-8")
 
     def read(self, files: Mapping[str, str] | str, start: str = "") -> LoadResult:
-        """Write the files (a text alone is herdbeat.yaml) and read the folder, or the file named by `start`."""
+        """Write the files (a text alone is herdbeat.yaml) and load the folder, or the file named by `start`."""
         self.write({"herdbeat.yaml": files} if isinstance(files, str) else files)
         return try_load_fleet(self.path / start, environ=self.environ, system_zone=SYSTEM_ZONE, base=self.path)
 
     def fleet(self, files: Mapping[str, str] | str) -> Fleet:
-        """The fleet of files that must have no errors."""
+        """Return the fleet of files that must have no errors."""
         result = self.read(files)
         assert result.errors == ()
         assert result.fleet is not None

@@ -1,4 +1,4 @@
-"""Waiting for what must happen soon, and no longer than that."""
+"""Waits for a condition, with a time limit."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A scheduler on a clock that is moved by hand, and a callback that remembers what it was told."""
+"""A scheduler on a fake clock, and a callback that records its calls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,13 +12,13 @@ from herdbeat.testing import FakeClock
 
 MONDAY = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 LONG_LEASE = "36500d"
-"""A clock that is moved by hand is silent for hours, and nobody has slept."""
+"""A fake clock sends no heartbeat for hours, which must not count as a gap."""
 
 T = TypeVar("T")
 
 
 def make_agent(name: str = "scout", *, most: int = 1, **schedules: Any) -> dict[str, Any]:
-    """An agent in the shape of its file. An interval may be written as its text alone."""
+    """Return an agent as its file would have it. An interval may be given as its text alone."""
     written = {
         key: {"type": "interval", "interval": value, "prompt": f"Do {key}."} if isinstance(value, str) else value
         for key, value in schedules.items()
@@ -27,7 +27,9 @@ def make_agent(name: str = "scout", *, most: int = 1, **schedules: Any) -> dict[
 
 
 class RecordingCallback:
-    """An `on_trigger`: remembers, fails for whom it should, and holds whom it should until they are let go."""
+    """An `on_trigger` callback that records its calls, fails for some schedules, and blocks others until they are
+    released.
+    """
 
     def __init__(self, *, fails: tuple[str, ...] = (), holds: tuple[str, ...] = ()) -> None:
         self.infos: list[TriggerInfo] = []
@@ -50,7 +52,7 @@ class RecordingCallback:
         self._let_go.set()
 
     async def next(self) -> str:
-        """The next run that it is told of."""
+        """Return the next run that it is called with."""
         async with asyncio.timeout(10):
             info = await self._news.get()
         return f"{info.agent.name}/{info.schedule_name}"
@@ -93,7 +95,7 @@ async def run_scheduler(
 
 
 async def wait_until(scheduler: Scheduler, look: Callable[[], T | None]) -> T:
-    """What the scheduler shows, as soon as it does."""
+    """Return the state of the scheduler as soon as the condition holds."""
     assert scheduler._engine is not None
     async with asyncio.timeout(10):
         found = await scheduler._engine.wait_until(look)
@@ -102,7 +104,7 @@ async def wait_until(scheduler: Scheduler, look: Callable[[], T | None]) -> T:
 
 
 async def wait_until_idle(scheduler: Scheduler) -> None:
-    """Until nothing runs, and what ran is written down."""
+    """Wait until nothing runs and every result is written."""
     await wait_until(scheduler, lambda: True if _is_idle(scheduler) else None)
 
 

@@ -1,4 +1,4 @@
-"""A fleet whose target writes down, outside of herdbeat, every start it sees; and the process that serves it."""
+"""A fleet whose target records every start outside of herdbeat, and the node process that serves it."""
 
 import os
 import signal
@@ -28,11 +28,11 @@ commands:
     command: [sh, -c, 'echo "$HERDBEAT_BEAT $HERDBEAT_ATTEMPT" >> {starts}']
     every: 1s
 {more}"""
-"""Two commands, one by the calendar and one by its pace, that each write down every start."""
+"""Two commands, a cron and an interval schedule, that record every start."""
 
 LEASE = timedelta(seconds=2)
 WAIT_TIMEOUT_S = 60.0
-"""Seconds until what a test waits for is taken for lost. None of its promises: a busy machine is slow."""
+"""Seconds until a test gives up waiting. Not a guarantee of the scheduler: a busy machine is slow."""
 
 FLEET_TEMPLATE = f"""\
 version: 1
@@ -42,17 +42,17 @@ lease: {LEASE.seconds}s
 {RECORDED_TARGETS_YAML}"""
 
 
-def wait_until(is_so: Callable[[], bool], else_: Callable[[], str]) -> None:
-    """Until it is so; what is said if it never is, is asked for at the end."""
+def wait_until(condition: Callable[[], bool], explain: Callable[[], str]) -> None:
+    """Wait until the condition holds; `explain` provides the message if it never does."""
     deadline = time.monotonic() + WAIT_TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline, else_()
+    while not condition():
+        assert time.monotonic() < deadline, explain()
         time.sleep(0.02)
 
 
 @dataclass(slots=True)
 class FaultFleet:
-    """A folder with a fleet, and one node on it after the other."""
+    """A folder with a fleet, and one node after the other that serves it."""
 
     folder: Path
     process: subprocess.Popen[bytes] | None = None
@@ -64,7 +64,7 @@ class FaultFleet:
         return cls(folder)
 
     def start(self, crash_at: str = "") -> None:
-        """Return once the node is ready, or has ended before."""
+        """Start a node; return once it is ready, or has ended before."""
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
         command = [sys.executable, "-m", "tests.faults.node_process", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
@@ -91,18 +91,18 @@ class FaultFleet:
         self.wait_for_end()
 
     def set_clock(self, seconds: float) -> None:
-        """Move the node's clock by so much from the real time, in one step."""
+        """Set the node's clock to the real time plus an offset, in one step."""
         draft = self.folder / "clock.new"
         draft.write_text(str(seconds), encoding="utf-8")
         draft.replace(self.folder / "clock")
 
     def wait_for_starts(self, more: int) -> None:
-        """Until the target has seen so many more starts: what we wait for, not how long it takes."""
+        """Wait until the target has seen so many more starts: for the events themselves, not for a time."""
         wanted = len(self.starts()) + more
         wait_until(lambda: len(self.starts()) >= wanted, lambda: "the fleet starts nothing any more")
 
     def wait_for_log_text(self, word: str) -> None:
-        """Until the node has said so in its log."""
+        """Wait until the node has written the text to its log."""
         wait_until(lambda: word in self.log(), lambda: f"the node never says {word!r}: {self.log()}")
 
     def log(self) -> str:
@@ -113,7 +113,7 @@ class FaultFleet:
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
     def check_against_oracle(self) -> None:
-        """After the last stop: nothing missing, nothing twice, nothing stuck."""
+        """After the last stop, check that no instant is missing, recorded twice or unsettled."""
         doubled = [start for start, count in Counter(self.starts()).items() if count > 1]
         assert not doubled, f"the target saw {doubled[:3]} more than once"
         reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")

@@ -1,7 +1,7 @@
-"""Golden JSON: what leaves the process, or is stored, compared with a file that is checked in.
+"""Golden JSON: compares what leaves the process, or is stored, with a file in the repository.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest with the test file, and read the difference. A difference that
-only a rename has made is a mistake: ledgers and programs of users have the old word.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest with the test file, and read the difference. A difference that
+comes only from a rename is a mistake: ledgers and programs of users have the old word.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ def check_golden(file: Path, data: object) -> None:
 
 
 def find_unfilled_fields(values: Iterable[Any]) -> list[str]:
-    """The fields that are at their default in all values of their class: a golden file says nothing about them."""
+    """Return the fields that have their default in all values of their class: a golden file does not cover them."""
     filled: dict[type[Any], set[str]] = {}
     for value in _iter_dataclasses(list(values)):
         kept = filled.setdefault(type(value), set())
@@ -43,7 +43,9 @@ def _field_default(field: "dataclasses.Field[Any]") -> object:
 
 
 def _iter_dataclasses(value: Any) -> Iterable[Any]:
-    """Every dataclass inside a value, with the value itself. A trigger is stored by its options, not by its fields."""
+    """Yield every dataclass inside a value, and the value itself. A trigger is stored by its options, not by its
+    fields.
+    """
     if isinstance(value, list | tuple):
         for each in value:
             yield from _iter_dataclasses(each)

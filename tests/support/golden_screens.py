@@ -1,6 +1,6 @@
-"""Golden screens: a call, what it printed to the letter, and the file that says what it should have printed.
+"""Golden screens: a call, and the file with the exact text that it must print.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest with the test file, and read the difference.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest with the test file, and read the difference.
 """
 
 import os
@@ -20,7 +20,7 @@ CLI_TESTS = Path(__file__).parents[1] / "cli"
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenScreen:
-    """One call, on a screen of so many columns or into a pipe. The cases of a test file share a `folder`."""
+    """One call, on a terminal of so many columns or into a pipe. The cases of a test file share a `folder`."""
 
     folder: ClassVar[str]
     name: str
@@ -44,14 +44,14 @@ class GoldenScreen:
         return f"{text}-- exit {answer.status}\n"
 
     def golden(self, text: str) -> str:
-        """What the file says; or the text is written into it, if that is what somebody wants."""
+        """Return the content of the file, or write the text into it if the environment says so."""
         if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
             self.file.write_text(text, encoding="utf-8")
             pytest.fail(f"{self.file.name} is written anew: read it, then run again without the variable")
         return self.file.read_text(encoding="utf-8")
 
     def wide_lines(self) -> list[str]:
-        """Those that a screen would fold. What is typed, or is to be, stays whole."""
+        """Return the lines that a terminal would wrap. Commands to type are exempt and stay on one line."""
         lines = self.file.read_text(encoding="utf-8").splitlines()
         return [
             line for line in lines if display_width(line) > (self.columns or 0) and not line.startswith(("$", "undo:"))
@@ -59,6 +59,6 @@ class GoldenScreen:
 
 
 def unmatched_files(cases: Iterable[GoldenScreen]) -> set[str]:
-    """Files without a case, and cases without a file."""
+    """Return files without a case, and cases without a file."""
     wanted = {case.file for case in cases}
     return {path.name for folder in {path.parent for path in wanted} for path in {*folder.glob("*")} ^ wanted}

@@ -1,4 +1,4 @@
-"""Short ways to write a state down, for tables that read well."""
+"""Short builders of governor states, for readable tables."""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 
 
 def at(clock: str, day: int = 2) -> datetime:
-    """A moment in March 2026: at("10:05") or at("10:05:30", day=3)."""
+    """Return a time in March 2026: at("10:05") or at("10:05:30", day=3)."""
     return datetime.combine(datetime(2026, 3, day, tzinfo=UTC), time.fromisoformat(clock), UTC)
 
 
@@ -30,7 +30,7 @@ def cron(expression: str, zone: str = "UTC") -> Cron:
 
 
 def make_hint(origin: str = "rule:surge", *, lasts: str = "1h", since: datetime = NOW, **wanted: Any) -> Hint:
-    """wish(every="30s"), wish(at=…), wish("planner", every="10m", lasts="40m")."""
+    """Return a hint: make_hint(every="30s"), make_hint(at=…), make_hint("planner", every="10m", lasts="40m")."""
     if "every" in wanted:
         wanted["every"] = parse_duration(wanted["every"])
     return Hint(origin=origin, expires_at=since + parse_duration(lasts), created_at=since, **wanted)
@@ -48,7 +48,9 @@ def hours(text: str, zone: str = "UTC") -> ActiveHours:
 
 
 def state(trigger: Trigger, *, anchor: datetime = NOW, **changes: Any) -> ScheduleState:
-    """A schedule that last finished at `anchor`. Timing parts and state parts go in side by side."""
+    """Return the state of a schedule that last finished at `anchor`. Fields of timing and of the state are both
+    accepted.
+    """
     parts = ("first_run", "backoff", "jitter", "limits", "bounds", "active_hours")
     timing = TimingPolicy(trigger=trigger, **{name: changes.pop(name) for name in parts if name in changes})
     return ScheduleState(schedule="api/health", timing=timing, anchor_at=anchor, **changes)

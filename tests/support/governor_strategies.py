@@ -1,4 +1,4 @@
-"""Any state the governor may meet, for properties."""
+"""Hypothesis strategies for every state that the governor may get."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -99,6 +99,6 @@ states = st.builds(
 
 @st.composite
 def decision_inputs(draw: st.DrawFn) -> tuple[datetime, ScheduleState]:
-    """A `now` and a state whose anchor does not lie in the future, as the store guarantees."""
+    """Return a `now` and a state whose anchor is not in the future, as the store guarantees."""
     state, now = draw(states), draw(moments)
     return max(now, state.anchor_at), state

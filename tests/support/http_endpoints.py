@@ -1,4 +1,4 @@
-"""Endpoints to call, good and bad: servers on loopback that say exactly the bytes a test wants."""
+"""Endpoints for tests, correct and faulty: servers on loopback that send exactly the bytes a test chooses."""
 
 import asyncio
 import ssl
@@ -16,7 +16,9 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """A server and what it has seen: the head and body of each request, and whether its callers are gone."""
+    """A server and what it has received: head and body of each request, and whether its callers have closed the
+    connection.
+    """
 
     port: int = 0
     requests: list[str] = field(default_factory=list)
@@ -31,7 +33,7 @@ class Endpoint:
 
 @asynccontextmanager
 async def serve_endpoint(speak: Responder, *, has_tls: bool = False) -> AsyncIterator[Endpoint]:
-    """An endpoint that reads a request, and then speaks. `left` is set once a caller has closed its connection."""
+    """Serve an endpoint that reads a request and then responds. `left` is set once a caller has hung up."""
     endpoint = Endpoint()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -65,7 +67,7 @@ async def _read_request(reader: asyncio.StreamReader) -> str:
 
 
 def respond_raw(text: str | bytes) -> Responder:
-    """Those bytes, whole, and then the end of the connection."""
+    """Send these bytes and close the connection."""
     data = text.encode() if isinstance(text, str) else text
 
     async def speak(writer: asyncio.StreamWriter) -> None:
@@ -78,7 +80,7 @@ def respond_raw(text: str | bytes) -> Responder:
 
 
 def respond(body: str | bytes = "", status: str = "200 OK", **headers: str) -> Responder:
-    """A well-formed answer. Header names are written with underscores."""
+    """Return a well-formed response. Header names are written with underscores."""
     data = body.encode() if isinstance(body, str) else body
     given = {"Content-Length": str(len(data))} | {name.replace("_", "-"): value for name, value in headers.items()}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())

@@ -37,7 +37,7 @@ EVENT_TIMEOUT_S = 30.0
 
 @dataclass(slots=True)
 class InProcessNode:
-    """What a test sees of the node."""
+    """The node as a test sees it."""
 
     node: Node
     store: SqliteStore
@@ -51,7 +51,7 @@ class InProcessNode:
         return self.node.loop
 
     async def until(self, wanted: Callable[[Event], bool]) -> Event:
-        """The next event of that kind. TimeoutError if none comes."""
+        """Return the next event of that kind. Raises TimeoutError if none comes."""
         async with asyncio.timeout(EVENT_TIMEOUT_S):
             while True:
                 event = await self.events.get()
@@ -64,7 +64,7 @@ class InProcessNode:
 async def open_in_process_node(
     folder: Path, spec: TargetSpec, *, overlap: Overlap, trigger: Trigger | None = None, kill_after: float = 0.3
 ) -> AsyncIterator[InProcessNode]:
-    """One schedule, `job`, every second unless told otherwise; cut off at the end."""
+    """Run a node with one schedule, `job`, by default every second; it is cancelled at the end."""
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     timer = SystemTimer()

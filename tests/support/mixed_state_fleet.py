@@ -1,4 +1,6 @@
-"""A fleet with something of everything: running, late, failing, paused, disabled, hinted, done; and a lonely night."""
+"""A fleet with schedules in every state: running, late, failing, paused, disabled, hinted, done; and a night without a
+node.
+"""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +28,7 @@ callables:
 
 
 async def write_mixed_state_fleet(folder: Path) -> None:
-    """Up in the evening, down at night, up at noon; then people came and changed things."""
+    """Write a ledger with a node in the evening, none at night, one from noon on; then run commands."""
     (folder / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     made, kept = folder / "made", folder / ".herdbeat"
     async with open_herd(create_folder(made), EVENING) as herd:
@@ -37,7 +39,7 @@ async def write_mixed_state_fleet(folder: Path) -> None:
         await herd.advance(10 * MINUTE)
         _apply_changes(herd)
         await herd.advance(NOW - herd.now)
-        copy_ledger(made, kept)  # while it is at work, so that a run is still going in what is looked at
+        copy_ledger(made, kept)  # copied while a run is active, so that the ledger under test has one
     _write_logs(kept)
 
 
@@ -67,7 +69,7 @@ def _apply_changes(herd: SimulatedHerd) -> None:
 
 
 def _write_logs(state_dir: Path) -> None:
-    """What two runs would have printed."""
+    """Write the logs that two runs would have printed."""
     clock = FakeClock(EVENING)
     for run_id, words in ((1, ["depth 12", "depth 14"]), (2, ["3 issues", "1 labelled"])):
         log = RunLog(state_dir, run_id, clock, 10_000)

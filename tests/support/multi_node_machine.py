@@ -1,4 +1,4 @@
-"""The state machine of the ledger with several nodes on one database: any of them claims, ends, stops and goes on."""
+"""The state machine of the ledger with several nodes on one database: each claims, completes, stops and resumes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ positions = st.integers(0, 50)
 
 
 class MachineNode:
-    """A node without a loop, which may stand still: then nobody renews its lease."""
+    """A node without a loop. It may be suspended, and its lease is then not renewed."""
 
     def __init__(self, place: PostgresLocation) -> None:
         self.store = PostgresStore(place, lease=LEASE)
@@ -47,7 +47,7 @@ class MachineNode:
 
 
 class MultiNodeMachine(LedgerMachine):
-    """What people change goes through a store that is no node, as a command at a terminal does."""
+    """Commands of users go through a store that is not a node, as those of the CLI do."""
 
     def open_store(self) -> StoreHandle:
         self.stack = ExitStack()
@@ -71,13 +71,13 @@ class MultiNodeMachine(LedgerMachine):
 
     @property
     def ours(self) -> list[Claim]:
-        """Held by a node that lives."""
+        """Return the claims of nodes that are alive."""
         living = {member.joined.node_id for member in self.living}
         return [each for each in self.held if each.fence in living]
 
     @rule(by=waits)
     def time_passes(self, by: timedelta) -> None:
-        """Who lives has shown it all along."""
+        """Advance the time. Nodes that are alive have renewed their leases."""
         self.now += by
         set_clock(self.database, self.now)
         self.admin.execute(
@@ -86,7 +86,7 @@ class MultiNodeMachine(LedgerMachine):
         )
 
     def turn_once(self) -> datetime | None:
-        """By one after the other. Without any node, nobody would look again."""
+        """Run one cycle on each node in turn. Without a node, nothing is evaluated."""
         if not (living := self.living):
             return None
         self.turn_of += 1
@@ -127,14 +127,16 @@ class MultiNodeMachine(LedgerMachine):
     @precondition(lambda self: self.living)
     @rule(place=positions)
     def node_stops(self, place: int) -> None:
-        """kill -9, or a stopped process: nothing is said."""
+        """Stop a node as kill -9 or SIGSTOP do: it writes nothing."""
         member = self.living[place % len(self.living)]
         member.stopped_at = self.now
 
     @precondition(lambda self: len(self.living) < NODE_COUNT)
     @rule(place=positions)
     def node_goes_on(self, place: int) -> None:
-        """In time, as if nothing had been; else nothing of it is believed, and it comes again as somebody new."""
+        """Resume a node. Within its lease it continues; otherwise its writes are rejected, and it registers as a new
+        node.
+        """
         stopped = [member for member in self.members if member.stopped_at is not None]
         member = stopped[place % len(stopped)]
         assert member.stopped_at is not None
@@ -147,7 +149,7 @@ class MultiNodeMachine(LedgerMachine):
         self.is_refused(member, [FinishedRun(number, self.now, SUCCEEDED) for number in mine])
         dead = {each.joined.node_id for each in stopped if each.stopped_at and self.now >= each.stopped_at + LEASE}
         member.store.abandon_node()
-        member.join(self.now, before)  # which sweeps what all of the dead have left
+        member.join(self.now, before)  # which rescues the runs of all dead nodes
         self.forget(each.run_id for each in self.held if each.fence in dead)
 
     def is_refused(self, member: MachineNode, runs: list[FinishedRun]) -> None:
@@ -169,7 +171,7 @@ class MultiNodeMachine(LedgerMachine):
 
     @rule(down=waits)
     def crash_and_return(self, down: timedelta) -> None:
-        """All of them at once, and one comes back."""
+        """Kill all nodes at once, and start one."""
         for member in self.living:
             member.stopped_at = self.now
         self.time_passes(down)
@@ -177,7 +179,7 @@ class MultiNodeMachine(LedgerMachine):
 
     @invariant()
     def every_instant_is_accounted_for(self) -> None:
-        """By whoever is there: while nobody is, it is the next one's to say."""
+        """Check the ledger, if there is a node: without one, the next node has to account for the instants."""
         if self.living:
             self.check_all()
 

@@ -1,7 +1,7 @@
-"""The oracle: recomputes every due instant by a second cron implementation, and reads the ledger against it.
+"""The oracle: computes every due instant with a second cron implementation, and compares the ledger with it.
 
-It knows nothing of the engine: only what was written in the file, when, and what the ledger says became of it.
-Nothing may be missing, nothing may be there twice, and every absence has its reason.
+It shares no code with the scheduler: its only inputs are the schedules in the files, and the rows of the ledger. No
+instant may be missing, none may be recorded twice, and every one that did not run has its reason.
 """
 
 from collections import Counter
@@ -18,14 +18,14 @@ from herdbeat.store.reader import Filter, Reader
 
 SETTLED_OUTCOMES = {BeatOutcome.RAN, BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED}
 MANUAL_DEDUP_PREFIXES = ("manual:", "backfill:")
-"""How the beats begin that the clock has nothing to do with."""
+"""The prefixes of dedup ids of beats that the clock did not make."""
 
 OUTCOMES_WITH_REASON = {BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED, BeatOutcome.PENDING}
 
 
 @dataclass(frozen=True, slots=True)
 class CronExpectation:
-    """A cron schedule in UTC that stood in the file from one moment to another."""
+    """A cron schedule in UTC that was configured from one time to another."""
 
     schedule: str
     expression: str
@@ -33,7 +33,7 @@ class CronExpectation:
     until: datetime
 
     def instants(self) -> list[datetime]:
-        """(since, until], whole seconds."""
+        """Return the instants in (since, until], in whole seconds."""
         found: list[datetime] = []
         walk = croniter(self.expression, self.since.astimezone(UTC))
         while (instant := walk.get_next(datetime)) <= self.until:
@@ -51,7 +51,7 @@ def all_runs(reader: Reader) -> list[RunRecord]:
 
 
 def check_cron(reader: Reader, promise: CronExpectation) -> None:
-    """Every instant is in exactly one row, and every row is made of instants."""
+    """Check that every instant is in exactly one row, and that every row consists of instants."""
     all_of_it = [beat for beat in all_beats(reader, promise.schedule) if promise.since < beat.due_at <= promise.until]
     beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(MANUAL_DEDUP_PREFIXES)]
     instants = promise.instants()
@@ -74,14 +74,14 @@ def check_reasons(reader: Reader, schedule: str) -> None:
 _UNCONDITIONAL_REASONS = frozenset(
     {SkipReason.PAUSED, SkipReason.DISABLED, SkipReason.BY_REQUEST, SkipReason.CONFIG_ERROR}
 )
-"""Reasons that hold inside the hours and outside."""
+"""Reasons that occur inside the active hours and outside."""
 
 
 def check_hours(reader: Reader, schedule: str, hours: ActiveHours) -> None:
-    """What was due outside the hours did not run and was not missed; what was due inside was not kept out by them.
+    """Check that instants outside the active hours did not run and were not missed, and those inside were not skipped.
 
-    The window is recomputed on the wall clock, without asking it. One instant alone may have been due inside, and
-    waited until the hours were over.
+    The window is computed again from the wall clock, without ActiveHours. A single instant may have been due inside
+    and waited until the hours were over.
     """
     for beat in all_beats(reader, schedule):
         is_inside = [_is_within_hours(hours, instant) for instant in (beat.due_at, beat.last_due_at)]
@@ -98,7 +98,7 @@ def _is_within_hours(hours: ActiveHours, instant: datetime) -> bool:
 
 
 def check_interval(reader: Reader, schedule: str, every: timedelta) -> None:
-    """Each beat but the first is due its interval (or its backoff) after an earlier one was over, never before."""
+    """Check that each beat but the first is due its interval (or its backoff) after an earlier one was settled."""
     beats = all_beats(reader, schedule)
     for earlier, later in pairwise(beats):
         assert earlier.outcome in SETTLED_OUTCOMES, f"{earlier} is open, and {later} follows"
@@ -107,7 +107,7 @@ def check_interval(reader: Reader, schedule: str, every: timedelta) -> None:
 
 
 def check_runs(reader: Reader) -> None:
-    """At most one run per attempt at a beat, and no run without its beat."""
+    """Check that there is at most one run per attempt at a beat, and no run without its beat."""
     attempts = Counter((run.beat_id, run.attempt) for run in all_runs(reader))
     doubled = [pair for pair, count in attempts.items() if count > 1]
     assert not doubled, f"started twice: {doubled[:3]}"

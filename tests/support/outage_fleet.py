@@ -1,4 +1,4 @@
-"""A fleet with a past: a night without anybody, a schedule that fails, one that waits for room, one run by hand."""
+"""A fleet with a history: a night without a node, a schedule that fails, one without capacity, one manual run."""
 
 import sqlite3
 from contextlib import closing
@@ -24,7 +24,9 @@ callables:
 
 
 async def write_outage_fleet(folder: Path) -> None:
-    """Write the fleet file and a ledger as the engine would have: up in the evening, down at night, up at noon."""
+    """Write the fleet file and the ledger of a fleet that had a node in the evening, none at night, and one from noon
+    on.
+    """
     (folder / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     made, kept = folder / "made", folder / ".herdbeat"
     async with open_herd(create_folder(made), EVENING) as herd:
@@ -36,7 +38,7 @@ async def write_outage_fleet(folder: Path) -> None:
         number = herd.snapshot("triage/check-issues").id
         herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="one"))
         await herd.advance(NOW - herd.now)
-        # Kept while it is at work, so that a run is still going in what is looked at.
+        # Copied while a run is active, so that the ledger under test has one.
         copy_ledger(made, kept)
 
 
@@ -46,7 +48,7 @@ def create_folder(path: Path) -> Path:
 
 
 def copy_ledger(made: Path, kept: Path) -> None:
-    """The ledger as it is now, written by a process with a number that can be told."""
+    """Copy the ledger as it is now, as if a process with a known pid had written it."""
     _copy_database(made / "herdbeat.db", create_folder(kept) / "herdbeat.db")
 
 

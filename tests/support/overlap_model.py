@@ -1,7 +1,7 @@
-"""What happens when beats of one schedule meet, told a second time: by the words of the rules, moment after moment.
+"""A second, independent implementation of the overlap rules, one tick after the other.
 
-It shares no code with the engine and is not clever. Time goes in ticks of twenty seconds; at each, runs that are over
-end first, then those who wait get their chance, then the clock.
+It shares no code with the scheduler and is not optimized. Time advances in ticks of twenty seconds; at each, runs that
+are over end first, then queued beats get their chance, then the clock.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ HORIZON_TICKS = 30
 
 @dataclass(frozen=True, slots=True)
 class ScriptedRun:
-    """How long a run takes, in ticks, and how it ends when nobody stops it."""
+    """How long a run takes, in ticks, and how it ends unless it is cancelled."""
 
     ticks: int
     status: str
@@ -30,7 +30,7 @@ class ManualRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapCase:
-    """A schedule on a target with room for so many runs, of which a neighbour may take one for a while."""
+    """A schedule on a target with capacity for so many runs, of which another schedule may use one for a while."""
 
     kind: str  # cron: every minute; interval: two minutes; delay: once, after two minutes
     policy: str
@@ -38,7 +38,7 @@ class OverlapCase:
     neighbour: int  # ticks, from the start
     script: tuple[ScriptedRun, ...]  # of its runs, in the order they start; repeated
     by_hand: tuple[ManualRequest, ...] = ()
-    stop: int = 0  # ticks that a run takes to end when it is told to
+    stop: int = 0  # ticks that a run takes to end after it is cancelled
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ModelRun:
 
 @dataclass(slots=True)
 class ModelResult:
-    """What the model says: beats, starts, statuses of the runs that are over, and the failures in a row."""
+    """The result of the model: beats, starts, statuses of the runs that are over, and consecutive failures."""
 
     beats: list[ModelBeat] = field(default_factory=list)
     starts: list[tuple[int, int]] = field(default_factory=list)
@@ -91,11 +91,11 @@ class OverlapModel:
         return self.result
 
     def settle(self, now: int) -> None:
-        """Until nothing more happens at this moment."""
+        """Apply all transitions of this tick."""
         while self.end_one_run(now) or self.start_one_waiting(now) or self.fire_clock(now):
             pass
 
-    # ── one thing after another ──
+    # ── transitions ──
 
     def end_one_run(self, now: int) -> bool:
         over = next((run for run in self.running if run.over <= now), None)
@@ -124,7 +124,7 @@ class OverlapModel:
         self.arrive(now, beat)
         return True
 
-    # ── a clock beat arrives ──
+    # ── a clock beat is due ──
 
     def arrive(self, now: int, beat: ModelBeat) -> None:
         own = [each for each in self.waiting if not each.by_hand]
@@ -149,7 +149,7 @@ class OverlapModel:
             self.waiting.append(beat)
 
     def leave(self, now: int, beat: ModelBeat, outcome: str, reason: str) -> None:
-        """It does not run. A pace counts on from here, unless another of its beats is still to run."""
+        """Settle a beat that does not run. An interval counts from here, unless another beat is still to run."""
         beat.outcome, beat.reason = outcome, reason
         self.anchor = now
         self.plan(now)
@@ -160,7 +160,7 @@ class OverlapModel:
         run.is_cancelled, run.status = True, "cancelled"
         run.over = now + self.case.stop
         if self.result.starts[-1] == (now, run.beat.due):
-            # It had waited, and its successor comes at the very moment of its start: it never begins.
+            # It was queued, and its successor is due at the very moment of its start: it never begins.
             self.result.starts.pop()
             run.over = now
 
@@ -170,7 +170,7 @@ class OverlapModel:
         self.result.starts.append((now, beat.due))
         self.running.append(ModelRun(beat, now + ending.ticks, ending.status))
 
-    # ── afterwards ──
+    # ── results ──
 
     def count(self, now: int, run: ModelRun) -> None:
         before = self.result.failures

@@ -1,4 +1,4 @@
-"""A small proxy in front of PostgreSQL that cuts connections where it hurts: around a COMMIT."""
+"""A small proxy in front of PostgreSQL that cuts connections around a COMMIT."""
 
 import random
 import socket
@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 _SHUTDOWN_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 SHUTDOWN_MESSAGE = b"E" + (4 + len(_SHUTDOWN_FIELDS)).to_bytes(4, "big") + _SHUTDOWN_FIELDS
 READY_MESSAGE_BYTES = 6
-"""Bytes of the server's word that it is ready for the next transaction."""
+"""The length of the server's ReadyForQuery message."""
 
 
 class CutProxy:
-    """Listens on a port of its own, and passes on what it hears until it is told to cut.
+    """Listens on a port of its own and forwards everything until it is set to cut.
 
-    `before` cuts instead of passing a COMMIT on; `after` passes it on and never lets the answer through; `shut down` is
-    a server that is stopped when it has just done it: it says so, and the connection is not cut yet.
+    `before` cuts instead of forwarding a COMMIT; `after` forwards it and drops the response; `shut down` simulates
+    a server that is stopped right after the commit: it reports its shutdown, and the connection is not cut yet.
     """
 
     def __init__(self, server: Path, chance: random.Random) -> None:
@@ -61,7 +61,7 @@ class CutProxy:
                     continue
                 if is_cut and self.how == "after":
                     with suppress(OSError):
-                        source.shutdown(socket.SHUT_RDWR)  # the answer finds nobody
+                        source.shutdown(socket.SHUT_RDWR)  # the client has gone
                 if not is_cut or self.how == "after":
                     sink.sendall(data)
                 if is_cut:
@@ -75,7 +75,7 @@ class CutProxy:
 
 @contextmanager
 def open_cut_proxy(url: str, seed: int = 1) -> Iterator[tuple[CutProxy, str]]:
-    """A proxy for the server of a URL, and the URL through it."""
+    """Open a proxy for the server of a URL; return it and the URL through it."""
     parts = urlsplit(url)
     folder = Path(parse_qs(parts.query)["host"][0])
     proxy = CutProxy(folder / ".s.PGSQL.5432", random.Random(seed))

@@ -27,7 +27,7 @@ from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Reader
 
 EXPIRED_NODES_QUERY = "SELECT id FROM node WHERE stopped_at = lease_until"
-"""Nodes that another has found dead. One that leaves by itself says when."""
+"""Nodes that another one has declared dead. A node that stops by itself writes its own time."""
 
 FLEET_TEMPLATE = f"""\
 version: 1
@@ -50,11 +50,11 @@ async def note(run):
         file.write(f"{{run.beat}} {{run.attempt}}\\n".encode())
 """
 RECORDING_TARGETS = ("ticker", "pacer", "herd")
-"""Targets that write their starts down, outside of herdbeat."""
+"""Targets that record their starts outside of herdbeat."""
 
 
 def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:
-    """So many schedules more, which write their starts down as the others do: a load that needs no programs.
+    """Return so many additional callable schedules, which record their starts like the others: load without programs.
 
     Their intervals are these `seconds`, in turn.
     """
@@ -72,7 +72,7 @@ SELECT target.name || '/' || schedule.name || ':' || dedup_id || ' ' || run.atte
 
 @dataclass(slots=True)
 class PostgresFleet:
-    """Nodes are told apart by their number; each has its own state directory and its own clock file."""
+    """Nodes are identified by their number; each has its own state directory and its own clock file."""
 
     folder: Path
     place: PostgresLocation
@@ -94,7 +94,7 @@ class PostgresFleet:
             store.close()
 
     def prepare(self, number: int, url: str = "") -> Path:
-        """The folder of a node, with its fleet file in it."""
+        """Create the folder of a node, with its fleet file."""
         home = self._home(number)
         home.mkdir(exist_ok=True)
         text = FLEET_TEMPLATE.format(store=url or self.place.url, starts=self.folder / "starts", more=self.more)
@@ -103,20 +103,21 @@ class PostgresFleet:
         return home
 
     def start(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> None:
-        """Return once the node is ready, or has ended before. `url` is its own way to the database, if it has one, and
-        `code` the checkout that it runs out of."""
+        """Start a node; return once it is ready, or has ended before. `url` is its own URL of the database, if it has
+        one, and `code` the checkout that it runs from.
+        """
         node = self.begin(number, url=url, crash_at=crash_at, code=code)
         assert node.stdout is not None
         node.stdout.readline()
 
     def start_all(self, *numbers: int, url: str = "", code: Path = ROOT) -> None:
-        """The same for several, which come up beside each other."""
+        """Start several nodes at the same time."""
         for node in [self.begin(number, url=url, code=code) for number in numbers]:
             assert node.stdout is not None
             node.stdout.readline()
 
     def begin(self, number: int, *, url: str = "", crash_at: str = "", code: Path = ROOT) -> subprocess.Popen[bytes]:
-        """The same, without waiting for it."""
+        """Start a node without waiting for it."""
         self.prepare(number, url)
         environ = os.environ | {"HERDBEAT_CRASH_AT": crash_at} if crash_at else dict(os.environ)
         if code != ROOT:
@@ -147,7 +148,7 @@ class PostgresFleet:
         self.nodes[number].send_signal(what)
 
     def end(self) -> None:
-        """Whatever a test has left running."""
+        """End all processes that a test has left running."""
         for number in list(self.nodes):
             self.send(number, signal.SIGCONT)
             self.kill(number)
@@ -167,21 +168,21 @@ class PostgresFleet:
         return (self._home(number) / "log").read_text(encoding="utf-8")
 
     def wait_for_all_starts(self, number: int) -> None:
-        """Until the targets have seen so many starts since the beginning: the fleet is at work."""
+        """Wait until the targets have seen so many starts since the beginning: the fleet is working."""
         self.wait_until(lambda: len(self.starts()) >= number, "the fleet never gets to work")
 
     def wait_for_starts(self, more: int) -> None:
-        """Until the targets have seen so many more starts: what we wait for, not how long it takes."""
+        """Wait until the targets have seen so many more starts: for the events themselves, not for a time."""
         wanted = len(self.starts()) + more
         self.wait_until(lambda: len(self.starts()) >= wanted, "the fleet starts nothing any more")
 
     def wait_for_log_text(self, number: int, word: str, more: int = 1) -> None:
-        """Until the node has said so in its log, so many times more."""
+        """Wait until the node has written the text to its log, so many times more."""
         wanted = self.log(number).count(word) + more
         self.wait_until(lambda: self.log(number).count(word) >= wanted, f"node {number} never says {word!r}")
 
     def wait_for_row(self, question: str) -> None:
-        """Until the database has an answer."""
+        """Wait until the query returns a row."""
         self.wait_until(lambda: bool(self.ask(question)), f"no answer to {question}")
 
     def wait_until(self, is_so: Callable[[], bool], else_: str) -> None:
@@ -196,7 +197,7 @@ class PostgresFleet:
             return connection.execute(question.encode()).fetchall()
 
     def check_against_oracle(self) -> None:
-        """After the last stop: nothing missing, nothing twice, nothing stuck."""
+        """After the last stop, check that no instant is missing, recorded twice or unsettled."""
         doubled = [start for start, count in Counter(self.starts()).items() if count > 1]
         assert not doubled, f"the target saw {doubled[:3]} more than once"
         reader = open_reader(self.place)
@@ -223,7 +224,7 @@ class PostgresFleet:
         assert self.ask(forgotten) == [], "schedules that nothing will ever wake"
 
     def _compare_with_the_target(self) -> None:
-        """What the target saw is in the ledger, and what the ledger says has succeeded was seen."""
+        """Check that every start the target saw is in the ledger, and that every success in the ledger was seen."""
         known = dict(self.ask(RUNS_QUERY))
         seen = set(self.starts())
         unknown = seen - known.keys()
@@ -232,7 +233,7 @@ class PostgresFleet:
         assert not unseen, f"the target never saw {sorted(unseen)[:3]}"
 
     def longest_wait(self) -> timedelta:
-        """Between the instant of a beat that ran and its claim, since there was a node."""
+        """Return the longest time between the due instant of a beat that ran and its claim, while there was a node."""
         ((micros,),) = self.ask(
             "SELECT max(claimed_at - due_at) FROM run JOIN beat ON beat.id = beat_id"
             " WHERE due_at > (SELECT min(started_at) FROM node)"
@@ -240,7 +241,7 @@ class PostgresFleet:
         return timedelta(microseconds=micros)
 
     def longest_recovery(self) -> timedelta:
-        """Between the claim of a run whose node died and the word that it was interrupted."""
+        """Return the longest time between the claim of a run whose node died and its interruption."""
         ((micros,),) = self.ask("SELECT max(finished_at - claimed_at) FROM run WHERE status = 'interrupted'")
         return timedelta(microseconds=micros or 0)
 

@@ -1,4 +1,4 @@
-"""Several nodes in one process: each has a store of its own on the same database, whose clock a test moves."""
+"""Several nodes in one process: each has its own store on the same database, whose clock a test moves."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ LEASE = timedelta(seconds=30)
 
 
 def set_clock(place: PostgresLocation, now: datetime) -> None:
-    """What the database takes for the time, from now on and for everybody."""
+    """Set the time that the database reports, from now on and to all nodes."""
     body = f"SELECT {to_micros(now)}::bigint"
     with psycopg.connect(place.url, autocommit=True) as connection:
         connection.execute(
@@ -33,7 +33,7 @@ def set_clock(place: PostgresLocation, now: datetime) -> None:
 
 
 def build_fleet(*names: str, room: int = 1, runs_on: str | None = None, name: str = "several") -> Fleet:
-    """A target for each name, with one schedule that is due at once."""
+    """Build a fleet with a target for each name, each with one schedule that is due at once."""
     policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE, runs_on=runs_on)
     return Fleet(
         name=name,
@@ -49,7 +49,7 @@ def build_fleet(*names: str, room: int = 1, runs_on: str | None = None, name: st
 
 
 class ManualNode:
-    """A node without a loop: what it does, it is told to."""
+    """A node without a loop: a test calls each of its steps."""
 
     def __init__(self, place: PostgresLocation) -> None:
         self.store = PostgresStore(place, lease=LEASE)

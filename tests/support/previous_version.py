@@ -1,8 +1,8 @@
-"""The version before this one, in a folder of its own: what a fleet is upgraded from, one node after the other.
+"""The previous version in a folder of its own: what a fleet is upgraded from, one node after the other.
 
-It comes out of git: the newest revision whose program differs from this one, or the one that `HERDBEAT_TEST_PREVIOUS`
-names. Where there is no history (a release's archive, a clone of one revision) this very program stands in for it: that
-still proves the handing over, and `revision` says so.
+It comes from git: the newest revision whose package differs from this one, or the one that `HERDBEAT_TEST_PREVIOUS`
+names. Without history (an archive of a release, a shallow clone) this version itself is used: that still tests the
+handover, and `revision` says so.
 """
 
 import io
@@ -19,11 +19,11 @@ from tests.support.fault_fleet import ROOT
 
 REVISION_VARIABLE = "HERDBEAT_TEST_PREVIOUS"
 VERSION = "0.0.1+previous"
-"""What its nodes say they are."""
+"""The version that its nodes report."""
 
 CURRENT_REVISION = "this one"
 _PROGRAM_PATHS = ("src", "tests/faults/node_process.py")
-_CLI_MODULE = "herdbeat.faces.cli"  # both versions have it: `herdbeat` alone is newer
+_CLI_MODULE = "herdbeat.faces.cli"  # both versions have this module; `herdbeat` alone is newer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class PreviousVersion:
         return cls(folder, revision or CURRENT_REVISION)
 
     def apply(self, home: Path) -> None:
-        """As a person would, with the old program: it also makes the tables."""
+        """Apply the files with the old program, as a user would; this also creates the tables."""
         environ = os.environ | {"PYTHONPATH": str(self.code / "src")}
         done = subprocess.run(
             [sys.executable, "-m", _CLI_MODULE, "apply", "--yes"],
@@ -62,7 +62,7 @@ class PreviousVersion:
 
 
 def _revision() -> str | None:
-    """Not that of a checkout around ours, should somebody have unpacked an archive inside one."""
+    """Return the revision of this checkout, not that of a checkout around it, if an archive was unpacked inside one."""
     if not (ROOT / ".git").exists():
         return None
     known = _run_git("log", "-2", "--format=%H", "--", "src").decode().split()
@@ -72,7 +72,7 @@ def _revision() -> str | None:
 
 
 def _run_git(*arguments: str) -> bytes:
-    """Whoever owns the checkout."""
+    """Run git, whoever owns the checkout."""
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout
 

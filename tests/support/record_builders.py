@@ -1,4 +1,4 @@
-"""Records as the ledger would give them, with only what a test is about spelled out."""
+"""Builders of ledger records: a test states only the fields it is about."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def make_schedule_spec(trigger: Trigger | None = None, **policies: Any) -> Sched
 
 
 def make_schedule_record(**changes: Any) -> ScheduleRecord:
-    """One that ran a minute ago and runs again in four."""
+    """Return a schedule that ran a minute ago and runs again in four."""
     fields: dict[str, Any] = {
         "id": 1,
         "target": "triage",

@@ -1,4 +1,4 @@
-"""Jobs, small programs and ways to wait for them, for the tests of this room."""
+"""Jobs, small programs and functions to wait for them, for the tests of the runners."""
 
 import asyncio
 import os
@@ -66,18 +66,20 @@ def new_fifo(folder: Path) -> Path:
 
 
 async def read_fifo(fifo: Path) -> str:
-    """What a program writes into the fifo, as soon as it does."""
+    """Return what a program writes into the fifo, as soon as it does."""
     return await asyncio.to_thread(fifo.read_text)
 
 
 class ExitingProcess:
-    """A process that is going to end: its number is taken while it lives, so that no other can be mistaken for it."""
+    """A process that is going to end. Its start time is read while it lives, so that a reused pid is not mistaken for
+    it.
+    """
 
     def __init__(self, pid: int) -> None:
         self._descriptor = os.pidfd_open(pid)
 
     async def wait_for_exit(self, within: float = 20) -> None:
-        """Return once it has ended; TimeoutError if it does not."""
+        """Return once it has ended; raises TimeoutError if it does not."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._descriptor, ended.set)
         try:

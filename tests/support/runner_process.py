@@ -1,7 +1,7 @@
-"""A node in small, to be killed by a test: runs one shell script through the real runners until it ends.
+"""A minimal node for tests to kill: runs one shell script through the real runners until it ends.
 
-HOLDER in the script becomes the pid of a forked process, such as a user's function may start, that holds all its files
-open until it is killed.
+HOLDER in the script is replaced by the pid of a forked process, as a user's function may start one, that keeps all of
+its files open until it is killed.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from herdbeat.runners.settings import RunnerSettings
 
 async def main(state_dir: Path, script: str) -> None:
     async with open_runners(RunnerSettings(state_dir=state_dir, environ=dict(os.environ)), SystemClock()) as runners:
-        await runners.run(make_job(command_spec("true")))  # now there is a guardian, and a pipe to it
+        await runners.run(make_job(command_spec("true")))  # now the reaper and the pipe to it exist
         if "HOLDER" in script:
             script = script.replace("HOLDER", str(fork_file_holder()))
         await runners.run(make_job(shell_spec(script)))

@@ -1,4 +1,4 @@
-"""A fleet that really runs, in a process of its own, for tests that watch what others do to it."""
+"""A fleet that runs in a process of its own, for tests that watch how commands affect it."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PROCESS_TIMEOUT_S = 60
-"""Seconds for a process to do what it does at once: only a broken one gets there."""
+"""A generous time limit for a process that normally responds at once: only a broken one reaches it."""
 
 FLEET_YAML = """\
 version: 1
@@ -51,7 +51,7 @@ class RunningFleet:
 
 
 class EventFeed:
-    """The events of a fleet that runs."""
+    """The events of a running fleet."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process

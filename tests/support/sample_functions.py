@@ -17,11 +17,11 @@ NUMBER = 17
 
 
 def nothing() -> None:
-    """Has nothing to say."""
+    """Return nothing."""
 
 
 async def nothing_async() -> None:
-    """Has nothing to say, either."""
+    """Return nothing, asynchronously."""
 
 
 def yielding() -> Iterator[int]:
@@ -48,7 +48,7 @@ async def about_async(run: RunContext) -> str:
     return run.prompt
 
 
-def about_if_told(run: RunContext | None = None) -> bool:
+def about_if_requested(run: RunContext | None = None) -> bool:
     return run is not None
 
 

@@ -1,4 +1,4 @@
-"""Small fleets for tests of what an apply does."""
+"""Small fleets for tests of apply."""
 
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -38,7 +38,7 @@ def make_target(name: str, *, origin: Origin | None = None, command: str = "true
 
 
 def make_fleet(*schedules: Schedule, targets: tuple[Target, ...] | None = None) -> Fleet:
-    """With the targets that the schedules need, unless others are given."""
+    """Return a fleet with the targets that the schedules need, unless others are given."""
     names = dict.fromkeys(each.target for each in schedules)
     found = tuple(make_target(name) for name in names) if targets is None else targets
     return Fleet(

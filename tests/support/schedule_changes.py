@@ -1,4 +1,4 @@
-"""Executing commands on a herd, and reading the change log."""
+"""Changes a herd as the commands in `service/commands` do, and reads what they left in the change log."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

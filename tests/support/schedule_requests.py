@@ -1,4 +1,4 @@
-"""What a person asks of a herd: let pass, call off, run again, fill in. And the oracle, asked about one cron."""
+"""Requests to a herd: skip, cancel, retry, backfill. And the oracle for one cron schedule."""
 
 from datetime import datetime
 
@@ -37,7 +37,7 @@ def backfill_range(herd: SimulatedHerd, label: str, start: datetime, end: dateti
 
 
 def list_runs(herd: SimulatedHerd, label: str) -> list[tuple[int, str, str]]:
-    """Attempt, status and source of its runs, oldest first."""
+    """Return attempt, status and source of its runs, oldest first."""
     target, _, name = label.partition("/")
     reader = SqliteReader(herd.store.path)
     try:

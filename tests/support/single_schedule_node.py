@@ -1,4 +1,4 @@
-"""What the tests of a whole node share: a ledger with one schedule, a run that is held, and what became of it."""
+"""What tests of a whole node share: a ledger with one schedule, a run that blocks, and its result."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from herdbeat.testing.herd import MONDAY, open_herd
 
 
 class HeldRun:
-    """Goes on until it is let go."""
+    """A runner whose run blocks until it is released."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -31,7 +31,7 @@ class HeldRun:
 async def open_single_schedule_ledger(folder: Path, since: datetime = MONDAY) -> AsyncIterator[SqliteStore]:
     async with open_herd(folder, since) as herd:
         herd.schedule("triage", every="5m")
-        herd.snapshot("triage")  # writes the fleet down
+        herd.snapshot("triage")  # writes the fleet to the ledger
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     try:
@@ -41,7 +41,7 @@ async def open_single_schedule_ledger(folder: Path, since: datetime = MONDAY) ->
 
 
 def list_runs(folder: Path) -> list[RunRecord]:
-    """The oldest first."""
+    """Return the runs, oldest first."""
     with closing(SqliteReader(folder / "herdbeat.db")) as reader:
         return reader.runs(Filter())[::-1]
 

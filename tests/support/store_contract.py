@@ -1,4 +1,4 @@
-"""What every store promises. A store's own test file is the fixture and little more."""
+"""The contract of every store. A store's own test file is a fixture and little more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ HOURLY = Cron.parse("0 * * * *", UTC_ZONE)
 
 
 def build_fleet(**triggers: Trigger) -> Fleet:
-    """One target with room for two, and a schedule for each trigger."""
+    """Build a fleet with one target of capacity two, and a schedule for each trigger kind."""
     policies = Policies(zone=UTC_ZONE, timeout=timedelta(hours=1), catchup=Catchup.ONCE)
     return Fleet(
         name="contract",
@@ -103,7 +103,7 @@ class OpenedStore:
 
 
 class StoreContract:
-    """Inherit it, and give it a fixture `store` that is open and empty."""
+    """Inherit it, and provide a fixture `store` that is open and empty."""
 
     @pytest.fixture
     def opened(self, store: StoreHandle) -> OpenedStore:
@@ -130,9 +130,7 @@ class StoreContract:
         assert [each.label for each in later] == ["worker/pace", "worker/hour"]
         assert [each.label for each in first] == ["worker/pace"]
 
-    def test_what_is_due_beside_some_targets_is_none_of_theirs_and_no_older_than_asked(
-        self, opened: OpenedStore
-    ) -> None:
+    def test_due_schedules_can_exclude_targets_and_start_after_a_given_instant(self, opened: OpenedStore) -> None:
         later, worker = NOW + timedelta(hours=1), opened.schedule().target_id
 
         everything = opened.store.write_now(lambda tx: tx.schedule_list_due_excluding(later, 10, [], NOW))
@@ -283,7 +281,7 @@ class StoreContract:
 
         last = opened.store.write_now(lambda tx: tx.node_get_last_seen())
         assert last is not None
-        assert last >= later  # with a lease, also a while longer
+        assert last >= later  # with a lease, still alive for a while
 
     def test_applying_the_same_fleet_again_changes_nothing(self, opened: OpenedStore) -> None:
         before = opened.schedule("hour")
@@ -357,17 +355,17 @@ class StoreContract:
         assert of_others == {FLEET_OWNER: first[FLEET_OWNER]}
         assert opened.store.write_now(lambda tx: tx.budgets([target.id])) == {target: Budget(usd_per_day=5)}
 
-    def test_only_the_newest_runs_are_asked_what_they_used(self, opened: OpenedStore) -> None:
+    def test_usage_is_read_of_the_newest_runs_only(self, opened: OpenedStore) -> None:
         snapshot = opened.schedule()
         ids = [f"interval:{number}" for number in range(3)]
         beats = opened.store.write_now(lambda tx: tx.add_beats([build_beat(snapshot, each) for each in ids]))
         runs = opened.store.write_now(
             lambda tx: tx.add_runs([NewRun(beat or 0, snapshot.id, 1) for beat in beats], 1, NOW)
         )
-        said: list[dict[str, float]] = [{"tokens": 1}, {}, {"tokens": 3}]
+        usages: list[dict[str, float]] = [{"tokens": 1}, {}, {"tokens": 3}]
         ended = [
             FinishedRun(run, NOW, Outcome(status=RunStatus.SUCCEEDED, usage=usage))
-            for run, usage in zip(runs, said, strict=True)
+            for run, usage in zip(runs, usages, strict=True)
         ]
         opened.store.write_now(lambda tx: tx.finish_runs(ended, NOW))
 
@@ -387,7 +385,9 @@ class StoreContract:
         assert (held.pause, held.disabled_by, held.enabled) == (hold, "human:ada", False)
         assert (opened.schedule().pause, opened.schedule().enabled) == (None, True)
 
-    def test_one_pace_is_kept_per_rank_and_the_same_wish_only_moves_its_end(self, opened: OpenedStore) -> None:
+    def test_one_interval_hint_is_kept_per_rank_and_an_equal_one_only_moves_its_expiry(
+        self, opened: OpenedStore
+    ) -> None:
         number, later = opened.schedule().id, NOW + timedelta(hours=1)
         first, second, other = (
             _build_interval_hint("agent:a", 5),
@@ -422,7 +422,7 @@ class StoreContract:
         assert human in kept
         assert {hint.origin for hint in opened.schedule().hints} == {"agent:a"}
 
-    def test_what_the_files_say_is_told_apart_and_what_is_gone_is_left_out(self, opened: OpenedStore) -> None:
+    def test_enabled_in_file_is_kept_apart_and_removed_schedules_are_left_out(self, opened: OpenedStore) -> None:
         pace, hour = opened.schedule().id, opened.schedule("hour").id
         opened.store.write_now(lambda tx: tx.set_disabled(pace, "human:you"))
         opened.store.write_now(lambda tx: apply_fleet(tx, build_fleet(pace=FIVE_MINUTES), NOW))

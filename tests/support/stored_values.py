@@ -1,4 +1,4 @@
-"""One value of everything that is stored, with every field away from its default: what is left out is not stored."""
+"""One value of everything that is stored, with no field at its default, because defaults are not stored."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta

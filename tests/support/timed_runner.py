@@ -1,4 +1,4 @@
-"""A runner whose runs take a time of the fake clock, and a herd that is moved from moment to moment."""
+"""A runner whose runs take time of the fake clock, and a herd that is advanced step by step."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd
 
 
 class TimedRunner(ScriptedRunner):
-    """Each run takes what the script says of it; told to stop, it takes `stop` more."""
+    """Each run takes as long as the script says; after a cancellation it takes `stop` more."""
 
     def __init__(self, script: list[tuple[timedelta, RunStatus]], stop: timedelta = timedelta(0)) -> None:
         super().__init__(holds=True)
@@ -21,7 +21,7 @@ class TimedRunner(ScriptedRunner):
         self._let_all_go = asyncio.Event()
 
     def let_go(self) -> None:
-        """The herd is closed: nobody waits for the clock any more."""
+        """End all runs: the herd is closed, and nothing advances the clock any more."""
         super().let_go()
         self._let_all_go.set()
 
@@ -41,7 +41,7 @@ class TimedRunner(ScriptedRunner):
 
 
 async def run_until_idle(herd: SimulatedHerd, *runners: TimedRunner) -> None:
-    """Everything that happens now: runs that are over end first, then who waits and what is due, until all is quiet."""
+    """Do everything that is due now: runs that are over end first, then queued and due beats, until nothing changes."""
     while True:
         await _wait_ended(herd, runners)
         claimed = await herd._loop.run_cycle(herd._tasks)
@@ -64,7 +64,7 @@ def _ended_tasks(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> list[
 
 
 async def _wait_cancelled(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> None:
-    """Until every run has begun, and every one that was told to stop knows it."""
+    """Wait until every run has begun, and every cancelled one knows it."""
     started = {run_id for runner in runners for run_id in runner.over_at}
     cancelled = {run_id for runner in runners for run_id in runner.cancelled}
     while any(

@@ -1,4 +1,4 @@
-"""A second opinion on clock changes that is slow and plain: it looks at the wall once a minute."""
+"""A slow and simple reference for clock changes: it reads the wall clock once a minute."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ SAMPLE_STEP = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True)
 class SampledWallClock:
-    """Every minute of a few hours: the instant, and what the wall shows then."""
+    """Every minute of a few hours: the instant, and the wall time then."""
 
     minutes: tuple[tuple[datetime, datetime], ...]
 
@@ -29,11 +29,11 @@ class SampledWallClock:
         return self.minutes[-1][0]
 
     def instants_shown(self, minutes: set[int], hours: set[int]) -> list[datetime]:
-        """Whenever the wall shows such a time."""
+        """Return all instants at which the wall clock shows such a time."""
         return [at for at, wall in self.minutes if wall.minute in minutes and wall.hour in hours]
 
     def first_instants(self, minutes: set[int], hours: set[int]) -> list[datetime]:
-        """For every such time, the first instant at which the wall shows it, or has jumped past it."""
+        """Return, for every such time, the first instant at which the wall clock shows it or has jumped past it."""
         highest = self.minutes[0][1] - MINUTE
         found: list[datetime] = []
         for at, wall in self.minutes:
@@ -45,7 +45,7 @@ class SampledWallClock:
 
 
 def transitions_by_sampling(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:
-    """When the offset changes, to the minute, found without the code under test."""
+    """Return when the offset changes, to the minute, found without the code under test."""
     at, end = datetime(first_year, 1, 1, tzinfo=UTC), datetime(last_year + 1, 1, 1, tzinfo=UTC)
     found = []
     while at < end:

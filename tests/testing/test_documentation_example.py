@@ -1,4 +1,4 @@
-"""The example of docs/howto/test-your-fleet.md, as it stands there."""
+"""The example of docs/howto/test-your-fleet.md, exactly as it is there."""
 
 import re
 from pathlib import Path

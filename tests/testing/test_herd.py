@@ -1,4 +1,4 @@
-"""The herd of a program, driven by hand: a quarter of an hour without waiting for it."""
+"""A program's herd on a fake clock: a quarter of an hour without waiting for it."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Once, at a given moment."""
+"""`delay` triggers: once, at a given time."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,12 +40,12 @@ def test_each_arming_has_its_own_dedup_id_whatever_the_instant() -> None:
     assert again.dedup_id(RUN_AT, "launch/default") == "delay:launch/default#2"
 
 
-def test_a_delay_tells_its_prompt_the_documented_names() -> None:
-    told = LAUNCH.variables(RUN_AT, "launch/default")
+def test_a_delay_provides_the_documented_variables() -> None:
+    variables = LAUNCH.variables(RUN_AT, "launch/default")
 
-    assert told["run_at"] == "2026-12-01T08:00:00Z"
-    assert told["title"] == "Delay trigger: 2026-12-01T08:00:00Z"
-    assert told["source_id"] == "delay:launch/default"
+    assert variables["run_at"] == "2026-12-01T08:00:00Z"
+    assert variables["title"] == "Delay trigger: 2026-12-01T08:00:00Z"
+    assert variables["source_id"] == "delay:launch/default"
 
 
 def test_a_delay_describes_itself_in_utc() -> None:

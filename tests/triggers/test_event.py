@@ -1,4 +1,4 @@
-"""Webhook, chat and manual: the kinds that wait for an event."""
+"""`webhook`, `chat` and `manual` triggers, which wait for an event."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Again when some time has passed."""
+"""`interval` triggers."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -44,12 +44,12 @@ def test_an_interval_beat_carries_its_due_instant() -> None:
     assert interval.dedup_id(NOW.replace(microsecond=1), "scout/triage") == "interval:2026-04-01T09:00:00.000001Z"
 
 
-def test_an_interval_tells_its_prompt_when_it_fired() -> None:
-    told = Interval.parse("60m").variables(NOW, "scout/triage")
+def test_an_interval_provides_its_fire_time() -> None:
+    variables = Interval.parse("60m").variables(NOW, "scout/triage")
 
-    assert told["fire_time"] == "2026-04-01T09:00:00Z"
-    assert told["source_id"] == "interval:2026-04-01T09:00:00Z"
-    assert told["title"] == "Interval trigger: 1h"
+    assert variables["fire_time"] == "2026-04-01T09:00:00Z"
+    assert variables["source_id"] == "interval:2026-04-01T09:00:00Z"
+    assert variables["title"] == "Interval trigger: 1h"
 
 
 @given(st.integers(1, 36_500 * 86_400))

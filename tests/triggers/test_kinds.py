@@ -1,4 +1,4 @@
-"""The table of kinds, and what all of them promise."""
+"""The table of trigger kinds, and the contract that all of them keep."""
 
 import json
 from datetime import UTC, datetime
@@ -36,12 +36,12 @@ def test_a_stored_trigger_comes_back_equal(trigger: Trigger) -> None:
 
 
 @pytest.mark.parametrize("trigger", ONE_OF_EACH, ids=lambda trigger: str(trigger.kind))
-def test_every_kind_tells_the_names_that_prompts_may_use(trigger: Trigger) -> None:
-    told = trigger.variables(NOW, "scout/triage")
+def test_every_kind_provides_the_variables_of_the_table(trigger: Trigger) -> None:
+    variables = trigger.variables(NOW, "scout/triage")
 
-    assert told["fire_time"] == "2026-04-01T09:00:00Z"
-    assert told["source_id"] == trigger.dedup_id(NOW, "scout/triage")
-    assert [told[name] for name in ("body", "url", "labels", "assignee")] == [""] * 4
+    assert variables["fire_time"] == "2026-04-01T09:00:00Z"
+    assert variables["source_id"] == trigger.dedup_id(NOW, "scout/triage")
+    assert [variables[name] for name in ("body", "url", "labels", "assignee")] == [""] * 4
 
 
 def test_a_workflow_id_is_a_uuid_that_stays_with_the_schedule() -> None:

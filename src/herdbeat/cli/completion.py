@@ -1,10 +1,11 @@
-"""`herdbeat completion`: scripts for three shells, written from the table of commands."""
+"""`herdbeat completion`: scripts for three shells, written from the table of commands, and the names they offer."""
 
 from collections.abc import Iterable, Iterator
 
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.render import Output
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.cli.spec import VERSION, CliCommand
+from herdbeat.cli.spec import CONFIG, VERSION, CliCommand
 from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 
 _BASH_TEMPLATE = """\
@@ -27,7 +28,7 @@ _herdbeat() {{
 complete -o default -F _herdbeat herdbeat
 """
 
-# Its own, and not bash's script through the bridge of zsh: only so each offer has its description beside it.
+# zsh could run the script of bash, but then the words would have no descriptions beside them.
 _ZSH_TEMPLATE = """\
 #compdef herdbeat
 # herdbeat completion for zsh
@@ -53,19 +54,36 @@ if [[ "$funcstack[1]" == _herdbeat ]]; then _herdbeat "$@"; else compdef _herdbe
 """
 
 
-def run_completion(args: ParsedArgs, context: Context) -> int:
-    if args.positionals[0] == "names":
-        from herdbeat.cli.completion_names import run_completion_names as run_names  # noqa: PLC0415 -- the scripts need no ledger
+MAX_OFFERED_NAMES = 200
+"""Names that are offered: nobody reads more, and one more letter narrows them down."""
 
-        return run_names(args, context)
+
+def run_completion(args: ParsedArgs, context: Context) -> Output:
+    if args.positionals[0] == "names":
+        return Output(lines=_name_lines(args, context))
     script = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}[args.positionals[0]]()
-    context.terminal.out.write(script)
-    return 0
+    return Output(lines=[script.removesuffix("\n")])
+
+
+def _name_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
+    """Yield a name and its state a line, separated by a tab; nothing without a ledger, or if it cannot be read.
+
+    The shells call it at every keystroke, so it answers at once or not at all.
+    """
+    from herdbeat.bootstrap.config_cache import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
+    from herdbeat.service.queries.name_completion import complete_names  # noqa: PLC0415
+
+    place = (args.value(CONFIG), context.environ, context.folder)
+    cached = find_cached_config(*place)
+    ledger = find_bare_ledger(*place) if cached is None else cached.ledger
+    if ledger is not None:
+        names = complete_names(ledger, args.positional(1) or "", MAX_OFFERED_NAMES, context.clock.now())
+        yield from (f"{name}\t{state}" for name, state in names)
 
 
 def bash_script() -> str:
     rows = [('""', " ".join([*_first_words(), *VERSION.names]))]
-    rows += [(f'"{group}"', " ".join(_second_words(group))) for group in COMMAND_GROUPS]
+    rows += [(f'"{group}"', " ".join(word for word, _ in _second_words(group))) for group in COMMAND_GROUPS]
     # Not `"run"*` alone, which is also the beginning of `runs`.
     cases = [f'        {case}) offers="{words}" ;;' for case, words in rows]
     cases += [f'        "{path}"|"{path} "*) {_bash_assignments(command)} ;;' for path, command in _command_paths()]
@@ -73,7 +91,7 @@ def bash_script() -> str:
 
 
 def _bash_assignments(command: CliCommand) -> str:
-    return f'offers="{" ".join(_offered_words(command))}"{_name_lookup_assignment(command)}'
+    return f'offers="{" ".join(word for word, _ in _word_descriptions(command))}"{_name_lookup_assignment(command)}'
 
 
 def _name_lookup_assignment(command: CliCommand) -> str:
@@ -83,9 +101,7 @@ def _name_lookup_assignment(command: CliCommand) -> str:
 def zsh_script() -> str:
     firsts = [(word, _summarize_word(word)) for word in _first_words()]
     rows = [('""', _zsh_words([*firsts, *((name, VERSION.meaning) for name in VERSION.names)]), "")]
-    for group in COMMAND_GROUPS:
-        seconds = [(path.split()[1], each.summary) for path, each in _command_paths() if path.startswith(f"{group} ")]
-        rows.append((f'"{group}"', _zsh_words(seconds), ""))
+    rows += [(f'"{group}"', _zsh_words(_second_words(group)), "") for group in COMMAND_GROUPS]
     rows += [
         (f'"{path}"|"{path} "*', _zsh_words(_word_descriptions(each)), _name_lookup_assignment(each))
         for path, each in _command_paths()
@@ -103,7 +119,7 @@ def _word_descriptions(command: CliCommand) -> Iterator[tuple[str, str]]:
 
 
 def _zsh_words(offers: Iterable[tuple[str, str]]) -> str:
-    """'--json:print JSON' '-n:how many'; a quote inside is written as shells want it."""
+    """Return `'--json:print JSON' '-n:how many'`, with quotes inside escaped."""
     return " ".join("'" + f"{word}:{meaning}".replace("'", "'\\''") + "'" for word, meaning in offers)
 
 
@@ -146,15 +162,9 @@ def _first_words() -> list[str]:
     return list(dict.fromkeys(path.split()[0] for path, _ in _command_paths()))
 
 
-def _second_words(group: str) -> list[str]:
-    return [path.split()[1] for path, _ in _command_paths() if path.startswith(f"{group} ")]
-
-
-def _offered_words(command: CliCommand) -> Iterator[str]:
-    for argument in command.arguments:
-        yield from argument.choices
-    for option in command.all_options:
-        yield from option.names
+def _second_words(group: str) -> list[tuple[str, str]]:
+    """Return the second words of a group, with the summaries of their commands."""
+    return [(path.split()[1], each.summary) for path, each in _command_paths() if path.startswith(f"{group} ")]
 
 
 def _summarize_word(word: str) -> str:

@@ -1,25 +1,33 @@
-"""Everything a command may touch, in one value: so that a test can hand it another world."""
+"""Everything a command may touch, in one value, so that a test can pass another world."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from herdbeat.cli.output.terminal import Terminal
 from herdbeat.clock import Clock
 
+ResourceT = TypeVar("ResourceT")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Screen, clock, environment, the folder that the user stands in, and what the user types."""
+    """Screen, clock, environment, current folder, standard input, and what is open until the result is printed."""
 
     terminal: Terminal
     clock: Clock
     environ: Mapping[str, str]
     folder: Path
     stdin: TextIO | None = None
+    resources: ExitStack = field(default_factory=ExitStack)
 
     @property
     def is_interactive(self) -> bool:
-        """Whether somebody sits there who can answer."""
+        """Whether a person can answer a question here."""
         return self.stdin is not None and self.stdin.isatty()
+
+    def enter(self, resource: AbstractContextManager[ResourceT]) -> ResourceT:
+        """Open a resource that stays open until the output of the command is printed."""
+        return self.resources.enter_context(resource)

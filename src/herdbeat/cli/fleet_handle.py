@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat.bootstrap.config import detect_system_zone, load_config
+from herdbeat.bootstrap.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
 from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
 from herdbeat.cli import spec as flags
-from herdbeat.cli.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.time_format import parse_zone_flags
-from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.output.time_parse import parse_zone_flags
+from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import Schedule
-from herdbeat.errors import ConfigError, NotFound, UsageError
+from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import no_such_schedule
 from herdbeat.store.location import (
     StoreLocation,
@@ -95,15 +95,15 @@ def use_ledger_clock(found: FleetHandle, context: Context) -> FleetHandle:
 
 
 def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
-    cached = find_cached_config(config, context)
+    cached = find_cached_config(config, context.environ, context.folder)
     if cached is not None:
         return _build_from_cache(cached, config, context)
-    last = find_cached_config(config, context, is_current=False)
+    last = find_cached_config(config, context.environ, context.folder, is_current=False)
     if last is not None and find_lock_holder(resolve_state_dir(last.ledger)) is not None:
         # Who runs the fleet reads its changed files, and goes on with its name, zone and ledger until it is started
         # anew. With ten thousand targets, the first command after each edit took 6 s to read them, too.
         return _build_from_cache(last, config, context)
-    bare = find_bare_ledger(config, context)
+    bare = find_bare_ledger(config, context.environ, context.folder)
     if bare is not None:
         return _build_from_fleet(_load_bare_fleet(bare, context), bare, context, has_files=False)
     try:
@@ -157,13 +157,9 @@ def _read_files(config: str | None, context: Context) -> tuple[Fleet, StoreLocat
     reading, fleet = load_fleet_files(config, context)
     path = store_location(fleet)
     if isinstance(path, Path):  # the way to a database may have a password in it, and is not written down
-        write_config_cache(config, context, reading, path)
+        write_config_cache(config, context.environ, context.folder, reading, path)
     return fleet, path
 
 
 def parse_row_count(text: str | None, default_count: int = 50) -> int:
-    if text is None:
-        return default_count
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_ROWS):
-        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_ROWS}.")
-    return int(text)
+    return default_count if text is None else parse_count(text, MAX_ROWS)

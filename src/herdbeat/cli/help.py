@@ -1,4 +1,4 @@
-"""The help, written from the table of commands: examples first, then options, links last."""
+"""The help pages, written from the table of commands: examples first, then options, links last."""
 
 from collections.abc import Iterable
 
@@ -24,13 +24,13 @@ _GROUPED_COMMANDS = {
         "db check",
     ),
 }
-"""What is named on one line, so that the rest fits one screen."""
+"""Commands that share a line, so that the overview fits one screen."""
 
 _DOC_LINKS = "Docs: docs/reference/cli.md · Problem codes: docs/reference/problems.md"
 
 
 def show_overview(terminal: Terminal) -> None:
-    """What `herdbeat` alone says: one screen, enough to begin."""
+    """Print the page of `herdbeat` alone: one screen, enough to begin."""
     terminal.print(f"{terminal.style('herdbeat', 'bold')}: cron for agents and endpoints that can always tell you why")
     _show_section(terminal, "Try", (command.examples[0] for command in COMMANDS if command.name in _FEATURED_COMMANDS))
     _show_section(terminal, "Commands", _overview_rows())
@@ -46,7 +46,7 @@ def _overview_rows() -> list[tuple[str, str]]:
 
 
 def show_group(terminal: Terminal, group: str) -> None:
-    """What the first word of a two-word command says by itself."""
+    """Print the page of a group: the first word of two-word commands."""
     terminal.print(f"{terminal.style(f'herdbeat {group}', 'bold')}: {COMMAND_GROUPS[group]}")
     rows = [
         (" ".join(path), command.summary)
@@ -75,7 +75,7 @@ def show_command(terminal: Terminal, command: CliCommand) -> None:
 
 
 def format_option(option: Option) -> str:
-    """An option as the help writes it: `-n, --count N`."""
+    """Return an option as the help writes it: `-n, --count N`."""
     return ", ".join(option.names) + (f" {option.value}" if option.value else "")
 
 
@@ -88,24 +88,24 @@ def _usage_words(command: CliCommand) -> Iterable[str]:
 
 
 def _option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
-    """Long names stand below each other, so a flag without a short one is moved in."""
+    """Return the rows of the options, with long names in one column whether or not there is a short one."""
     return [(f"{'' if len(option.names) > 1 else '    '}{format_option(option)}", option.meaning) for option in options]
 
 
 def _show_section(terminal: Terminal, title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """A title and its rows; on a narrow screen a long right side goes on below itself."""
+    """Print a title and its rows; on a narrow screen a long meaning continues below itself."""
     rows = list(rows)
     if not rows:
         return
     terminal.print()
     terminal.print(terminal.style(title, "bold"))
     available_width = terminal.columns or UNBOUNDED_COLUMNS
-    max_name_width = max(36, available_width - 60)  # a name longer than this has its meaning below it
+    max_name_width = max(36, available_width - 60)  # the meaning of a longer name goes below it
     left = max((len(name) for name, _ in rows if len(name) <= max_name_width), default=0) + 2
     for name, meaning in rows:
         lines = wrap(meaning, available_width - left - 2)
         if len(name) > max_name_width:
             terminal.print(f"  {name}")
-            name = ""  # noqa: PLW2901 -- it has been said
+            name = ""  # noqa: PLW2901 -- it is printed
         for index, line in enumerate(lines):
             terminal.print(f"  {name if index == 0 else '':{left}}{line}")

@@ -1,17 +1,18 @@
-"""The entry point: understand the words, call the command, turn every ending into an exit status."""
+"""The entry point: parse the arguments, call the command, print its output, return an exit status."""
 
 import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from herdbeat import __version__
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.render import Output, render
 from herdbeat.cli.output.terminal import Terminal, open_terminal, standard_streams
 from herdbeat.cli.parser import Invocation, ParsedArgs, parse_args
 from herdbeat.cli.spec import HELP, JSON, VERSION
@@ -22,7 +23,7 @@ _OUTPUT_ERRNOS = frozenset({errno.EPIPE, errno.ENOSPC})
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-"""What a shell reports for a program whose reader has left (128 + SIGPIPE)."""
+"""What a shell reports if the reader of a pipe is gone (128 + SIGPIPE)."""
 
 
 def main(
@@ -35,7 +36,7 @@ def main(
     folder: Path | None = None,
     stdin: TextIO | None = None,
 ) -> int:
-    """Run one command line and return its exit status. Tests hand in another world; nobody else needs to."""
+    """Run one command line and return its exit status. Only tests pass streams, environment, clock and folder."""
     real_out, real_err = standard_streams()
     environ = os.environ if environ is None else environ
     argv = sys.argv[1:] if argv is None else argv
@@ -55,7 +56,7 @@ def main(
         return EXIT_BROKEN_PIPE
     except OSError as error:
         if error.errno not in _OUTPUT_ERRNOS:
-            raise  # somebody debugs
+            raise  # HERDBEAT_DEBUG is set: a traceback is wanted
         _redirect_to_devnull(terminal.out)
         terminal.error(f"error: The output cannot be written: {error.strerror}.")
         return EXIT_FAILED
@@ -63,7 +64,7 @@ def main(
 
 
 def _current_folder() -> Path:
-    """The current folder; the root if it was deleted under us, for nothing can be found in it anyway."""
+    """Return the current folder; the root if it was deleted meanwhile, since nothing is found in either."""
     try:
         return Path.cwd()
     except OSError:
@@ -71,7 +72,7 @@ def _current_folder() -> Path:
 
 
 def _run_safely(argv: Sequence[str], context: Context) -> int:
-    """Whatever happens inside ends here, as words and a status; only what ails the output itself goes on."""
+    """Run the command; every error becomes a message and an exit status, except those of writing the output."""
     try:
         with _explain_permission_errors():
             return _run_invocation(parse_args(argv), context)
@@ -82,7 +83,7 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # one request of an adapter: a bug must end in a message, not in a traceback
         if isinstance(error, OSError) and error.errno in _OUTPUT_ERRNOS:
             raise
         return _report_crash(context, error)
@@ -90,7 +91,7 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
 
 @contextmanager
 def _explain_permission_errors() -> Iterator[None]:
-    """Somebody else's folder is no bug of ours: one `sudo herdbeat up`, and every command may stumble over it."""
+    """Report a PermissionError as an error of the user: after one `sudo herdbeat up` every command may meet it."""
     try:
         yield
     except PermissionError as error:
@@ -103,12 +104,14 @@ def _run_invocation(request: Invocation, context: Context) -> int:
     if request.command is None or args.has(HELP):
         return _show_help_or_version(request, context.terminal)
     terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
-    run: Callable[[ParsedArgs, Context], int] = _import_function(request.command.run)
-    return run(args, replace(context, terminal=terminal))
+    run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.run)
+    with ExitStack() as resources:
+        result = run(args, replace(context, terminal=terminal, resources=resources))
+        return result if isinstance(result, int) else render(result, args, terminal)
 
 
 def _show_help_or_version(request: Invocation, terminal: Terminal) -> int:
-    """Version and help: what needs no command."""
+    """Print version or help, which need no command."""
     pages = "herdbeat.cli.help"
     if request.command is not None:
         _import_function(f"{pages}:show_command")(terminal, request.command)
@@ -121,15 +124,15 @@ def _show_help_or_version(request: Invocation, terminal: Terminal) -> int:
     return 0
 
 
-def _import_function(name: str) -> Callable[..., int]:
-    """Import `module:function` now: nothing is loaded before it is known to be needed."""
+def _import_function(name: str) -> Callable[..., Any]:
+    """Import `module:function` now: only the command that runs is loaded."""
     module, _, function = name.partition(":")
-    loaded: Callable[..., int] = getattr(import_module(module), function)
+    loaded: Callable[..., Any] = getattr(import_module(module), function)
     return loaded
 
 
 def _report_crash(context: Context, error: Exception) -> int:
-    """A bug of ours: one calm line instead of a traceback, which is there for who asks."""
+    """Report a bug of ours in two lines. HERDBEAT_DEBUG raises it instead, for a traceback."""
     if context.environ.get("HERDBEAT_DEBUG"):
         raise error
     what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -139,7 +142,7 @@ def _report_crash(context: Context, error: Exception) -> int:
 
 
 def _redirect_to_devnull(stream: TextIO) -> None:
-    """Let the interpreter flush into nothing at its end, else it complains about the closed pipe."""
+    """Redirect the stream to /dev/null, because the interpreter flushes it at exit and would report the closed pipe."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""From words to a command: which one is meant, and what was given to it.
+"""Parse the command line: which command it names, and its arguments and options.
 
-Written by hand because a program that answers `next` in an instant cannot import a parser first: the usual
-packages cost more than the whole rest of the call (docs/decisions has the numbers).
+Written by hand, because importing one of the usual parsers costs more than the whole rest of a quick command such as
+`next` (docs/decisions has the numbers).
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _PATH_VALUE_NAMES = frozenset({"PATH", "FILE", "DIR"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedArgs:
-    """What a command was given: its words, the options that took a value, and the switches."""
+    """The arguments of a command: positionals, options with a value, and switches."""
 
     positionals: tuple[str, ...] = ()
     values: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class ParsedArgs:
         return self.values.get(option.key)
 
     def all_values(self, option: Option) -> tuple[str, ...]:
-        """All values of an option that may be repeated, in the order they were written."""
+        """Return all values of an option that may be repeated, in order."""
         return self.repeated.get(option.key, ())
 
     def has(self, option: Option) -> bool:
@@ -47,7 +47,7 @@ class ParsedArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """A command line, understood. Without a command it asks for help (of a group, if `group` is set)."""
+    """A parsed command line. Without a command it means help, of a group if `group` is set."""
 
     command: CliCommand | None
     args: ParsedArgs
@@ -56,7 +56,7 @@ class Invocation:
 
 @dataclass(slots=True)
 class _Tokens:
-    """Words and options apart. An option may stand anywhere, so only the end tells whose it is."""
+    """Positionals and options, separated. Options may come before the command, so they are checked at the end."""
 
     positionals: list[str] = field(default_factory=list)
     used: list[Option] = field(default_factory=list)
@@ -66,7 +66,7 @@ class _Tokens:
 
 
 def parse_args(argv: Sequence[str]) -> Invocation:
-    """Read a command line. Raises UsageError, which guesses what was meant."""
+    """Parse a command line. Raises UsageError, which suggests the closest word."""
     parts = _tokenize(argv)
     if parts.positionals[:1] == ["help"]:
         parts.positionals.pop(0)
@@ -111,7 +111,7 @@ def _split_long_option(word: str) -> tuple[str, str | None]:
 
 
 def _read_short_options(parts: _Tokens, word: str, remaining: list[str]) -> None:
-    """`-n3`, `-n 3` and `-qv`: a letter with a value takes what follows, switches stand side by side."""
+    """Read `-n3`, `-n 3` or `-qv`: an option with a value takes what follows, switches may be joined."""
     name, after = word[:2], word[2:]
     option = _OPTIONS_BY_NAME.get(name)
     if option is None:
@@ -137,7 +137,7 @@ def _read_option(parts: _Tokens, name: str, value: str | None, remaining: list[s
             raise UsageError(f"{name} needs a value.", hint=f"Write {name} {option.value}: {option.meaning}.")
         written = remaining.pop(0) if value is None else value
         if not option.repeats and option.key in parts.values:
-            # The last one used to win, and `--command echo --command hi` ran "hi".
+            # When the last one won, `--command echo --command hi` ran "hi".
             raise UsageError(f"{name} is given twice.", hint=f"Write {name} once.")
         parts.values[option.key] = written
         if option.repeats:
@@ -145,7 +145,7 @@ def _read_option(parts: _Tokens, name: str, value: str | None, remaining: list[s
 
 
 def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
-    """The command that the first words name, and the words left for it."""
+    """Return the command that the first words name, and the words that are left."""
     if not words:
         return None, []
     for length in (2, 1):
@@ -200,7 +200,7 @@ def _check_arguments(command: CliCommand, words: list[str]) -> None:
 
 
 def _check_utf8(command: CliCommand, words: list[str], parts: _Tokens) -> None:
-    """Only a path may be bytes that are no text: any other word ends in the ledger, in JSON or on a screen."""
+    """Raise UsageError for a word that is not UTF-8: unlike paths, words end in the ledger, in JSON or on a screen."""
     last = len(command.arguments) - 1
     texts = [word for index, word in enumerate(words) if not command.arguments[min(index, last)].takes_file]
     for option in command.options:
@@ -228,7 +228,15 @@ def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
         )
 
 
+def parse_count(text: str, maximum: int) -> int:
+    """Return the value of --count. Raises UsageError."""
+    # isdecimal() alone accepts ٣, which int() reads and hardly anybody else does.
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= maximum):
+        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {maximum}.")
+    return int(text)
+
+
 def closest_match(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant, if one is near."""
+    """Return the known word that is closest to this one; None if none is close."""
     suggestion = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return suggestion[0] if suggestion else None

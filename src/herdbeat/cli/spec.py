@@ -1,4 +1,4 @@
-"""What a command consists of, and the options that commands share: one meaning each, wherever they stand."""
+"""What a command consists of, and the options that commands share: each has one meaning everywhere."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ _NAME_ARGUMENTS = frozenset({"WHICH", "TARGET", "WHAT", "SELECTOR"})
 class Option:
     """A flag. With a `value` (its name in the help) it takes one, without it is a switch.
 
-    One that `repeats` may be written several times; of any other the last one counts.
+    One that `repeats` may be given several times; any other only once.
     """
 
     names: tuple[str, ...]
@@ -25,7 +25,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """A word that needs no flag. `choices` are all it may be, if there are any. The last one may be `many` words."""
+    """A positional argument. `choices` are its only values, if there are any. The last one may be `many` words."""
 
     name: str
     meaning: str
@@ -36,13 +36,13 @@ class Argument:
 
     @property
     def takes_name(self) -> bool:
-        """Whether it is a target or a schedule, which a shell can look up."""
+        """Whether it is a target or a schedule, whose names a shell can complete."""
         return self.name in _NAME_ARGUMENTS and not self.choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CliCommand:
-    """One command. `run` names the function as `module:function`, imported only when it is called."""
+    """One command. `run` names its function as `module:function`, which is imported when the command runs."""
 
     path: tuple[str, ...]
     summary: str
@@ -81,10 +81,10 @@ NO_COLOR = Option(names=("--no-color",), meaning="no colours; NO_COLOR and TERM=
 QUIET = Option(names=("-q", "--quiet"), meaning="only the data, no remarks")
 VERBOSE = Option(names=("-v", "--verbose"), meaning="more of the story")
 COMMON_FLAGS = (QUIET, VERBOSE, NO_COLOR, HELP)
-"""What every command takes."""
+"""Options of every command."""
 
 TOP_LEVEL_FLAGS = (VERSION, NO_COLOR, HELP)
-"""What `herdbeat` takes without a command."""
+"""Options of `herdbeat` without a command."""
 
 LABEL = Option(
     names=("--label",), value="LABEL", meaning="run schedules that say runs_on: LABEL; may be repeated", repeats=True

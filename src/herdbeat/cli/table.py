@@ -47,7 +47,7 @@ from herdbeat.cli.spec import (
 from herdbeat.cli.table_admin import ADMIN_COMMANDS, APPLY_COMMANDS, DB_COMMANDS, INIT_COMMANDS
 from herdbeat.cli.table_control import BEAT_COMMANDS, CHANGE_LOG_COMMANDS, CONTROL_COMMANDS
 
-# The commands that start, stop and ask the engine. A part of the one table in `commands`.
+# Commands that start, stop and query a fleet.
 
 
 _SELECTOR_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet")
@@ -146,7 +146,7 @@ HISTORY_COMMANDS = (
 )
 
 
-# The commands that look at a fleet and change nothing. A part of the one table in `commands`.
+# Commands that read a fleet and change nothing.
 
 
 _SELECTORS_ARGUMENT = Argument(
@@ -357,14 +357,14 @@ COMMAND_GROUPS: dict[str, str] = {
     "db": "look after the ledger",
     "service": "run the fleet without a terminal",
 }
-"""First words that are no command by themselves."""
+"""First words of two-word commands."""
 
 PLANNED_COMMANDS: dict[str, str] = {
     "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN",
 }
-"""Verbs of herdctl that have nothing to show yet, and what to do meanwhile."""
+"""Commands of herdctl that do not exist here yet, and what to do meanwhile."""
 
 
 def find_command(path: tuple[str, ...]) -> CliCommand | None:
-    """The command of these words, by its own name or by an alias."""
+    """Return the command of these words, by its name or an alias."""
     return next((each for each in COMMANDS if path == each.path or path in each.aliases), None)

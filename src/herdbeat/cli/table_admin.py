@@ -1,4 +1,4 @@
-"""The commands that make: a fleet file, schedules, a service; and that look whether all is well. Part of `commands`."""
+"""The part of the command table that creates and administers: fleet file, schedules, service, ledger, doctor."""
 
 from herdbeat.cli.spec import (
     AT,
@@ -28,7 +28,7 @@ from herdbeat.cli.spec import (
 )
 from herdbeat.cli.table_control import OFFLINE_NOTE
 
-# The commands that look after the ledger. A part of the one table in `commands`.
+# Commands that administer the ledger.
 
 
 DB_COMMANDS = (

@@ -1,4 +1,4 @@
-"""The commands with which people change things, and look up who did. A part of the one table in `commands`."""
+"""The part of the command table that changes what runs, and shows who changed it."""
 
 from herdbeat.cli.spec import (
     ALL,
@@ -146,7 +146,7 @@ CHANGE_LOG_COMMANDS = (
 )
 
 
-# The commands for single beats and runs: skip, cancel, retry, backfill. A part of the one table in `commands`.
+# Commands for single beats and runs: skip, cancel, retry, backfill.
 
 
 _RUNS_ARGUMENT = Argument(

@@ -1,4 +1,4 @@
-"""Files -> Fleet: read, resolve, check. Every problem has a place and a mend."""
+"""Load, validate and resolve configuration files into a Fleet. Every problem has a location and a fix."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -7,12 +7,11 @@ if TYPE_CHECKING:
     from herdbeat.config.loader import LoadResult, load_fleet, try_load_fleet
     from herdbeat.config.locate import find_config
     from herdbeat.config.provenance import ResolvedValue
-    from herdbeat.config.schema.json_schema import KeyRow, build_json_schema
+    from herdbeat.config.schema.json_schema import build_json_schema
 
-__all__ = ["KeyRow", "LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
+__all__ = ["LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
 
 _LAZY_EXPORTS = {
-    "KeyRow": "schema.json_schema",
     "LoadResult": "loader",
     "ResolvedValue": "provenance",
     "find_config": "locate",
@@ -23,7 +22,7 @@ _LAZY_EXPORTS = {
 
 
 def __getattr__(name: str) -> object:
-    # Fetched on first use: who only asks where the files are must not load what reads them.
+    # Imported on first use: a command that only locates the files must not load what parses them.
     if name not in _LAZY_EXPORTS:
         raise AttributeError(f"module 'herdbeat.config' has no attribute {name!r}")
     return getattr(import_module(f"herdbeat.config.{_LAZY_EXPORTS[name]}"), name)

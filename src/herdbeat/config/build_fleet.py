@@ -1,23 +1,25 @@
-"""Drafts and settings -> the Fleet."""
+"""Target sources and fleet settings to the Fleet. A target that is invalid is reported and left out."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
-from typing import assert_never
 
-from herdbeat.config.build_policies import build_budget
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
-from herdbeat.config.provenance import ResolvedValue, SectionReader, iter_default_values, iter_explicit_values
+from herdbeat.config.provenance import (
+    ResolvedValue,
+    SectionReader,
+    build_value,
+    iter_default_values,
+    iter_explicit_values,
+)
 from herdbeat.config.schema import fleet as keys
-from herdbeat.config.schema.formats import LONG_DURATION
 from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.policies import BUDGET
-from herdbeat.config.schema.targets import MAX_CONCURRENT, TARGET_LEVEL_KEYS, TARGET_TABLES
-from herdbeat.config.schema.types import Integer
+from herdbeat.config.schema.schedule import TOOL_POLICY
+from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
 from herdbeat.config.sources import (
     FleetFile,
     ScheduleSource,
@@ -26,25 +28,15 @@ from herdbeat.config.sources import (
     warn_changed_fleet,
     warn_changed_schedule,
 )
-from herdbeat.domain.fleet import Fleet, Retention, ServerSettings, WebhookSettings
+from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import (
-    AgentSpec,
-    CallableSpec,
-    CommandSpec,
-    EndpointSpec,
-    Target,
-    TargetKind,
-    TargetSpec,
-)
+from herdbeat.domain.target import SPEC_TYPES, AgentSpec, Target, TargetKind, TargetSpec
 from herdbeat.error_codes import Code
 from herdbeat.errors import did_you_mean_suffix
 
-# Names by which one part of a fleet speaks of another: channels in hooks, targets in rules.
-
 
 def check_hook_channels(target_source: TargetSource, diagnostics: Diagnostics) -> None:
-    """Every `notify:` of its hooks must be a channel of the fleet."""
+    """Report each `notify:` of its hooks that is not a channel of the fleet."""
     known = [name for name, _ in target_source.notify.items()] if target_source.notify is not None else []
     for hook in _iter_hooks(target_source.node):
         name = hook.child("notify")
@@ -57,7 +49,7 @@ def check_hook_channels(target_source: TargetSource, diagnostics: Diagnostics) -
 def check_rule_targets(
     target_source: TargetSource, schedule: ConfigNode, targets: Collection[str], diagnostics: Diagnostics
 ) -> None:
-    """Every `trigger:` of its rules must be a target; a sibling in the same sub-fleet needs no prefix."""
+    """Report each `trigger:` of its rules that is not a target; a sibling in the same sub-fleet needs no prefix."""
     prefix = target_source.name.rpartition(".")[0]
     for rule in _iter_rules(schedule, target_source.rules):
         name = rule.child("trigger")
@@ -85,21 +77,19 @@ def _iter_rules(schedule: ConfigNode, sets: ConfigNode | None) -> Iterator[Confi
         yield from named.elements() if named is not None else (rule,)
 
 
-# One draft -> a Target with its specification, or the reasons why there is none.
-
-
 _TARGET_LEVEL_KEY_NAMES = {
     kind: {name for name, key in table.by_name.items() if any(key is shared_key for shared_key in TARGET_LEVEL_KEYS)}
-    - {BUDGET.name}
+    - {BUDGET.name, TOOL_POLICY.name if kind is TargetKind.AGENT else ""}
     for kind, table in TARGET_TABLES.items()
 }
+"""Keys beside a name that only schedules read. The budget is also the target's own, and the tool policy the agent's."""
 
 
 def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_schedules: bool) -> Target | None:
-    """The target; None after every problem of its own keys was reported.
+    """Return the target; None after every problem of its own keys was reported.
 
-    What stands beside its name for its schedules is judged with them: a bad jitter costs the
-    schedule, not the target.
+    Keys beside its name that are for its schedules are validated with those: a bad jitter costs the schedule, not the
+    target.
     """
     errors_before = diagnostics.error_count
     deferred_keys = {"schedules"} | (_TARGET_LEVEL_KEY_NAMES[target_source.kind] if has_schedules else set())
@@ -109,134 +99,58 @@ def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_s
         _check_runtime(target_source.node, diagnostics)
     if target_source.is_invalid or diagnostics.error_count > errors_before:
         return None
-    block = target_source.node.child("instances")
-    return Target(
-        name=target_source.name,
-        spec=_build_spec(target_source),
-        description=_get_text(target_source.node, "description") or "",
-        max_concurrent=MAX_CONCURRENT.get(block) or 1,
-        budget=build_budget(SectionReader(target_source.node, "")),
-        hooks=_build_hooks(target_source.node),
-        origin=target_source.node.report_location,
-    )
+    values = SectionReader(target_source.node, "").read((DESCRIPTION, INSTANCES, BUDGET))
+    values |= {"name": target_source.name, "spec": _build_spec(target_source)}
+    values |= {"hooks": _build_hooks(target_source.node), "origin": target_source.node.report_location}
+    return build_value(Target, values)
 
 
 def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
-    """The runtime `command` is nothing without one; all others bring their own."""
+    """Report a runtime `command` without its command, and a command without that runtime: all others have their own."""
     runtime, command = node.child("runtime"), node.child("command")
     is_command = runtime is not None and runtime.value == "command"
     if is_command and command is None:
         message = 'Runtime "command" needs "command".'
-        diagnostics.error(
-            Code.MISSING_KEY, message, node.find(("runtime",)).location, "Add command: [program, argument]."
-        )
+        hint = "Add command: [program, argument]."
+        diagnostics.error(Code.MISSING_KEY, message, node.find(("runtime",)).location, hint)
     elif command is not None and not is_command:
         message = '"command" has no effect without "runtime: command".'
         diagnostics.warning(Code.NOT_SERVED, message, command.report_location, "Add runtime: command, or remove it.")
 
 
 def _build_spec(target_source: TargetSource) -> TargetSpec:
-    match target_source.kind:
-        case TargetKind.AGENT:
-            return _build_agent(target_source)
-        case TargetKind.ENDPOINT:
-            return _build_endpoint(target_source.node)
-        case TargetKind.COMMAND:
-            return CommandSpec(
-                command=_get_texts(target_source.node, "command") or (),
-                working_directory=_resolve_working_directory(target_source),
-                env=_get_env_names(target_source.node),
-                env_values=_get_env_values(target_source.node),
-            )
-        case TargetKind.CALLABLE:
-            return CallableSpec(call=_get_text(target_source.node, "call") or "")
-        case _:
-            assert_never(target_source.kind)
-
-
-def _build_endpoint(node: ConfigNode) -> EndpointSpec:
-    body = node.child("body")
-    return EndpointSpec(
-        url=_get_text(node, "url") or "",
-        method=_get_text(node, "method") or "GET",
-        headers={name: str(value) for name, value in _get_mapping(node, "headers").items()},
-        body=body.to_data() if body is not None else None,
-        ok=_get_text(node, "ok"),
-    )
-
-
-def _build_agent(target_source: TargetSource) -> AgentSpec:
-    node = target_source.node
-    session = node.child("session")
-    timeout = session.child("timeout") if session else None
-    return AgentSpec(
-        runtime=_get_text(node, "runtime") or "sdk",
-        working_directory=_resolve_working_directory(target_source),
-        command=_get_texts(node, "command") or (),
-        env=_get_env_names(node),
-        env_values=_get_env_values(node),
-        default_prompt=_get_text(node, "default_prompt"),
-        system_prompt=_get_text(node, "system_prompt"),
-        model=_get_text(node, "model"),
-        max_turns=_get_integer(node, "max_turns"),
-        permission_mode=_get_text(node, "permission_mode") or "acceptEdits",
-        tools=_get_texts(node, "tools"),
-        allowed_tools=_get_texts(node, "allowed_tools") or (),
-        denied_tools=_get_texts(node, "denied_tools") or (),
-        mcp_servers={name: _as_mapping(value) for name, value in _get_mapping(node, "mcp_servers").items()},
-        plugins=tuple(_get_list(node, "plugins")),
-        setting_sources=_get_texts(node, "setting_sources") or ("project",),
-        tool_policy=build_tool_policy(node),
-        session_timeout=LONG_DURATION.read(timeout) if timeout else timedelta(hours=24),
-        session_max_turns=_get_integer(session, "max_turns"),
-        repo=_get_text(node, "repo"),
-        metadata_file=_get_text(node, "metadata_file") or "metadata.json",
-        docker=_get_mapping(node, "docker") or None,
-        chat=_get_mapping(node, "chat"),
-    )
+    kind, node = target_source.kind, target_source.node
+    values = SectionReader(node, "").read(SPEC_KEYS[kind])
+    if kind in (TargetKind.AGENT, TargetKind.COMMAND):
+        values["working_directory"] = _resolve_working_directory(target_source)
+        values["env"] = tuple(str(name) for name in _get_list(node, "env"))
+        values["env_values"] = {name: str(value) for name, value in _get_mapping(node, "env").items()}
+    if kind is TargetKind.AGENT:
+        values["setting_sources"] = values["setting_sources"] or None  # an empty list is as good as none
+        values["tool_policy"] = build_tool_policy(node)
+        values |= {"docker": _get_mapping(node, "docker") or None, "chat": _get_mapping(node, "chat")}
+    if kind is TargetKind.ENDPOINT:
+        success = node.child("ok")  # accepted without effect, so nothing has validated it
+        values["ok"] = success.value if success is not None and isinstance(success.value, str) else None
+    return build_value(SPEC_TYPES[kind], values)
 
 
 def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
-    """The hooks block; for short, its two lists may also stand beside the name."""
+    """Return the hooks block; its two lists may also stand beside the name."""
     return _get_mapping(node, "hooks") | {
         name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)
     }
 
 
 def _resolve_working_directory(target_source: TargetSource) -> str:
-    """Relative to the fleet's folder, if it is written as relative to anything.
-
-    It was absolute once: a second machine ran its commands in a folder that only the first one had.
-    """
+    """Return the folder, relative to that of the fleet unless it is written as absolute."""
+    # It was always absolute once: a second machine ran its commands in a folder that only the first one had.
     written = target_source.node.child("working_directory")
     if written is not None and isinstance(written.value, dict):
         written = written.child("root")
     path = os.path.expanduser(str(written.value)) if written is not None else "."  # noqa: PTH111 -- Path's own raises
     is_fixed = Path(path).is_absolute()
     return os.path.normpath(path) if is_fixed else os.path.relpath(target_source.home / path, target_source.root_folder)
-
-
-def _get_env_names(node: ConfigNode) -> tuple[str, ...]:
-    return tuple(str(name) for name in _get_list(node, "env"))
-
-
-def _get_env_values(node: ConfigNode) -> Mapping[str, str]:
-    return {name: str(value) for name, value in _get_mapping(node, "env").items()}
-
-
-def _get_text(node: ConfigNode, name: str) -> str | None:
-    child = node.child(name)
-    return child.value if child is not None and isinstance(child.value, str) else None
-
-
-def _get_integer(node: ConfigNode | None, name: str) -> int | None:
-    child = node.child(name) if node is not None else None
-    return Integer().read(child) if child is not None and child.value is not None else None
-
-
-def _get_texts(node: ConfigNode, name: str) -> tuple[str, ...] | None:
-    child = node.child(name)
-    return tuple(str(each.value) for each in child.elements()) if child is not None else None
 
 
 def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
@@ -247,125 +161,94 @@ def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
 
 def _get_mapping(node: ConfigNode, name: str) -> dict[str, PlainData]:
     child = node.child(name)
-    return _as_mapping(child.to_data()) if child is not None else {}
-
-
-def _as_mapping(plain: PlainData) -> dict[str, PlainData]:
+    plain = child.to_data() if child is not None else None
     return plain if isinstance(plain, dict) else {}
 
 
-DEFAULT_STORE_URL = "sqlite:.herdbeat/herdbeat.db"
 _NON_TARGET_KEYS = frozenset(
     {"name", "schedules", *(name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))}
 )
-_SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {keys.BUDGET.name}
-"""What stands beside a name for the schedules alone. A budget there is the target's own: they share it."""
+_SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
+"""Keys beside a name that are for the schedules alone. A budget there is the target's own: its schedules share it."""
 
 
 @dataclass(slots=True)
 class FleetBuilder:
-    """What can be used so far. Add drafts in file order, then make the fleet. `names` are those of all targets.
-
-    `has_budget` says that the fleet has one as a whole, so nobody in it spends without end.
-    """
+    """Collects targets and schedules that are valid, then builds the fleet from them."""
 
     diagnostics: Diagnostics
-    names: frozenset[str]
-    has_budget: bool = False
     targets: list[Target] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     values: list[ResolvedValue] = field(default_factory=list)
 
-    def add(self, target_source: TargetSource) -> None:
-        """Take a target and those of its schedules that are right. What is wrong is reported and left out."""
-        found = list(iter_schedule_sources(target_source, self.diagnostics))
-        target = build_target(target_source, self.diagnostics, has_schedules=bool(found))
-        read = [self._build_schedule(target_source, schedule_source) for schedule_source in found]
-        if target is None or (not found and _is_missing_trigger(target_source, self.diagnostics)):
-            return
-        usable = [each for each in read if each is not None]
-        self.targets.append(target)
-        self.values.extend(_resolve_target_values(target_source))
-        self.schedules.extend(each.schedule for each in usable)
-        self.values.extend(value for each in usable for value in each.values)
-        if not self.has_budget:
-            _warn_missing_budget(target, target_source, [each.schedule for each in usable], self.diagnostics)
+    def add_all(self, target_sources: Sequence[TargetSource], *, has_fleet_budget: bool = False) -> None:
+        """Add all targets of a fleet, in file order, and their schedules. What is invalid is reported and left out."""
+        names = frozenset(target_source.name for target_source in target_sources)
+        for target_source in target_sources:
+            self._add(target_source, names, has_fleet_budget=has_fleet_budget)
 
-    def _build_schedule(self, target_source: TargetSource, schedule_source: ScheduleSource) -> ResolvedSchedule | None:
+    def build(self, file: FleetFile) -> Fleet:
+        """Return the fleet with the settings of its file; `values` then begins with them."""
+        warn_changed_fleet(file.tree, self.diagnostics)
+        settings = SectionReader(file.tree, "")
+        fleet = _build_fleet(file, settings)
+        self.values[:0] = settings.values
+        return replace(
+            fleet,
+            targets=tuple(self.targets),
+            schedules=tuple(self.schedules),
+            files=tuple(self.diagnostics.sources),
+            is_sound=not self.diagnostics.error_count,
+        )
+
+    def _add(self, target_source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
+        schedule_sources = list(iter_schedule_sources(target_source, self.diagnostics))
+        target = build_target(target_source, self.diagnostics, has_schedules=bool(schedule_sources))
+        resolved = [self._build_schedule(target_source, schedule_source, names) for schedule_source in schedule_sources]
+        if target is None or (not schedule_sources and _is_missing_trigger(target_source, self.diagnostics)):
+            return
+        schedules = [each.schedule for each in resolved if each is not None]
+        self.targets.append(target)
+        self.schedules.extend(schedules)
+        self.values.extend(_resolve_target_values(target_source))
+        self.values.extend(value for each in resolved if each is not None for value in each.values)
+        if not has_fleet_budget:
+            _warn_missing_budget(target, target_source, schedules, self.diagnostics)
+
+    def _build_schedule(
+        self, target_source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
+    ) -> ResolvedSchedule | None:
         errors_before = self.diagnostics.error_count
         if schedule_source.name not in target_source.imported:
             warn_changed_schedule(schedule_source, self.diagnostics)
-        check_rule_targets(target_source, schedule_source.node, self.names, self.diagnostics)
-        read = build_schedule(target_source, schedule_source, self.diagnostics)
-        return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else read
-
-    def fleet(self, file: FleetFile) -> Fleet:
-        """The fleet with the settings of its file; `values` then begins with them."""
-        warn_changed_fleet(file.tree, self.diagnostics)
-        settings = SectionReader(file.tree, "")
-        fleet = _build_fleet(file, settings, self.targets, self.schedules, tuple(self.diagnostics.sources))
-        self.values[:0] = settings.values
-        return replace(fleet, is_sound=not self.diagnostics.error_count)
+        check_rule_targets(target_source, schedule_source.node, names, self.diagnostics)
+        resolved = build_schedule(target_source, schedule_source, self.diagnostics)
+        return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else resolved
 
 
-def has_fleet_budget(tree: ConfigNode) -> bool:
-    """Whether a fleet file has one for all its schedules together."""
-    block = tree.child(keys.BUDGET.name)
-    return block is not None and bool(block.value)
-
-
-def _build_fleet(
-    file: FleetFile,
-    settings: SectionReader,
-    targets: Sequence[Target],
-    schedules: Sequence[Schedule],
-    files: tuple[str, ...],
-) -> Fleet:
+def _build_fleet(file: FleetFile, settings: SectionReader) -> Fleet:
     identity = settings.section(keys.IDENTITY)
-    retention = settings.section(keys.RETENTION)
-    return Fleet(
-        name=identity.get(keys.FLEET_NAME, _default_fleet_name(file)),
-        description=identity.get(keys.FLEET_DESCRIPTION, ""),
-        zone=settings.get(keys.TIMEZONE, file.zone.zone, file.zone.origin),
-        store=settings.get(keys.STORE_URL, DEFAULT_STORE_URL),
-        server=_build_server(settings),
-        max_concurrent=settings.get_optional(keys.MAX_CONCURRENT),
-        budget=build_budget(settings),
-        lease=settings.get(keys.LEASE, timedelta(seconds=30)),
-        check_interval=settings.get(keys.CHECK_INTERVAL, timedelta(seconds=1)),
-        catchup_rate=settings.get(keys.CATCHUP_RATE, 10),
-        stop_timeout=settings.get(keys.STOP_TIMEOUT, timedelta(seconds=30)),
-        retention=Retention(age=retention.get(keys.AGE, timedelta(days=30)), beats=retention.get(keys.BEATS, 10_000)),
-        egress_allow=settings.section(keys.EGRESS).get_optional(keys.ALLOW) or (),
-        webhooks=_build_webhooks(settings.section(keys.WEBHOOKS)),
-        notify=_build_notify_channels(settings),
-        targets=tuple(targets),
-        schedules=tuple(schedules),
-        files=files,
-        home=str(file.path.parent),
-    )
-
-
-def _default_fleet_name(file: FleetFile) -> str:
-    return file.path.parent.name or "fleet"
+    values: dict[str, object] = {
+        "name": identity.get(keys.FLEET_NAME, file.path.parent.name or "fleet"),
+        "description": identity.get(keys.FLEET_DESCRIPTION, ""),
+        "zone": settings.get(keys.TIMEZONE, file.zone.zone, file.zone.origin),
+        "store": settings.get(keys.STORE_URL),
+        "server": _build_server(settings),
+        **settings.read(keys.ENGINE_SETTINGS),
+        "notify": _build_notify_channels(settings),
+        "home": str(file.path.parent),
+    }
+    return build_value(Fleet, values | {"targets": (), "schedules": ()})
 
 
 def _build_server(settings: SectionReader) -> ServerSettings:
-    """`server`, or what herdctl's `web` block says of host and port."""
+    """Return the `server` block, completed by host and port of herdctl's `web` block."""
     web = settings.node.child("web")
     host, port = keys.HOST.get(web), keys.PORT.get(web)
     own = settings.section(keys.SERVER)
     # "localhost" may resolve to an address that nobody listens on; herdctl means the loopback.
     host = None if host in (None, "localhost") else host
-    return ServerSettings(host=own.get(keys.HOST, host or "127.0.0.1"), port=own.get(keys.PORT, port or 3232))
-
-
-def _build_webhooks(settings: SectionReader) -> WebhookSettings:
-    return WebhookSettings(
-        enabled=settings.get(keys.WEBHOOKS_ENABLED, default=False),
-        port=settings.get_optional(keys.WEBHOOK_PORT),
-        secret_env=settings.get_optional(keys.SECRET_ENV),
-    )
+    return ServerSettings(host=own.get(keys.HOST, host), port=own.get(keys.PORT, port))
 
 
 def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, object]]:
@@ -377,7 +260,7 @@ def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, objec
 
 
 def _resolve_target_values(target_source: TargetSource) -> list[ResolvedValue]:
-    """What is written about the target itself, then the defaults of what is not."""
+    """Return what is written about the target itself, then the defaults of what is not."""
     path = f"{target_source.kind.section}.{target_source.name}"
     written = iter_explicit_values(drop_keys(target_source.node, *_SCHEDULE_ONLY_KEYS), path)
     return [
@@ -387,29 +270,23 @@ def _resolve_target_values(target_source: TargetSource) -> list[ResolvedValue]:
 
 
 def _is_missing_trigger(target_source: TargetSource, diagnostics: Diagnostics) -> bool:
-    """An agent may wait to be asked; a request or a program without a trigger is a slip."""
+    """Report a target without a trigger, unless it is an agent: those may wait for a person or a rule."""
     if target_source.kind is TargetKind.AGENT:
         return False
-    diagnostics.error(
-        Code.MISSING_KEY,
-        f'"{target_source.name}" has no trigger.',
-        target_source.node.location,
-        "Add every: 5m, cron: or at:; or type: manual, if only people and rules start it.",
-    )
+    message = f'"{target_source.name}" has no trigger.'
+    hint = "Add every: 5m, cron: or at:; or type: manual, if only people and rules start it."
+    diagnostics.error(Code.MISSING_KEY, message, target_source.node.location, hint)
     return True
 
 
 def _warn_missing_budget(
     target: Target, target_source: TargetSource, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
-    """Once per agent, and only where a herdbeat.yaml lists it: elsewhere nobody could have set one."""
+    """Warn once per agent, and only where a herdbeat.yaml lists it: other files have no key for a budget."""
     if target.budget is not None or not isinstance(target.spec, AgentSpec) or target.spec.runtime == "command":
         return
     if diagnostics.lenient or all(each.policies.budget is not None or not each.enabled for each in schedules):
         return
-    diagnostics.warning(
-        Code.NO_BUDGET,
-        f'The agent "{target.name}" has no budget.',
-        target_source.node.find(("name",)).location,
-        "Set budget: { usd_per_day: 5 } on it, or for the whole fleet.",
-    )
+    message = f'The agent "{target.name}" has no budget.'
+    hint = "Set budget: { usd_per_day: 5 } on it, or for the whole fleet."
+    diagnostics.warning(Code.NO_BUDGET, message, target_source.node.find(("name",)).location, hint)

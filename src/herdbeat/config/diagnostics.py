@@ -1,16 +1,19 @@
-"""Every problem of every file, collected on the way."""
+"""The problems of all files of one load, each with its location."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from herdbeat.config.file_kinds import find_cron_token_offset, locate_in_scalar
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
 from herdbeat.errors import CronParseError, HerdbeatError, Problem, Severity, SourceLocation, TemplateError
+from herdbeat.triggers.cron.pattern import CRON_FIELDS
+
+_QUOTES = ("'", '"')
 
 
 class ValidationError(HerdbeatError):
-    """A value that does not fit its key. `problem_code` is its code: there is one class for all of them."""
+    """A value does not fit its key. One class serves all such errors, so each carries its `problem_code`."""
 
     def __init__(self, code: Code, message: str, *, hint: str = "", where: SourceLocation | None = None) -> None:
         super().__init__(message, hint=hint, where=where)
@@ -19,12 +22,13 @@ class ValidationError(HerdbeatError):
 
 @dataclass(slots=True)
 class Diagnostics:
-    """What is wrong so far. Files named in `foreign` were written for another tool, and are judged mildly.
+    """Collects the problems of one load.
 
-    `is_mild` says that the first file was such a one: then nobody is asked for keys which only we have.
-    `folders` are those whose files were listed: another one may come into them.
-    `homes` knows where a key belongs that stands in the wrong place. `errors` counts; compare it before and
-    after a part to learn whether that part may be used. A problem without a hint gets the mend of its code.
+    - `sources` has the text of each file; `folders` were listed, so a new file in one changes the configuration.
+    - `foreign_files` were written for another tool and are validated less strictly. `lenient` says that the first
+      file is one of them: then keys that only herdbeat has are not missed.
+    - `key_locations` says where a key belongs that stands in the wrong place.
+    - `error_count` only grows: compare it before and after a part to learn whether that part is valid.
     """
 
     sources: dict[str, str] = field(default_factory=dict)
@@ -51,18 +55,18 @@ class Diagnostics:
         return location.file in self.foreign_files
 
     def sorted_problems(self) -> tuple[Problem, ...]:
-        """Files in the order in which they were opened, lines from the top."""
+        """Return all problems: files in the order in which they were opened, lines from the top."""
         order = {file: index for index, file in enumerate(self.sources)}
         return tuple(sorted(self._problems, key=lambda problem: _sort_key(problem, order)))
 
     def _record(self, code: Code, message: str, where: SourceLocation | None, hint: str, severity: Severity) -> None:
-        """Each problem is shown once, but counted every time: many agents may inherit one broken default."""
+        # Each problem is shown once, but counted every time: many agents may inherit one broken default.
         hint = hint or code.info.fix
         self._problems[Problem(code=code, message=message, where=where, hint=hint, severity=severity)] = None
         self.error_count += severity is Severity.ERROR
 
     def _locate_error(self, node: ConfigNode, error: HerdbeatError) -> SourceLocation:
-        """The part of the value that is wrong, if the error knows it."""
+        """Return the location of the part of the value that is wrong, if the error knows it."""
         source = self.sources.get(node.location.file, "")
         if isinstance(error, TemplateError):
             return locate_in_scalar(node, error.offset, error.width, source)
@@ -77,3 +81,44 @@ def _sort_key(problem: Problem, order: Mapping[str, int]) -> tuple[int, int, int
     if where is None:
         return (-1, 0, 0)
     return (order.get(where.file, len(order)), where.line, where.column)
+
+
+def locate_in_scalar(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:
+    """Return the location in the file of an offset in a scalar's value.
+
+    Exact for whole files (style "file"), literal blocks, and scalars on one line without escapes, which is how prompts
+    are written; other forms fall back to the start of the scalar.
+    """
+    if not isinstance(node.value, str) or node.variable_names:
+        return node.location
+    if node.style == "file":
+        before = node.value[:offset]
+        column = len(before.rpartition("\n")[2]) + 1
+        return replace(node.location, line=before.count("\n") + 1, column=column, width=width)
+    if node.style == "|":
+        return _locate_in_block(node, offset, width, source)
+    quote = 1 if node.style in _QUOTES else 0
+    if node.location.width != len(node.value) + 2 * quote:
+        return node.location  # escapes or several lines: an offset in the value is another one in the text
+    column = node.location.column + offset + quote
+    return replace(node.location, column=column, width=width)
+
+
+def find_cron_token_offset(expression: str, field: str | None, token: str | None) -> int | None:
+    """Return the offset of a field's token in a cron expression; None if it is not there."""
+    fields = list(re.finditer(r"\S+", expression))
+    names = [word.name for word in CRON_FIELDS[-len(fields) :]]
+    if not token or not fields or field not in names:
+        return None
+    written = fields[names.index(field)]
+    within = written[0].find(token)
+    return written.start() + within if within >= 0 else None
+
+
+def _locate_in_block(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:
+    before = str(node.value)[:offset]
+    lines = source.splitlines()[node.location.line :]
+    first = next((line for line in lines if line.strip()), "")
+    indent = len(first) - len(first.lstrip(" "))
+    line = node.location.line + 1 + before.count("\n")
+    return replace(node.location, line=line, column=indent + len(before.rpartition("\n")[2]) + 1, width=width)

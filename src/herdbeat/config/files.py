@@ -1,4 +1,8 @@
-"""The files of one reading: each is opened once, and stays known for places and code frames."""
+"""Files of one load: read within limits, parsed once, `${NAME}` filled in.
+
+Variables are filled in after parsing, because a password with a colon or a quote must not be able to change the
+structure of the file.
+"""
 
 import re
 from collections.abc import Mapping
@@ -6,15 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
-from herdbeat.config.file_kinds import display_path, is_file
-from herdbeat.config.locate import path_exists
+from herdbeat.config.locate import display_path, is_file, path_exists
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.yaml import parse_yaml
 from herdbeat.error_codes import Code
 from herdbeat.errors import Severity, SourceLocation
-
-# A file as text, within limits. Everything that can be wrong before YAML begins is said here.
-
 
 MAX_FILE_BYTES = 1024 * 1024
 """Bytes. A fleet of eight thousand schedules fits; a log that was named by mistake does not."""
@@ -23,18 +23,14 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def read_text(path: Path, display_name: str) -> str:
-    """The file's text. Raises Misfit, which says why there is none."""
+    """Return the text of a file. Raises ValidationError if it is missing, unreadable, too large or not UTF-8 text."""
     where = SourceLocation(file=display_name, line=1, column=1)
     try:
         if path.exists() and not path.is_file():
-            # A folder says so itself; a pipe would let us wait for ever.
-            raise ValidationError(
-                Code.UNREADABLE_FILE,
-                f'"{display_name}" is not a file.',
-                hint="Name the file itself.",
-                where=where,
-            )
-        # Reading one byte too many finds a large file out without taking it in.
+            # Opening a folder fails by itself; opening a pipe would block for ever.
+            message = f'"{display_name}" is not a file.'
+            raise ValidationError(Code.UNREADABLE_FILE, message, hint="Name the file itself.", where=where)
+        # One byte too many is enough to know that a file is too large, without reading all of it.
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
@@ -44,19 +40,13 @@ def read_text(path: Path, display_name: str) -> str:
         raise ValidationError(Code.FILE_NOT_FOUND, message, hint="Correct the path.", where=where) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ValidationError(
-            Code.UNREADABLE_FILE,
-            f'"{display_name}" cannot be read: {reason}.',
-            hint="Mend the path, or its permissions.",
-            where=where,
-        ) from error
+        message = f'"{display_name}" cannot be read: {reason}.'
+        hint = "Mend the path, or its permissions."
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint=hint, where=where) from error
     if len(data) > MAX_FILE_BYTES:
-        raise ValidationError(
-            Code.YAML_LIMIT,
-            f'"{display_name}" is larger than 1 MiB.',
-            hint="Split it: agents may stand in files of their own (path:).",
-            where=where,
-        )
+        message = f'"{display_name}" is larger than 1 MiB.'
+        hint = "Split it: agents may stand in files of their own (path:)."
+        raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=where)
     return _decode(data, where)
 
 
@@ -66,20 +56,14 @@ def _decode(data: bytes, where: SourceLocation) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8", errors="replace")
-        raise ValidationError(
-            Code.UNREADABLE_FILE,
-            f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read.",
-            hint="Save it as UTF-8.",
-            where=_location_after(before, where),
-        ) from error
+        message = f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read."
+        hint = "Save it as UTF-8."
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint=hint, where=_location_after(before, where)) from error
     text = text.replace("\r\n", "\n")
-    if found := _CONTROL_CHARACTER.search(text):
-        raise ValidationError(
-            Code.YAML_SYNTAX,
-            f"The file holds a control character (U+{ord(found[0]):04X}).",
-            hint="Remove it; in a quoted text it can be written as an escape.",
-            where=_location_after(text[: found.start()], where),
-        )
+    if match := _CONTROL_CHARACTER.search(text):
+        message = f"The file holds a control character (U+{ord(match[0]):04X})."
+        hint = "Remove it; in a quoted text it can be written as an escape."
+        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=_location_after(text[: match.start()], where))
     return text
 
 
@@ -88,10 +72,7 @@ def _location_after(before: str, where: SourceLocation) -> SourceLocation:
     return SourceLocation(file=where.file, line=line, column=len(before.rpartition("\n")[2]) + 1)
 
 
-# `${NAME}` and `${NAME:-default}` in values, filled in after parsing, from the environment and `.env`.
-#
-# After parsing, because a password with a colon or a quote must not be able to change the file's structure.
-
+# `${NAME}` and `${NAME:-default}`.
 
 _VARIABLE_PATTERN = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\}")
 _ASSIGNMENT_PATTERN = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*")
@@ -100,9 +81,9 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
 def expand_variables(node: ConfigNode, environ: Mapping[str, str]) -> ConfigNode:
-    """The tree with every variable filled in. One that is not set is only noted on its node.
+    """Return the tree with every variable filled in. One that is not set is only noted on its node.
 
-    Whoever reads the value complains. So a variable that only an ignored block needs refuses nothing.
+    Reading that value reports it. So a variable that only an ignored block needs spoils nothing.
     """
     if isinstance(node.value, dict):
         return replace(node, value={name: expand_variables(child, environ) for name, child in node.value.items()})
@@ -133,10 +114,10 @@ def _expand_text(node: ConfigNode, text: str, environ: Mapping[str, str]) -> Con
 def merge_dotenv(
     environ: Mapping[str, str], file: Path, display_name: str, diagnostics: Diagnostics
 ) -> Mapping[str, str]:
-    """The environment, completed by the `.env` file. What is really set wins.
+    """Return the environment, completed by the `.env` file. A variable that is really set wins.
 
-    A file that is there and cannot be read is a warning: "the variable is not set" alone would send
-    people to a file in which it is.
+    A file that exists and cannot be read is a warning: "the variable is not set" alone would send people to a file in
+    which it is.
     """
     if not path_exists(file):
         return environ
@@ -149,12 +130,12 @@ def merge_dotenv(
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
-    """Lines of `NAME=value`, with optional `export`, quotes and comments. Other lines are passed over."""
-    found: dict[str, str] = {}
+    """Return the variables of `NAME=value` lines, with optional `export`, quotes and comments; ignore other lines."""
+    variables: dict[str, str] = {}
     for line in text.splitlines():
         if match := _ASSIGNMENT_PATTERN.fullmatch(line):
-            found[match["name"]] = _unquote(match["value"])
-    return found
+            variables[match["name"]] = _unquote(match["value"])
+    return variables
 
 
 def _unquote(value: str) -> str:
@@ -171,7 +152,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class FileReader:
-    """Opens files for one reading. `base` is the folder that messages count paths from."""
+    """Reads each file of one load once. Messages name files relative to `base`."""
 
     base: Path
     environ: Mapping[str, str]
@@ -182,7 +163,7 @@ class FileReader:
     def tree(
         self, path: Path, reference_location: SourceLocation | None = None, *, is_foreign: bool = False
     ) -> ConfigNode | None:
-        """The file as a tree with variables filled in; None after its problem was reported."""
+        """Return the file as a tree with variables filled in; None after its problem was reported."""
         if is_foreign:
             self.diagnostics.foreign_files.add(self.display_name(path))
         if path not in self._trees:
@@ -190,11 +171,11 @@ class FileReader:
         return self._trees[path]
 
     def is_broken(self, path: Path) -> bool:
-        """True if the file has a tree, but not all of it: a key stood there twice, or was no text."""
+        """Return whether the tree of a file is incomplete, because a key was there twice or was no text."""
         return path in self._broken
 
     def text(self, path: Path, reference_location: SourceLocation | None = None) -> str | None:
-        """The file as text; a missing file is a problem of the line that names it."""
+        """Return the file as text; None after its problem was reported, at the line that names it if it is missing."""
         display_name = self.display_name(path)
         try:
             self.diagnostics.sources[display_name] = read_text(path, display_name)

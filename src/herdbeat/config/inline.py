@@ -1,4 +1,7 @@
-"""Python values -> the same tree that a file gives, judged by the same tables: one wording for one mistake."""
+"""Targets and schedules without a file, from the CLI or a Python program: the same keys, checks and messages.
+
+`load_inline` takes one target or schedule and applies the defaults of a fleet; `load_fleet_tree` takes a whole fleet.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_fleet import FleetBuilder
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import FileKind
 from herdbeat.config.files import FileReader
 from herdbeat.config.loader import ConfigLoader, LoadResult
+from herdbeat.config.locate import FileKind
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.key_index import KEY_LOCATIONS
 from herdbeat.config.sources import DefaultZone, FleetFile, TargetCollector
@@ -23,9 +26,6 @@ from herdbeat.durations import format_duration
 from herdbeat.errors import Severity, SourceLocation, UsageError
 from herdbeat.timestamps import format_timestamp
 
-# A target or a schedule that somebody asks for without a file, read as if it stood in one: same keys, same checks.
-
-
 _INLINE_FILE = "(asked)"
 _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.AGENT: {},
@@ -33,12 +33,12 @@ _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
     TargetKind.COMMAND: {"command": ["true"]},
     TargetKind.CALLABLE: {"call": "stand:in"},
 }
-"""For a schedule of a target that is there already: what that is does not matter then, only its kind."""
+"""For a schedule of an existing target: then only the kind of the target matters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineSpec:
-    """In the keys of a file. Without `keys` the target exists; without `schedule` only the target is wanted."""
+    """A request in the keys of a file. Without `keys` the target exists; without `schedule` it is for that alone."""
 
     kind: TargetKind
     target: str
@@ -51,13 +51,13 @@ class InlineSpec:
 def load_inline(
     spec: InlineSpec, path: Path, *, environ: Mapping[str, str], system_zone: ZoneInfo, base: Path
 ) -> tuple[Target, Schedule | None]:
-    """The values. `path` is the fleet whose defaults count. Raises UsageError for the first thing that is wrong."""
+    """Return target and schedule, with the defaults of the fleet at `path`. Raises UsageError for the first problem."""
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS)
     default_zone = DefaultZone(zone=system_zone, origin="system zone")
-    loader = ConfigLoader.create(base=base, environ=environ, default_zone=default_zone, diagnostics=diagnostics)
+    files = FileReader(base=base, environ=environ, diagnostics=diagnostics)
     node = parse_yaml(json.dumps(_to_document(spec)), _INLINE_FILE, diagnostics)
     assert node is not None, "what was dumped can be read"
-    builder = loader.load_target(path.absolute(), spec.kind, node)
+    builder = ConfigLoader(files, default_zone).load_target(path.absolute(), spec.kind, node)
     for problem in diagnostics.sorted_problems():
         if problem.severity is Severity.ERROR and problem.where is not None and problem.where.file == _INLINE_FILE:
             raise UsageError(problem.message, hint=problem.hint)
@@ -67,41 +67,36 @@ def load_inline(
 
 
 def _to_document(spec: InlineSpec) -> dict[str, object]:
-    """An existing target may have a name that no new one may have, such as that of a sub-fleet's."""
-    is_new = spec.keys is not None
-    found: dict[str, object] = {"name": spec.target if is_new else "stand-in"}
-    found |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
+    # The name of an existing target may be one that no new target may have: those of sub-fleets have a prefix.
+    document: dict[str, object] = {"name": "stand-in" if spec.keys is None else spec.target}
+    document |= _PLACEHOLDER_TARGETS[spec.kind] if spec.keys is None else spec.keys
     if spec.schedule is not None:
-        found["schedules"] = {spec.name: spec.schedule}
-    return found
+        document["schedules"] = {spec.name: spec.schedule}
+    return document
 
 
 _MAX_DEPTH = 50
 
 
 def build_node(value: object, location: SourceLocation) -> ConfigNode:
-    """Any plain Python data as a tree; what stands inside is known by its path. Raises UsageError for other objects."""
+    """Return plain Python data as a tree, each value located by its path. Raises UsageError for other objects."""
     return _build_node(value, location, 1)
 
 
 def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign: bool = False) -> LoadResult:
-    """A fleet of such a tree: `agents`, `endpoints`, `commands`, `callables`. Relative paths count from `home`.
+    """Load a fleet from a tree of `agents`, `endpoints`, `commands` and `callables`. Paths are relative to `home`.
 
-    `is_foreign` data was written for herdctl and is judged as its files are.
+    `is_foreign` data was written for herdctl and is validated as its files are.
     """
     diagnostics = Diagnostics(key_locations=KEY_LOCATIONS, lenient=True)
     if is_foreign:
         diagnostics.foreign_files.add(tree.location.file)
-    collector = TargetCollector(
-        files=FileReader(base=home, environ={}, diagnostics=diagnostics), diagnostics=diagnostics
-    )
+    files = FileReader(base=home, environ={}, diagnostics=diagnostics)
     file = FleetFile(path=home / "herdbeat.yaml", tree=tree, zone=DefaultZone(zone=zone, origin="the program"))
-    target_sources = list(collector.target_sources(file))
-    builder = FleetBuilder(diagnostics, frozenset(target_source.name for target_source in target_sources))
-    for target_source in target_sources:
-        builder.add(target_source)
-    bare = replace(file, tree=ConfigNode({}, tree.location))
-    return LoadResult(kind=FileKind.FLEET, fleet=builder.fleet(bare), problems=diagnostics.sorted_problems())
+    builder = FleetBuilder(diagnostics)
+    builder.add_all(list(TargetCollector(files=files, diagnostics=diagnostics).iter_target_sources(file)))
+    fleet = builder.build(replace(file, tree=ConfigNode({}, tree.location)))
+    return LoadResult(kind=FileKind.FLEET, fleet=fleet, problems=diagnostics.sorted_problems())
 
 
 def _build_node(value: object, location: SourceLocation, depth: int) -> ConfigNode:
@@ -130,7 +125,7 @@ def _child_location(location: SourceLocation, name: str) -> SourceLocation:
 
 
 def _to_scalar(value: object, location: SourceLocation) -> Scalar:
-    """As it would be written in a file."""
+    """Return the value as one writes it in a file. Raises UsageError for a type that no file has."""
     match value:
         case Enum():
             return str(value.value)

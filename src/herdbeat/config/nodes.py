@@ -1,4 +1,4 @@
-"""A config value that remembers its file, line and key path, through merging and overriding."""
+"""The tree of a configuration. Every value keeps its file, line and key path, through merging and overriding."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -7,17 +7,17 @@ from herdbeat.errors import SourceLocation
 
 Scalar = str | int | float | bool | None
 PlainData = Scalar | list["PlainData"] | dict[str, "PlainData"]
-"""What is left when the places are taken away: JSON-like data."""
+"""The same data without locations: what JSON can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigNode:
-    """One node of a configuration: a scalar, a list or a mapping of further nodes, and where it stands.
+    """A scalar, a list or a mapping of further nodes, and its location.
 
-    `key` is the place of the key that names it, if it is a value in a mapping: a complaint about the
-    key itself ("unknown key") points there. `written` is a scalar as it stands in the file, and `style`
-    its quote or block mark. `expanded` names the variables that `${…}` put in, whose values may be secret;
-    `undefined` names the variable that could not be put in, so that only who reads the value complains.
+    - `key` is the location of the key, for a value in a mapping: an error about the key itself points there.
+    - `raw` is a scalar as the file has it, `style` its quote or block mark.
+    - `variable_names` are those that `${…}` put in; their values may be secret.
+    - `undefined_variable` is one that is not set. It is an error only if something reads the value.
     """
 
     value: "Scalar | list[ConfigNode] | dict[str, ConfigNode]"
@@ -30,11 +30,11 @@ class ConfigNode:
 
     @property
     def report_location(self) -> SourceLocation:
-        """The place of the key, or of the value where there is none."""
+        """The location of the key, or of the value if it has none."""
         return self.key or self.location
 
     def to_data(self) -> PlainData:
-        """The bare data, without places."""
+        """Return the data without locations."""
         if isinstance(self.value, dict):
             return {name: node.to_data() for name, node in self.value.items()}
         if isinstance(self.value, list):
@@ -42,7 +42,7 @@ class ConfigNode:
         return self.value
 
     def find(self, path: "tuple[str | int, ...]") -> "ConfigNode":
-        """The node at the path, or the deepest one on the way there: a place to point at always exists."""
+        """Return the node at the path, or the deepest one on the way there: an error can always point somewhere."""
         node = self
         for step in path:
             child = node.child(step)
@@ -59,17 +59,17 @@ class ConfigNode:
         return None
 
     def items(self) -> "Iterator[tuple[str, ConfigNode]]":
-        """The entries of a mapping; nothing for anything else."""
+        """Yield the entries of a mapping; nothing for anything else."""
         if isinstance(self.value, dict):
             yield from self.value.items()
 
     def elements(self) -> "Iterator[ConfigNode]":
-        """The elements of a list; nothing for anything else."""
+        """Yield the elements of a list; nothing for anything else."""
         if isinstance(self.value, list):
             yield from self.value
 
     def walk(self) -> "Iterator[tuple[tuple[str | int, ...], ConfigNode]]":
-        """Every node below and including this one, with its path, in file order."""
+        """Yield this node and every one below it with its path, in file order."""
         yield (), self
         children: list[tuple[str | int, ConfigNode]] = []
         if isinstance(self.value, dict):
@@ -81,15 +81,12 @@ class ConfigNode:
                 yield (step, *path), deeper
 
 
-# Laying one tree over another: defaults, overrides, sub-fleets. Every value keeps its place.
-
-
 def merge_nodes(base: ConfigNode | None, override: ConfigNode | None) -> ConfigNode:
-    """Mappings are merged key by key, all else is replaced by what lies above."""
+    """Return the base with the override on top. Mappings are merged key by key, all else is replaced."""
     if base is None or override is None:
-        found = override or base
-        assert found is not None, "merging needs at least one tree"
-        return found
+        tree = override or base
+        assert tree is not None, "merging needs at least one tree"
+        return tree
     if not isinstance(base.value, dict) or not isinstance(override.value, dict):
         return override
     merged = dict(base.value)
@@ -99,21 +96,21 @@ def merge_nodes(base: ConfigNode | None, override: ConfigNode | None) -> ConfigN
 
 
 def select_keys(node: ConfigNode | None, names: Collection[str]) -> ConfigNode | None:
-    """The mapping with these keys alone."""
+    """Return the mapping with these keys alone; None for anything else."""
     if node is None or not isinstance(node.value, dict):
         return None
     return replace(node, value={name: child for name, child in node.value.items() if name in names})
 
 
 def drop_keys(node: ConfigNode, *names: str) -> ConfigNode:
-    """The mapping without these keys."""
+    """Return the mapping without these keys."""
     if not isinstance(node.value, dict):
         return node
     return replace(node, value={name: child for name, child in node.value.items() if name not in names})
 
 
 def rename_key(node: ConfigNode, old: str, new: str) -> ConfigNode:
-    """The mapping with a key under another name, in the same position. One that exists already stays."""
+    """Return the mapping with a key under another name, in the same position. An existing key of that name stays."""
     if not isinstance(node.value, dict) or old not in node.value:
         return node
     if new in node.value:

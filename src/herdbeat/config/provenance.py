@@ -1,11 +1,14 @@
-"""Resolved values with their origin, for `config show`. Secrets stay hidden, their origin does not."""
+"""Values of a validated section: each typed, with its default resolved and its origin recorded for `config show`.
+
+Secrets stay hidden there, their origin does not.
+"""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TypeVar
+from typing import TypeVar, get_args
 from urllib.parse import urlsplit
 
 from herdbeat.config.nodes import ConfigNode, PlainData
@@ -14,6 +17,8 @@ from herdbeat.config.schema.table import Field, Table
 from herdbeat.durations import format_duration
 from herdbeat.errors import SourceLocation
 from herdbeat.timestamps import format_timestamp
+
+T = TypeVar("T")
 
 MASK = "***"
 DEFAULT_ORIGIN = "default"
@@ -25,7 +30,7 @@ _VARIABLE_NAME_KEY_PATTERN = re.compile(r"_env$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedValue:
-    """One resolved value. `origin` is the place that says so, or the words that name the default."""
+    """One value as it applies. `origin` is the location that sets it, or words that name the default."""
 
     path: str
     value: PlainData
@@ -39,7 +44,7 @@ def resolve_origin(node: ConfigNode) -> SourceLocation | str:
 
 
 def iter_explicit_values(node: ConfigNode, path: str) -> Iterator[ResolvedValue]:
-    """Every value that is written below a node. Lists are one value."""
+    """Yield every value that is written below a node. A list is one value."""
     if isinstance(node.value, dict):
         for name, child in node.value.items():
             yield from iter_explicit_values(child, f"{path}.{name}" if path else name)
@@ -50,24 +55,24 @@ def iter_explicit_values(node: ConfigNode, path: str) -> Iterator[ResolvedValue]
 def iter_default_values(
     table: Table, node: ConfigNode, path: str, exclude: Collection[str] = frozenset()
 ) -> Iterator[ResolvedValue]:
-    """The defaults of a table's keys that are not written, in the words of the table."""
+    """Yield the defaults of a table's keys that are not written, in the words of the reference."""
     for key in table.keys:
         if key.name in exclude:
             continue
         child_path = f"{path}.{key.name}" if path else key.name
         child = node.child(key.name)
-        if isinstance(key.field_type, Table) and (child is not None or not key.default):
+        if isinstance(key.field_type, Table) and (child is not None or not key.default_text):
             yield from iter_default_values(key.field_type, child or ConfigNode({}, node.location), child_path)
         elif child is None and _has_default(key):
-            yield ResolvedValue(path=child_path, value=key.default, origin=DEFAULT_ORIGIN)
+            yield ResolvedValue(path=child_path, value=key.default_text, origin=DEFAULT_ORIGIN)
 
 
 def _has_default(key: Field[object]) -> bool:
-    return bool(key.default) and not key.unsupported_reason
+    return bool(key.default_text) and not key.unsupported_reason
 
 
 def mask_secrets(node: ConfigNode, path: str) -> PlainData:
-    """The bare data, with what may be a secret hidden."""
+    """Return the data of a node with everything hidden that may be a secret."""
     if isinstance(node.value, list):
         return [mask_secrets(child, f"{path}[{index}]") for index, child in enumerate(node.value)]
     if isinstance(node.value, dict):
@@ -86,7 +91,7 @@ def _is_secret(node: ConfigNode, path: str) -> bool:
 
 
 def mask_password(value: PlainData) -> PlainData:
-    """An address without the password that may stand in it."""
+    """Return an address without its password; any other value as it is."""
     if not isinstance(value, str) or "@" not in value or "://" not in value:
         return value
     try:
@@ -100,7 +105,7 @@ def mask_password(value: PlainData) -> PlainData:
 
 
 def to_config_value(value: object) -> PlainData:
-    """A typed value as it is written in a file."""
+    """Return a typed value as one writes it in a file."""
     if isinstance(value, tuple | list) and not isinstance(value, HoursWindow):
         return [to_config_value(item) for item in value]
     if isinstance(value, dict):
@@ -124,55 +129,85 @@ def _to_config_scalar(value: object) -> PlainData:
             return str(value)  # a zone is its name, a jitter its share
 
 
-# One mapping, read key by key: each value typed, with its default, and noted for `config show`.
-
-
-T = TypeVar("T")
-
-
 @dataclass(slots=True)
 class SectionReader:
-    """Takes values out of a checked mapping. `values` has each of them with its origin, in order of asking."""
+    """Reads a validated mapping key by key. `values` gets each value with its origin, in the order of reading.
+
+    `kinds` are the kinds of trigger and target that a default may depend on.
+    """
 
     node: ConfigNode
     path: str
+    kinds: Collection[str] = ()
     values: list[ResolvedValue] = field(default_factory=list)
 
-    def get(self, key: Field[T], default: T, origin: SourceLocation | str = DEFAULT_ORIGIN) -> T:
-        found = key.get(self.node)
-        if found is None:
-            return self._record(key.name, default, self._default_origin(key, origin))
+    def get(self, key: Field[T], default: T | None = None, origin: SourceLocation | str = DEFAULT_ORIGIN) -> T:
+        """Return the value of a key that always has one: written, given as `default`, or declared."""
+        value = self.get_optional(key, default, origin)
+        assert value is not None, f"{self._child_path(key.name)} has no default"
+        return value
+
+    def get_optional(
+        self, key: Field[T], default: T | None = None, origin: SourceLocation | str = DEFAULT_ORIGIN
+    ) -> T | None:
+        """Return the value of a key, or its default; None if it has neither."""
         child = self.node.child(key.name)
-        assert child is not None
+        value = key.get(self.node)
+        if value is None or child is None:
+            value = default if default is not None else key.default_value(self.kinds)
+            # A key written empty undoes the inherited value, and that has a location.
+            self._record(key, to_config_value(value), origin if child is None else resolve_origin(child))
+            return value
         masked_value = mask_secrets(child, key.name)
         keeps_written_form = isinstance(child.value, dict | list) or masked_value != child.value
-        value = masked_value if keeps_written_form else to_config_value(found)
-        self.values.append(ResolvedValue(path=self._child_path(key.name), value=value, origin=resolve_origin(child)))
-        return found
-
-    def get_optional(self, key: Field[T]) -> T | None:
-        """A value that may be missing altogether."""
-        found = key.get(self.node)
-        if found is None:
-            self._record(key.name, None, self._default_origin(key, DEFAULT_ORIGIN))
-            return None
-        return self.get(key, found)
+        self._record(key, masked_value if keeps_written_form else to_config_value(value), resolve_origin(child))
+        return value
 
     def section(self, key: Field[object]) -> "SectionReader":
-        """The settings of a block below; an empty one if it is not written."""
+        """Return the reader of a block below; an empty one if the block is not written."""
         child = self.node.child(key.name)
         if child is None or not isinstance(child.value, dict):
             child = ConfigNode({}, self.node.location)
-        return SectionReader(child, self._child_path(key.name), self.values)
+        return SectionReader(child, self._child_path(key.name), self.kinds, self.values)
 
-    def _default_origin(self, key: Field[object], origin: SourceLocation | str) -> SourceLocation | str:
-        """A key written empty undoes the defaults, and that has a place."""
-        child = self.node.child(key.name)
-        return origin if child is None else resolve_origin(child)
+    def read(self, keys: Iterable[Field[object]]) -> dict[str, object]:
+        """Return the value of each key, and of each key of its blocks, by domain field. See `build_value`."""
+        values: dict[str, object] = {}
+        for key in keys:
+            if isinstance(key.field_type, Table):
+                prefix = f"{key.name}." if key.domain_field is None else key.domain_field
+                block = self.section(key).read(key.field_type.keys)
+                values |= {f"{prefix}{name}": value for name, value in block.items()}
+            elif not key.unsupported_reason:
+                values[key.domain_path] = self.get_optional(key)
+        return values
 
-    def _record(self, name: str, value: T, origin: SourceLocation | str) -> T:
-        self.values.append(ResolvedValue(path=self._child_path(name), value=to_config_value(value), origin=origin))
-        return value
+    def _record(self, key: Field[object], value: PlainData, origin: SourceLocation | str) -> None:
+        self.values.append(ResolvedValue(path=self._child_path(key.name), value=value, origin=origin))
 
     def _child_path(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
+
+
+def build_value(cls: type[T], values: Mapping[str, object]) -> T:
+    """Return a dataclass from values by field. `limits.at_least` is a field of the dataclass in `limits`.
+
+    A field whose values are all None keeps the default of the dataclass: nothing was written, nothing declared.
+    """
+    arguments: dict[str, object] = {}
+    parts: dict[str, dict[str, object]] = {}
+    for path, value in values.items():
+        name, _, inner = path.partition(".")
+        if value is None:
+            continue
+        if inner:
+            parts.setdefault(name, {})[inner] = value
+        else:
+            arguments[name] = value
+    return cls(**arguments, **{name: build_value(_field_class(cls, name), part) for name, part in parts.items()})
+
+
+def _field_class(cls: type, name: str) -> type[object]:
+    """Return the class of a field, also of one that may be None."""
+    hint: type[object] = cls.__annotations__[name]
+    return next(iter(get_args(hint)), hint)

@@ -1,4 +1,7 @@
-"""Fleet files -> drafts: references followed, defaults and overrides laid over each other."""
+"""Targets and schedules as the files have them: references followed, defaults and overrides merged, nothing built yet.
+
+A FleetFile yields TargetSources, a TargetSource yields ScheduleSources. What is wrong is reported on the way.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config.compat.herdctl import normalize_keys
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import resolve_relative_path
 from herdbeat.config.files import FileReader
+from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, select_keys
 from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
 from herdbeat.config.schema.fleet import AGENT_REFERENCE
@@ -21,12 +24,15 @@ from herdbeat.domain.trigger import TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
 
-# A target as collected from the files: everything merged, nothing judged yet.
+_TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
+_KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
+_AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
+_ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultZone:
-    """The zone of schedules that name none, and who says so."""
+    """The zone of schedules that name none, and where it comes from."""
 
     zone: ZoneInfo
     origin: SourceLocation | str
@@ -34,10 +40,10 @@ class DefaultZone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFile:
-    """A fleet file that was opened: its tree, where it lies, and what it hands down to its targets.
+    """A fleet file: its tree, where it lies, and what it hands down to its targets.
 
-    A refused one has a problem of its own; its targets are still looked through for more. `top` is the folder of the
-    first file, where this one is a part of another fleet.
+    An invalid one has a problem of its own; its targets are still checked for more. `root_folder` is the folder of the
+    first file, if this one is a sub-fleet.
     """
 
     path: Path
@@ -56,10 +62,16 @@ class FleetFile:
         """The folder of the whole fleet."""
         return self.root_folder or self.path.parent
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether it has a budget for all of its schedules together."""
+        block = self.tree.child(BUDGET.name)
+        return block is not None and bool(block.value)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedSchedule:
-    """A schedule that another folder adds to a target, with the zone of that folder."""
+    """A schedule that a folder of agentd adds to a target, with the zone of that folder."""
 
     node: ConfigNode
     zone: DefaultZone
@@ -68,11 +80,10 @@ class ImportedSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSource:
-    """One target. `defaults` holds the policies of its fleet, `rules` and `notify` the named
-    sets and channels in reach.
+    """One target. `defaults` has the policies of its fleet, `rules` and `notify` the named sets and channels in reach.
 
-    `home` is the folder from which its relative paths count, `top` that of the whole fleet. `is_refused` says that its
-    own problem was reported while it was collected; it is still looked through for more.
+    Its relative paths count from `home`; `root_folder` is that of the whole fleet. An invalid one was reported while
+    it was collected; it is still checked for more.
     """
 
     name: str
@@ -88,17 +99,9 @@ class TargetSource:
     is_invalid: bool = False
 
 
-# The schedules of a target as written, each with everything it inherits laid below it.
-
-
-_TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
-_KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
-_AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSource:
-    """One schedule: `node` is the whole of it, `written` only what stands in its own place."""
+    """One schedule: `node` includes what it inherits, `raw` is only what its own entry says."""
 
     name: str
     node: ConfigNode
@@ -108,7 +111,7 @@ class ScheduleSource:
 
 
 def iter_schedule_sources(target_source: TargetSource, diagnostics: Diagnostics) -> Iterator[ScheduleSource]:
-    """Those under `schedules:`, or else the one beside the target's name; then those that imports add."""
+    """Yield those under `schedules:`, or else the one beside the target's name; then those that imports add."""
     target_level = _target_level_keys(target_source)
     trigger = next((child for name, child in target_level.items() if name in _TRIGGER_KEY_NAMES), None)
     defaults = _inherited_defaults(target_source)
@@ -118,32 +121,29 @@ def iter_schedule_sources(target_source: TargetSource, diagnostics: Diagnostics)
         yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=target_source.zone)
     if trigger is not None and listed:
         message = "A trigger cannot stand beside the name of a target that also has schedules."
-        diagnostics.error(
-            Code.CONFLICTING_KEYS, message, trigger.report_location, "Move it into schedules, under a name."
-        )
+        hint = "Move it into schedules, under a name."
+        diagnostics.error(Code.CONFLICTING_KEYS, message, trigger.report_location, hint)
     elif trigger is not None:
         node = replace(merge_nodes(defaults, target_level), key=target_source.node.key)
         yield ScheduleSource(name=DEFAULT_SCHEDULE_NAME, node=node, raw=target_source.node, zone=target_source.zone)
     for name, imported in target_source.imported.items():
-        # The folder's own rule about zones outranks the fleet's defaults (SEMANTICS 38).
+        # The folder's own rule about zones outranks the fleet's defaults.
         node = _merge_inherited(drop_keys(inherited, "timezone"), imported.node)
-        is_refused = imported.is_invalid
-        yield ScheduleSource(name=name, node=node, raw=imported.node, zone=imported.zone, is_invalid=is_refused)
+        is_invalid = imported.is_invalid
+        yield ScheduleSource(name=name, node=node, raw=imported.node, zone=imported.zone, is_invalid=is_invalid)
 
 
 def _inherited_defaults(target_source: TargetSource) -> ConfigNode | None:
-    """What the fleet says for schedules that say nothing. About the budget, their target may have said it."""
+    """Return the fleet's defaults for its schedules, without the budget if the target has one: they share that."""
     if target_source.defaults is None or target_source.node.child(BUDGET.name) is None:
         return target_source.defaults
     return drop_keys(target_source.defaults, BUDGET.name)
 
 
 def _merge_inherited(inherited: ConfigNode, written: ConfigNode) -> ConfigNode:
-    """The schedule over what it inherits.
-
-    A call or a message brings its own work. With the agent's work_source it would be skipped whenever the
-    queue is empty, and nobody would get an answer.
-    """
+    """Return the schedule merged over what it inherits."""
+    # A call or a message brings its own work. With the agent's work_source it would be skipped whenever the queue
+    # is empty, and nobody would get an answer.
     if written.find(("type",)).value in _KINDS_WITH_OWN_WORK:
         inherited = drop_keys(inherited, "work_source")
     return replace(merge_nodes(inherited, written), key=written.key)
@@ -160,19 +160,18 @@ def _listed_schedules(target_source: TargetSource, diagnostics: Diagnostics) -> 
 
 
 def _target_level_keys(target_source: TargetSource) -> ConfigNode:
-    """What the target says about its schedules beside its own name. A budget there is its own: they share it."""
+    """Return the schedule keys beside the target's name. A budget there is the target's own: its schedules share it."""
     names = set(SCHEDULE.by_name) - {BUDGET.name}
     if target_source.kind is TargetKind.AGENT:
         names -= _AGENT_KEY_NAMES
-    found = select_keys(target_source.node, names)
-    return found if found is not None else ConfigNode({}, target_source.node.location)
+    return select_keys(target_source.node, names) or ConfigNode({}, target_source.node.location)
 
 
-# What means more here than in the tool a file was written for, said once per place.
+# Keys that mean more here than in the tool a file was written for.
 
 
 def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnostics) -> None:
-    """herdctl's documents promise these two; its code never looked at them."""
+    """Warn of two keys that herdctl documents and its code ignores."""
     work = schedule_source.node.child("work_source")
     if work is not None and work.value is not None:
         _warn_changed_meaning(
@@ -195,7 +194,7 @@ def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
 
 
 def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnostics: Diagnostics) -> None:
-    """herdctl fills `enabled: false` into an agent's block before it merges: who sets a limit loses the container."""
+    """herdctl sets `enabled: false` in an agent's block before it merges: a limit there costs it the container."""
     docker = agent.child("docker")
     if docker is None or not isinstance(docker.value, dict) or "enabled" in docker.value or defaults is None:
         return
@@ -204,46 +203,22 @@ def warn_changed_docker(agent: ConfigNode, defaults: ConfigNode | None, diagnost
         _warn_changed_meaning(docker, message, diagnostics)
 
 
-def warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
-    """With both day fields written, agentd fires on a day of either; cron takes `*/2` for a star, and wants both."""
-    fields = str(expression.value).split()
-    if len(fields) == 7:
-        fields.pop()  # the year
-    if len(fields) not in (5, 6):
-        return
-    day, _, weekday = fields[-3:]
-    has_star = day.startswith("*") or weekday.startswith("*")
-    if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
-        return
-    either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
-    diagnostics.warning(
-        Code.CHANGED_MEANING,
-        f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it.",
-        expression.location,
-        f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree.",
-    )
-
-
 def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnostics) -> None:
     if diagnostics.lenient and diagnostics.is_foreign(node.report_location):
-        diagnostics.warning(
-            Code.CHANGED_MEANING, message, node.report_location, "Nothing needs to be done if that is what you want."
-        )
-
-
-_ENTRY_DESCRIPTIONS = {"agents": "a mapping such as { path: ./agents/triage.yaml }", "fleets": "a mapping with a path"}
+        hint = "Nothing needs to be done if that is what you want."
+        diagnostics.warning(Code.CHANGED_MEANING, message, node.report_location, hint)
 
 
 @dataclass(slots=True)
 class TargetCollector:
-    """Follows a fleet file into its agents and sub-fleets. Names are unique across all of it."""
+    """Finds the targets of fleet files. Their names are unique across all files of one load."""
 
     files: FileReader
     diagnostics: Diagnostics
     location_by_name: dict[str, SourceLocation] = field(default_factory=dict)
 
-    def target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
-        """The targets of one fleet file, in file order."""
+    def iter_target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
+        """Yield the targets of one fleet file, in file order."""
         for kind in TargetKind:
             for entry in self.iter_entries(fleet.tree, kind.section):
                 target_source = self._build_source(fleet, kind, entry)
@@ -251,20 +226,14 @@ class TargetCollector:
                     yield target_source
 
     def iter_entries(self, tree: ConfigNode, section: str) -> Iterator[ConfigNode]:
-        """The entries of a section that are mappings; anything else is reported."""
-        found = tree.child(section)
-        if found is None or found.value is None:
+        """Yield the entries of a section that are mappings; report the others."""
+        listed = tree.child(section)
+        if listed is None or listed.value is None:
             return
-        if not isinstance(found.value, list):
-            self.diagnostics.add(wrong_type_error(found, "a list (each entry starts with -)"), found)
-            return
-        for entry in found.value:
-            if isinstance(entry.value, dict):
-                yield entry
-            else:
-                self.diagnostics.add(
-                    wrong_type_error(entry, _ENTRY_DESCRIPTIONS.get(section, "a mapping of keys")), entry
-                )
+        if not isinstance(listed.value, list):
+            self.diagnostics.add(wrong_type_error(listed, "a list (each entry starts with -)"), listed)
+        description = _ENTRY_DESCRIPTIONS.get(section, "a mapping of keys")
+        yield from (entry for entry in listed.elements() if require_mapping(entry, self.diagnostics, description))
 
     def _build_source(self, fleet: FleetFile, kind: TargetKind, entry: ConfigNode) -> TargetSource | None:
         if kind is TargetKind.AGENT and entry.child("path") is not None:
@@ -273,18 +242,14 @@ class TargetCollector:
         return self.build_target_source(fleet, kind, node, home=fleet.path.parent)
 
     def _load_referenced(self, fleet: FleetFile, entry: ConfigNode) -> TargetSource | None:
-        errors_before = self.diagnostics.error_count
-        AGENT_REFERENCE.validate(entry, self.diagnostics)
         path = entry.child("path")
-        if self.diagnostics.error_count > errors_before or path is None:
+        if not AGENT_REFERENCE.is_valid(entry, self.diagnostics) or path is None:
             return None
         file = resolve_relative_path(fleet.path, str(path.value))
         tree = self.files.tree(file, path.location, is_foreign=True)
-        if tree is None:
+        if tree is None or not require_mapping(tree, self.diagnostics):
             return None
-        if not isinstance(tree.value, dict):
-            self.diagnostics.add(wrong_type_error(tree, "a mapping of keys"), tree)
-            return None
+        errors_before = self.diagnostics.error_count
         node = normalize_keys(tree, self.diagnostics)
         check_docker_safety(node, self.diagnostics)
         warn_changed_docker(node, fleet.defaults, self.diagnostics)
@@ -299,14 +264,14 @@ class TargetCollector:
     def build_target_source(
         self, fleet: FleetFile, kind: TargetKind, node: ConfigNode, *, home: Path, overrides: ConfigNode | None = None
     ) -> TargetSource:
-        """A target with the fleet's defaults below it and its overrides above it."""
+        """Return the target merged over the fleet's defaults, with its overrides on top."""
         names = INHERITABLE_KEY_NAMES if kind is TargetKind.AGENT else {"instances"}
         merged = merge_nodes(merge_nodes(select_keys(fleet.defaults, names), node), overrides)
         merged = replace(merged, location=node.location, key=node.key)
         name = merged.child("name")
-        is_named = name is not None and isinstance(name.value, str)
+        own_name = name.value if name is not None and isinstance(name.value, str) else None
         return TargetSource(
-            name=fleet.prefix + (str(name.value) if name is not None and is_named else "?"),
+            name=fleet.prefix + ("?" if own_name is None else own_name),
             kind=kind,
             node=merged,
             home=home,
@@ -315,11 +280,11 @@ class TargetCollector:
             defaults=select_keys(fleet.defaults, POLICY_KEY_NAMES),
             rules=fleet.rules,
             notify=fleet.notify,
-            is_invalid=not is_named or fleet.is_invalid,
+            is_invalid=own_name is None or fleet.is_invalid,
         )
 
     def register_name(self, target_source: TargetSource, entry: ConfigNode) -> bool:
-        """Two targets of one name: the second is refused, whatever kind it is."""
+        """Return whether the name is free, and take it. A second target of that name is reported, whatever its kind."""
         written = target_source.node.child("name")
         if written is None or not isinstance(written.value, str):
             return True
@@ -334,8 +299,16 @@ class TargetCollector:
         return False
 
 
-def check_docker_safety(agent: ConfigNode, diagnostics: Diagnostics) -> None:
-    """An agent's own file may ask for less room, never for the host's network or folders."""
+def check_docker_safety(agent: ConfigNode, diagnostics: Diagnostics) -> bool:
+    """Return whether an agent's own file leaves the host alone: it may ask for less, never for network or folders."""
     docker = agent.child("docker")
-    if docker is not None and isinstance(docker.value, dict):
-        AGENT_DOCKER.validate(docker, diagnostics)
+    is_block = docker is not None and isinstance(docker.value, dict)
+    return docker is None or not is_block or AGENT_DOCKER.is_valid(docker, diagnostics)
+
+
+def require_mapping(node: ConfigNode, diagnostics: Diagnostics, description: str = "a mapping of keys") -> bool:
+    """Return whether the node is a mapping; report it otherwise."""
+    if isinstance(node.value, dict):
+        return True
+    diagnostics.add(wrong_type_error(node, description), node)
+    return False

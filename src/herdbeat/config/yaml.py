@@ -1,10 +1,11 @@
-"""YAML text -> Located tree, with YAML 1.2 meaning and every place kept.
+"""YAML text to a tree of ConfigNodes, with the meaning of YAML 1.2 and the location of every value.
 
-Of two equal keys YAML's loaders keep the last, silently; here the second is a problem with a place.
+PyYAML's parser gives the events. Composing is done here, because PyYAML's composer recurses without a bound, builds
+what tags tell it to, and keeps the last of two equal keys silently; here the second one is a problem with a location.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,12 +17,6 @@ from herdbeat.config.schema.types import resolve_scalar
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
 
-# YAML text -> raw nodes, within bounds on depth and size, aliases shared and tags refused.
-#
-# PyYAML's parser gives the events; composing is done here, because its composer recurses without a bound and
-# builds what tags tell it to.
-
-
 MAX_DEPTH = 50
 MAX_NODES = 250_000
 """Values in one file, those that aliases repeat counted each time: ten lines of aliases can mean a billion."""
@@ -32,29 +27,39 @@ _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RawNode:
-    """A node as composed: not yet copied to where an alias repeats it, so without its path."""
+    """A node as composed: not yet copied to where an alias repeats it, so its location has no path.
 
-    content: "str | list[RawNode] | list[tuple[RawNode, RawNode]]"
-    line: int
-    column: int
-    width: int
-    is_map: bool = False
+    `children` are the items of a list, or the keys and values of a mapping by turns.
+    """
+
+    location: SourceLocation
+    text: str = ""
     style: str = ""
     is_text: bool = False
+    is_list: bool = False
+    is_map: bool = False
+    children: Sequence["RawNode"] = ()
     size: int = 1
     depth: int = 1
 
+    def pairs(self) -> "Iterator[tuple[RawNode, RawNode]]":
+        return zip(self.children[::2], self.children[1::2], strict=True)
+
+    def resolve(self) -> Scalar:
+        """Return the value of a scalar. A quoted or tagged one is text, whatever it looks like."""
+        return self.text if self.style or self.is_text else resolve_scalar(self.text)
+
 
 def compose_document(text: str, file: str) -> RawNode:
-    """The one document of a text. Raises Misfit, or YAMLError where the grammar is broken."""
+    """Return the one document of a text. Raises ValidationError, or YAMLError where the grammar is broken."""
     return _Composer(file=file, lines=_LINE_BREAK.split(text)).compose_root(text)
 
 
 @dataclass(slots=True)
 class _Composer:
-    """Events -> raw nodes, aliases shared."""
+    """Makes raw nodes of parser events. A node that aliases repeat is shared."""
 
     file: str
     lines: list[str]
@@ -72,12 +77,10 @@ class _Composer:
         root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
-            raise ValidationError(
-                Code.YAML_SYNTAX,
-                "The file holds more than one YAML document.",
-                hint='Remove the "---", or put the second document into a file of its own.',
-                where=self._locate(more),
-            )
+            message = "The file holds more than one YAML document."
+            hint = 'Remove the "---", or put the second document into a file of its own.'
+            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(more))
+        _check_expanded_size(root)
         return root
 
     def _compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
@@ -95,15 +98,20 @@ class _Composer:
         return node
 
     def _compose_event(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
-        if isinstance(event, yaml.SequenceStartEvent):
-            items = list(self._compose_items(events, depth))
-            return self._make_raw(event, items, items)
-        if isinstance(event, yaml.MappingStartEvent):
-            nodes = list(self._compose_items(events, depth))
-            pairs = list(zip(nodes[::2], nodes[1::2], strict=True))
-            return self._make_raw(event, pairs, nodes, is_map=True)
-        assert isinstance(event, yaml.ScalarEvent)
-        return self._make_raw(event, event.value, [], style=event.style or "", is_text=event.tag == _TEXT_TAG)
+        location = self._locate(event)
+        if isinstance(event, yaml.ScalarEvent):
+            is_text = event.tag == _TEXT_TAG
+            return RawNode(location=location, text=event.value, style=event.style or "", is_text=is_text)
+        is_map = isinstance(event, yaml.MappingStartEvent)
+        children = list(self._compose_items(events, depth))
+        return RawNode(
+            location=location,
+            is_list=not is_map,
+            is_map=is_map,
+            children=children,
+            size=1 + sum(node.size for node in children),
+            depth=1 + max((node.depth for node in children), default=0),
+        )
 
     def _compose_items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[RawNode]:
         for event in events:
@@ -111,38 +119,12 @@ class _Composer:
                 return
             yield self._compose_node(event, events, depth + 1)
 
-    def _make_raw(
-        self,
-        event: yaml.Event,
-        content: str | list[RawNode] | list[tuple[RawNode, RawNode]],
-        below: list[RawNode],
-        *,
-        is_map: bool = False,
-        style: str = "",
-        is_text: bool = False,
-    ) -> RawNode:
-        location = self._locate(event)
-        return RawNode(
-            content=content,
-            line=location.line,
-            column=location.column,
-            width=location.width,
-            is_map=is_map,
-            style=style,
-            is_text=is_text,
-            size=1 + sum(node.size for node in below),
-            depth=1 + max((node.depth for node in below), default=0),
-        )
-
     def _resolve_alias(self, event: yaml.AliasEvent) -> RawNode:
         node = self.anchors.get(event.anchor or "")
         if node is None:
-            raise ValidationError(
-                Code.YAML_SYNTAX,
-                f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.',
-                hint=f'Set the anchor "&{event.anchor}" on a value further up.',
-                where=self._locate(event),
-            )
+            message = f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.'
+            hint = f'Set the anchor "&{event.anchor}" on a value further up.'
+            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
         return node
 
     def _reject_tag(self, event: yaml.Event) -> None:
@@ -150,12 +132,9 @@ class _Composer:
         if tag in (None, "!", _TEXT_TAG):
             return
         short_tag = tag.replace("tag:yaml.org,2002:", "!!")
-        raise ValidationError(
-            Code.YAML_SYNTAX,
-            f'The tag "{short_tag}" is not allowed.',
-            hint="Remove it: a configuration is plain data.",
-            where=self._locate(event),
-        )
+        message = f'The tag "{short_tag}" is not allowed.'
+        hint = "Remove it: a configuration is plain data."
+        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
 
     def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
         return ValidationError(
@@ -176,8 +155,19 @@ class _Composer:
         return SourceLocation(file=self.file, line=start.line + 1, column=start.column + 1, width=width)
 
 
+def _check_expanded_size(root: RawNode) -> None:
+    # Sizes were added up while composing, so an alias bomb is seen before a single copy is made.
+    if root.size > MAX_NODES:
+        hint = "Write the repeated part out, or split the file."
+        message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
+        raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=root.location)
+    if root.depth > MAX_DEPTH:
+        message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
+        raise ValidationError(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=root.location)
+
+
 def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | None:
-    """The document as a tree, or None after the reason was reported."""
+    """Return the document as a tree, or None after the reason was reported."""
     try:
         return _TreeBuilder(file=file, diagnostics=diagnostics).build(compose_document(text, file), _NodePath())
     except ValidationError as error:
@@ -188,7 +178,7 @@ def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | N
 
 
 class _NodePath(NamedTuple):
-    """How to get to a node, in the two forms of a Place."""
+    """The way to a node, in the two forms that a SourceLocation has."""
 
     path: str = ""
     pointer: str = ""
@@ -197,49 +187,33 @@ class _NodePath(NamedTuple):
         return _NodePath(_join_path(self.path, name), f"{self.pointer}/{name.replace('~', '~0').replace('/', '~1')}")
 
     def item(self, index: int, name: str | None) -> "_NodePath":
-        """`agents.scout` says more than `agents[3]`, but only to people."""
+        """Return the way to a list item. `agents.scout` says more than `agents[3]`, but only to people."""
         return _NodePath(_join_path(self.path, name) if name else f"{self.path}[{index}]", f"{self.pointer}/{index}")
 
 
 @dataclass(slots=True)
 class _TreeBuilder:
-    """Raw nodes -> Located tree: aliases copied to where they stand, keys made text, merge keys followed."""
+    """Makes the tree of raw nodes: aliases copied to where they stand, keys made text, merge keys followed."""
 
     file: str
     diagnostics: Diagnostics
 
     def build(self, raw: RawNode, node_path: _NodePath, key: SourceLocation | None = None) -> ConfigNode:
         location = self._locate(raw, node_path)
-        if not node_path.pointer:
-            self._check_limits(raw, location)
         if raw.is_map:
             return ConfigNode(self._build_mapping(raw, node_path), location, key)
-        if isinstance(raw.content, list):
-            return ConfigNode(
-                [self.build(item, child_path) for item, child_path in _iter_items(raw, node_path)], location, key
-            )
-        value = self._resolve_value(raw)
-        return ConfigNode(value, location, key, raw=raw.content, style=raw.style)
-
-    def _check_limits(self, root: RawNode, location: SourceLocation) -> None:
-        # Sizes were added up while composing, so a bomb is seen before a single copy is made.
-        if root.size > MAX_NODES:
-            hint = "Write the repeated part out, or split the file."
-            message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
-            raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=location)
-        if root.depth > MAX_DEPTH:
-            message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
-            raise ValidationError(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=location)
-
-    def _resolve_value(self, raw: RawNode) -> Scalar:
-        assert isinstance(raw.content, str)
-        return raw.content if raw.style or raw.is_text else resolve_scalar(raw.content)
+        if raw.is_list:
+            items = [
+                self.build(item, node_path.item(index, _item_name(item))) for index, item in enumerate(raw.children)
+            ]
+            return ConfigNode(items, location, key)
+        return ConfigNode(raw.resolve(), location, key, raw=raw.text, style=raw.style)
 
     def _build_mapping(self, raw: RawNode, node_path: _NodePath) -> dict[str, ConfigNode]:
-        found: dict[str, ConfigNode] = {}
+        entries: dict[str, ConfigNode] = {}
         merged: dict[str, ConfigNode] = {}
-        for key, value in _pairs(raw):
-            if key.content == "<<" and not key.style:
+        for key, value in raw.pairs():
+            if key.text == "<<" and not key.style:
                 self._merge_anchors(value, node_path, merged)
                 continue
             name = self._key_name(key, node_path)
@@ -247,75 +221,47 @@ class _TreeBuilder:
                 continue
             child_path = node_path.key(name)
             location = self._locate(key, child_path)
-            if name in found:
-                self._report_duplicate(name, location, found[name])
+            if name in entries:
+                self._report_duplicate(name, location, entries[name])
                 continue
-            found[name] = self.build(value, child_path, location)
-        return merged | found if merged else found
+            entries[name] = self.build(value, child_path, location)
+        return merged | entries if merged else entries
 
     def _merge_anchors(self, raw: RawNode, node_path: _NodePath, merged: dict[str, ConfigNode]) -> None:
-        is_list = isinstance(raw.content, list) and not raw.is_map
-        for source in _list_items(raw) if is_list else [raw]:
+        for source in raw.children if raw.is_list else [raw]:
             if not source.is_map:
-                raise ValidationError(
-                    Code.YAML_SYNTAX,
-                    'The merge key "<<" needs a mapping.',
-                    hint="Point it at an anchored mapping: <<: *name.",
-                    where=self._locate(source, node_path),
-                )
+                message = 'The merge key "<<" needs a mapping.'
+                hint = "Point it at an anchored mapping: <<: *name."
+                raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(source, node_path))
             for name, node in self._build_mapping(source, node_path).items():
                 merged.setdefault(name, node)
 
     def _key_name(self, key: RawNode, node_path: _NodePath) -> str | None:
-        name = key.content if isinstance(key.content, list) else self._resolve_value(key)
+        name = None if key.is_list or key.is_map else key.resolve()
         if isinstance(name, str):
             return name
-        quoted_key = f'"{key.content}"' if isinstance(key.content, str) and key.content else "This key"
-        self.diagnostics.error(
-            Code.WRONG_TYPE,
-            f"{quoted_key} is not a text, so it cannot be a key.",
-            self._locate(key, node_path),
-            "Put the key in quotes if it is meant as text.",
-        )
+        quoted_key = f'"{key.text}"' if key.text else "This key"
+        message = f"{quoted_key} is not a text, so it cannot be a key."
+        hint = "Put the key in quotes if it is meant as text."
+        self.diagnostics.error(Code.WRONG_TYPE, message, self._locate(key, node_path), hint)
         return None
 
     def _report_duplicate(self, name: str, location: SourceLocation, first: ConfigNode) -> None:
-        self.diagnostics.error(
-            Code.DUPLICATE_KEY,
-            f'The key "{name}" is written twice; the first is on line {first.report_location.line}.',
-            location,
-            "Remove one of the two.",
-        )
+        message = f'The key "{name}" is written twice; the first is on line {first.report_location.line}.'
+        self.diagnostics.error(Code.DUPLICATE_KEY, message, location, "Remove one of the two.")
 
     def _locate(self, raw: RawNode, node_path: _NodePath) -> SourceLocation:
-        path, pointer = node_path
+        # Not `replace`, which takes twice as long: this is done for every value of every file.
+        start, (path, pointer) = raw.location, node_path
         return SourceLocation(
-            file=self.file, line=raw.line, column=raw.column, width=raw.width, path=path, pointer=pointer
+            file=self.file, line=start.line, column=start.column, width=start.width, path=path, pointer=pointer
         )
-
-
-def _pairs(raw: RawNode) -> list[tuple[RawNode, RawNode]]:
-    assert isinstance(raw.content, list)
-    return [pair for pair in raw.content if isinstance(pair, tuple)]
-
-
-def _list_items(raw: RawNode) -> list[RawNode]:
-    assert isinstance(raw.content, list)
-    return [item for item in raw.content if isinstance(item, RawNode)]
-
-
-def _iter_items(raw: RawNode, node_path: _NodePath) -> Iterator[tuple[RawNode, _NodePath]]:
-    """Each item of a list, and the way to it."""
-    for index, item in enumerate(_list_items(raw)):
-        yield item, node_path.item(index, _item_name(item))
 
 
 def _item_name(raw: RawNode) -> str | None:
-    if not raw.is_map:
-        return None
-    names = (value.content for key, value in _pairs(raw) if key.content == "name")
-    name = next(names, None)
-    return name if isinstance(name, str) and len(name) <= 60 and "\n" not in name else None
+    names = (value.text for key, value in raw.pairs() if key.text == "name") if raw.is_map else iter(())
+    name = next(names, "")
+    return name if len(name) <= 60 and "\n" not in name else None
 
 
 def _join_path(path: str, name: str) -> str:

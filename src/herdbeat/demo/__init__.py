@@ -1,1 +1,1 @@
-"""The fleet of `herdbeat up --demo`: no key, no account, no file. Nothing here is used by any other fleet."""
+"""The fleet of `herdbeat up --demo`, which needs no key, account or file. No other fleet uses this package."""

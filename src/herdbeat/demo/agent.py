@@ -1,7 +1,4 @@
-"""A stand-in for an AI agent: `python -m herdbeat.demo.agent` reads a prompt, thinks for a while, and answers.
-
-What it does depends on its prompt alone, so that its runs can be told apart: a slow one asks for time.
-"""
+"""A fake AI agent: `python -m herdbeat.demo.agent` reads a prompt, waits for a while, and prints an answer."""
 
 import sys
 import time
@@ -9,7 +6,7 @@ from typing import TextIO
 
 _STEPS = ("reading the prompt", "looking at the notes", "writing the answer")
 STEP_SECONDS, SLOW_STEP_SECONDS = 0.3, 4.0
-"""Seconds for each step. A prompt that says "slowly" gets the second."""
+"""Seconds per step. A prompt that contains "slowly" gets the second value."""
 
 
 def write_answer(prompt: str, out: TextIO, step_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A function as a target. What it returns is kept with its run."""
+"""The callable target of the demo. What it returns is stored with its run."""
 
 from itertools import count
 

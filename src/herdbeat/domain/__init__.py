@@ -1,1 +1,1 @@
-"""The nouns: values that every room speaks in. They know nothing of files, stores or faces."""
+"""The domain values that every package uses. They do no I/O and import neither store nor adapters."""

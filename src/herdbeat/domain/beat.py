@@ -1,4 +1,4 @@
-"""What becomes of a due instant: the words, and the record."""
+"""Beats: the outcomes of a due instant, the reasons for them, and the gaps in which no node ran."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ class BeatOutcome(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why a due beat did not run although a node was there. The first six are the documented words."""
+    """Why a due beat did not run although a node was running. The first six are the words of herdctl's documents."""
 
     UNSUPPORTED_TYPE = "unsupported_type"
     DISABLED = "disabled"
@@ -38,7 +38,7 @@ class SkipReason(StrEnum):
 
 
 class MissedReason(StrEnum):
-    """Why nobody was there when it was due, or why it came too late to be worth running."""
+    """Why no node was running when the beat was due, or why it was found too late to be run."""
 
     SCHEDULER_DOWN = "scheduler_down"
     SLEPT = "slept"
@@ -47,12 +47,9 @@ class MissedReason(StrEnum):
     RESTORED = "restored"
 
 
-# Time in which nobody could run anything: what makes a beat missed instead of late.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """From the last sign of life to the next one, and what it was."""
+    """A period in which no node ran, from the last heartbeat to the next. Beats in it are missed, not late."""
 
     from_at: datetime
     until: datetime

@@ -1,4 +1,4 @@
-"""What runs cost, and what whoever has a budget has used of it on one day."""
+"""Budgets: what a run costs, and what each owner of a budget has used on one day."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Cost:
 
     @classmethod
     def from_usage(cls, usage: Mapping[str, object]) -> "Cost":
-        """Out of what a run reported. It comes from outside: what is no number, or none that can be spent, is nothing.
+        """Return the reported cost of a run. It is untrusted: anything but a positive, finite number counts as zero.
 
-        `tokens` is taken as it is; else everything that is called `…_tokens` is added up.
+        `tokens` is used if it is present, else the sum of all values named `…_tokens`.
         """
         token_keys = ("tokens",) if "tokens" in usage else tuple(name for name in usage if name.endswith("_tokens"))
         usd_key = next((name for name in _USD_KEYS if name in usage), "")
@@ -31,7 +31,7 @@ class Cost:
 
 
 class BudgetScope(StrEnum):
-    """Whose budget it is. Those of a target and of the fleet are shared by all schedules below them."""
+    """What a budget belongs to. The budgets of a target and of the fleet are shared by all of their schedules."""
 
     SCHEDULE = "schedule"
     TARGET = "target"
@@ -39,7 +39,7 @@ class BudgetScope(StrEnum):
 
 
 class BudgetOwner(NamedTuple):
-    """Who has a budget. The fleet is one, and has no number."""
+    """The schedule, target or fleet that has a budget. The fleet has the id 0."""
 
     scope: BudgetScope
     id: int
@@ -49,14 +49,14 @@ FLEET_OWNER = BudgetOwner(BudgetScope.FLEET, 0)
 
 
 class BudgetDay(NamedTuple):
-    """One day of a holder. Of a shared budget it is the day of the schedule that runs, by its own zone."""
+    """One day of a budget, in the zone of the schedule that runs, also if the budget is shared."""
 
     holder: BudgetOwner
     day: str
 
 
 class SpendTotals(NamedTuple):
-    """What a day has used so far: with the estimates of what is still running."""
+    """What was used on a day so far, including the reservations of active runs."""
 
     runs: int = 0
     tokens: int = 0
@@ -64,7 +64,7 @@ class SpendTotals(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """What the claim has set aside for a run in one account, until its finish knows better."""
+    """What a claim reserves for a run on one budget day, until the run is completed and its real cost is known."""
 
     run_id: int
     account: BudgetDay
@@ -73,7 +73,7 @@ class Reservation(NamedTuple):
 
 
 class SpendAdjustment(NamedTuple):
-    """What is added to an account; negative to give back."""
+    """An amount to add to one budget day; negative to give back a reservation."""
 
     account: BudgetDay
     runs: int = 0

@@ -1,4 +1,4 @@
-"""What somebody changed: a row for every pause, hint and edit, with what was before and what is after."""
+"""The change log: one entry for every pause, hint, edit and other command, with the values before and after."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 
 ChangeData = Mapping[str, object]
-"""A few words of JSON: only what the change is about."""
+"""The changed values only, as JSON."""
 
 
 class ChangeKind(StrEnum):
-    """What can be changed. The first three come from the files, the others from people and machines."""
+    """What was done. The first three come from applying files, the others from commands of people and programs."""
 
     ADD = "add"
     EDIT = "edit"
@@ -30,7 +30,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Who changed what, and when. `subject` is `target/schedule`, or a target alone. `id` is the ledger's."""
+    """Who changed what, and when. `subject` is `target/schedule`, or a target alone. The store assigns `id`."""
 
     at: datetime
     who: str

@@ -1,7 +1,9 @@
-"""Any value of ours as JSON and back, by its type hints: for specs in the store and stored decisions.
+"""Encodes domain values as JSON and decodes them by their type hints, for specs and decisions in the store.
 
-Moments are RFC 3339 in UTC, durations whole microseconds, zones their IANA names. A trigger is its kind and options;
-since the kinds live a floor above, reading one takes the function that knows them.
+Timestamps are RFC 3339 in UTC, durations whole microseconds, zones their IANA names. A trigger is its kind and its
+options. The trigger kinds are in a layer above, so decoding takes a function that builds them.
+
+The names of dataclass fields are written to the ledger: renaming a field breaks every existing ledger.
 """
 
 import types
@@ -17,13 +19,13 @@ from herdbeat.domain.trigger import Trigger, TriggerKind
 
 T = TypeVar("T")
 TriggerLoader = Callable[[TriggerKind, Mapping[str, str]], Trigger]
-"""How a stored trigger becomes a value again: `herdbeat.triggers.load_trigger`."""
+"""Builds a trigger from its stored kind and options: `herdbeat.triggers.load_trigger`."""
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_json(value: Any) -> Any:
-    """Plain JSON data. What a field leaves at its default is left out: a spec is stored with every revision."""
+    """Return plain JSON data. Fields that have their default are omitted: a spec is stored with every revision."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, datetime):
@@ -42,20 +44,21 @@ def to_json(value: Any) -> Any:
 
 
 def _object_to_json(value: Any) -> Any:
+    # A trigger: no other value has this method. Trigger is a protocol, so there is no base class to test for.
     if hasattr(value, "next_time"):
         return {"kind": value.kind, **value.options()}
     assert is_dataclass(value), f"{type(value).__name__} has no JSON form"
     return {
-        each.name: to_json(getattr(value, each.name))
-        for each in fields(value)
-        if each.init and getattr(value, each.name) != each.default
+        field.name: to_json(getattr(value, field.name))
+        for field in fields(value)
+        if field.init and getattr(value, field.name) != field.default
     }
 
 
 def from_json(kind: type[T], data: Any, load_trigger: TriggerLoader) -> T:
-    """The value of that type whose to_json() is `data`."""
-    found: T = _decode(kind, data, load_trigger)
-    return found
+    """Return the value of that type whose to_json() is `data`."""
+    value: T = _decode(kind, data, load_trigger)
+    return value
 
 
 def timestamp_to_json(moment: datetime) -> str:
@@ -85,13 +88,13 @@ def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
 
 
 def _decode_union(type_args: tuple[Any, ...], data: Any, load_trigger: TriggerLoader) -> Any:
-    """`X | None`, or plain scalars that need no reading."""
-    (only,) = [each for each in type_args if each is not type(None)]
-    return _decode(only, data, load_trigger)
+    """Decode `X | None`, the only union that domain values use. None itself was handled before."""
+    (member,) = [type_arg for type_arg in type_args if type_arg is not type(None)]
+    return _decode(member, data, load_trigger)
 
 
 @lru_cache
-def _type_hints(kind: Any) -> dict[str, Any]:
+def _type_hints(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 

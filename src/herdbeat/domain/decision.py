@@ -1,4 +1,4 @@
-"""When next, and why: what the governor answers and every face shows."""
+"""Decisions: when a schedule runs next, and why. The governor returns them; explain, show and next display them."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ from herdbeat.timestamps import format_timestamp
 
 
 class Source(StrEnum):
-    """Why this instant. The first seven are the documented words."""
+    """Why a beat is due at its instant. The values are public: the API, the CLI and the ledger use them."""
 
     BASELINE_CRON = "baseline-cron"
     BASELINE_INTERVAL = "baseline-interval"
@@ -29,7 +29,7 @@ class Source(StrEnum):
 
     @property
     def is_clock(self) -> bool:
-        """True if the schedule's own clock made the beat. Only such beats move its anchor and its next run."""
+        """True if the schedule's own timing made the beat. Only such beats move its anchor and its next run."""
         return self not in _EVENT_SOURCES
 
 
@@ -39,22 +39,22 @@ _EVENT_SOURCES = frozenset(
 
 
 class StepKind(StrEnum):
-    """What one line of a trace is about."""
+    """What one step of a trace records."""
 
-    CANDIDATE = "candidate"  # a time that took part; `won` says whether it was chosen
-    SHADOWED = "shadowed"  # a hint that a stronger one keeps out
-    EXPIRED = "expired"  # a hint that is over
-    JITTER = "jitter"  # moved within its own gap, to spread a herd
+    CANDIDATE = "candidate"  # a time that was considered; `won` says whether it was chosen
+    SHADOWED = "shadowed"  # a hint that a higher-ranked one overrides
+    EXPIRED = "expired"  # a hint past its expiry
+    JITTER = "jitter"  # moved later, within the gap to the following instant
     CLAMP = "clamp"  # moved by min_interval or max_interval
     BOUND = "bound"  # moved or ended by starts_at, ends_at, max_runs
     HOURS = "hours"  # moved to the next active hours
     PAUSE = "pause"  # held by a pause
     OFF = "off"  # not enabled
-    NOTE = "note"  # something worth knowing, such as a limit that cuts the backoff short
+    NOTE = "note"  # other information, such as a limit that caps the backoff
 
 
 class TraceStep(NamedTuple):
-    """One line of a trace, in data. `text` is written for people; `at` is where the time stood after it."""
+    """One step of a trace. `text` is for people; `at` is the candidate time after the step."""
 
     kind: StepKind
     text: str
@@ -65,7 +65,7 @@ class TraceStep(NamedTuple):
 
 
 def step_to_json(step: TraceStep) -> dict[str, object]:
-    """A step in the words of the API. Only what it says: most have no origin, and a trace is stored with every beat."""
+    """Return a step as the API shows it. Empty parts are omitted, because a trace is stored with every beat."""
     data: dict[str, object] = {"kind": step.kind, "text": step.text}
     if step.at is not None:
         data["at"] = format_timestamp(step.at)
@@ -79,11 +79,11 @@ def step_to_json(step: TraceStep) -> dict[str, object]:
 
 
 class Decision(NamedTuple):
-    """When to run next, and the whole story of it.
+    """When to run next, and the trace of how that was decided.
 
-    `next_run_at` is when it wakes; None says that nothing is planned, and the trace says who can change
-    that. `due_at` is the nominal instant that beat and dedup id carry: jitter does not move it.
-    `revisit_at` is when an active hint ends before the run: then it must be decided again.
+    `next_run_at` is None if nothing is scheduled; the trace then says what can change that. `due_at` is
+    the nominal instant that the beat and its dedup id carry: jitter does not move it. `revisit_at` is set
+    if an active hint ends before the run: the schedule must then be decided again.
     """
 
     next_run_at: datetime | None
@@ -95,7 +95,7 @@ class Decision(NamedTuple):
 
     @property
     def wake_at(self) -> datetime | None:
-        """The first moment at which somebody has to look at the schedule again."""
+        """When the scheduler has to evaluate the schedule again: the next run or the revisit, whichever is first."""
         if self.next_run_at is None or self.revisit_at is None:
             return self.next_run_at or self.revisit_at
         return min(self.next_run_at, self.revisit_at)

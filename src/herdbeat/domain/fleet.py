@@ -1,4 +1,4 @@
-"""Everything a configuration describes, checked and resolved."""
+"""The fleet: everything a configuration describes, validated and with every default resolved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """Whether webhook calls are accepted, and the variable with the secret of their signatures."""
+    """Whether webhook calls are accepted, and the environment variable that has the secret of their signatures."""
 
     enabled: bool = False
     port: int | None = None
@@ -27,7 +27,7 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much history is kept: so old, and so many beats per schedule."""
+    """How much history is kept: its maximum age, and the maximum number of beats per schedule."""
 
     age: timedelta = timedelta(days=30)
     beats: int = 10_000
@@ -37,8 +37,8 @@ class Retention:
 class Fleet:
     """Targets and schedules in file order, and the settings they share.
 
-    `home` is the folder of the first file, from which relative paths such as the store's count. It is sound unless
-    something in its files is broken, and was left out.
+    `home` is the folder of the first file; relative paths such as the store's are resolved against it. `is_sound` is
+    False if invalid parts of the files were left out.
     """
 
     name: str
@@ -66,5 +66,5 @@ class Fleet:
         return next((target for target in self.targets if target.name == name), None)
 
     def schedule(self, label: str) -> Schedule | None:
-        """Find by `target/name`, or by the target alone if its schedule is the default one."""
-        return next((each for each in self.schedules if label in (each.id, each.label)), None)
+        """Return the schedule called `target/name`, or by its target alone if it is the default schedule."""
+        return next((schedule for schedule in self.schedules if label in (schedule.id, schedule.label)), None)

@@ -1,4 +1,4 @@
-"""A temporary wish for another time. It may replace the baseline; it never passes the limits."""
+"""Hints: temporary requests for another interval or time. A hint may replace the baseline, never exceed the limits."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Rank(IntEnum):
-    """Who outranks whom. The lower number wins."""
+    """The precedence of hint authors. The lower number wins."""
 
     HUMAN = 1
     AGENT = 2
@@ -15,13 +15,13 @@ class Rank(IntEnum):
 
     @classmethod
     def from_origin(cls, origin: str) -> "Rank":
-        """The rank of an origin such as `human:you`, `agent:triage`, `rule:surge`, `planner`."""
+        """Return the rank of an origin such as `human:you`, `agent:triage`, `rule:surge`, `planner`."""
         return cls[origin.partition(":")[0].upper()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """Either a pace (`every`) or one moment (`at`), with author, reason and end."""
+    """Either an interval (`every`) or one instant (`at`), with author, reason and expiry."""
 
     origin: str
     expires_at: datetime
@@ -39,5 +39,5 @@ class Hint:
         object.__setattr__(self, "rank", Rank.from_origin(self.origin))
 
     def is_active(self, now: datetime) -> bool:
-        """An expired hint does not exist; the very moment of its expiry is already past it."""
+        """True before its expiry. At the instant of expiry itself it is no longer active."""
         return self.expires_at > now

@@ -1,13 +1,16 @@
-"""Short names for numbers: a run is `7f3k` to people and 237684 to the ledger."""
+"""Identifiers that people read: short ids (run 237684 of the ledger is `7f3k`) and the names of schedules.
+
+Imports nothing, because shell completion needs these functions and no domain value.
+"""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's base 32: no i, l, o or u, so that a name can be read aloud."""
+"""Crockford's base 32: without i, l, o and u, which are mistaken for other characters."""
 
 _DIGIT_VALUES = {char: value for value, char in enumerate(_ALPHABET)}
 
 
 def format_short_id(number: int) -> str:
-    """At least four letters, so that names of a day line up."""
+    """Return the short id of a number, padded to four characters so that ids line up in columns."""
     text = ""
     while number:
         number, digit = divmod(number, 32)
@@ -16,7 +19,7 @@ def format_short_id(number: int) -> str:
 
 
 def parse_short_id(text: str) -> int | None:
-    """The number behind a name; None if it cannot be one."""
+    """Return the number of a short id; None if the text is not one."""
     number = 0
     for char in text.lower():
         if char not in _DIGIT_VALUES or number > 1 << 62:
@@ -25,13 +28,10 @@ def parse_short_id(text: str) -> int | None:
     return number if text else None
 
 
-# What people call a schedule. Apart from the schedule itself, since a shell that completes a name needs no more.
-
-
 DEFAULT_SCHEDULE_NAME = "default"
-"""The name of the schedule that is written right beside its target."""
+"""The name of a schedule that is written directly in its target, without a `schedules` section."""
 
 
 def display_name(target: str, name: str) -> str:
-    """`target/name`; the target alone is enough for a schedule written beside its name."""
+    """Return `target/name`, or the target alone for its default schedule."""
     return target if name == DEFAULT_SCHEDULE_NAME else f"{target}/{name}"

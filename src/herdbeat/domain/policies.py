@@ -1,4 +1,4 @@
-"""What a user may choose per schedule (the policies), each with its default resolved."""
+"""The policies of a schedule: everything a user may choose for it beside target, trigger and prompt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 class Catchup(StrEnum):
-    """What happens to beats that were missed while nothing ran."""
+    """Which beats run late after a gap: none, one for all of them, or each."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -20,7 +20,7 @@ class Catchup(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What happens to a beat whose schedule is still running."""
+    """What happens to a beat that is due while an earlier run of its schedule is active."""
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -30,14 +30,14 @@ class Overlap(StrEnum):
 
 
 class FirstRun(StrEnum):
-    """When an interval that never ran is due."""
+    """When a new interval schedule runs for the first time."""
 
     NOW = "now"
     AFTER_INTERVAL = "after_interval"
 
 
 class OnInterrupt(StrEnum):
-    """What becomes of a run whose node died."""
+    """What happens to the beat of a run whose node died."""
 
     SKIP = "skip"
     RETRY = "retry"
@@ -45,7 +45,7 @@ class OnInterrupt(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Hard bounds on the distance between two runs. They beat hints, backoff and baseline."""
+    """Hard bounds on the distance between two runs. They override hints, backoff and baseline."""
 
     at_least: timedelta | None = None
     at_most: timedelta | None = None
@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How an interval stretches while it fails: x factor per failure, up to `max_failures` of them."""
+    """How an interval grows after failures: times `factor` for each consecutive one, up to `max_failures`."""
 
     factor: int = 2
     max_failures: int = 5
@@ -61,7 +61,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jitter:
-    """A stable spread: a share of the gap to the next instant, or at most a fixed time."""
+    """A deterministic spread of start times: up to a share of the gap to the next instant, or up to a fixed time."""
 
     share: float = 0.0
     span: timedelta | None = None
@@ -72,7 +72,7 @@ class Jitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The life of a schedule. Outside of it, beats are `expired`."""
+    """The lifetime of a schedule. Beats outside of it are skipped as `expired`."""
 
     starts_at: datetime | None = None
     ends_at: datetime | None = None
@@ -81,7 +81,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveHours:
-    """A daily window in a zone. `opens` after `closes` means over midnight; the closing minute is outside."""
+    """A daily window in a zone. If `opens` is after `closes`, it spans midnight; the closing minute is outside."""
 
     opens: time
     closes: time
@@ -97,13 +97,13 @@ class ActiveHours:
         return local >= self.opens or local < self.closes
 
     def next_opening(self, moment: datetime) -> datetime:
-        """The first opening at or after a moment that lies outside."""
+        """Return the first opening at or after `moment`, which is outside the window."""
         day = moment.astimezone(self.zone).date()
         opening = self._opening_on(day)
         return opening if opening >= moment else self._opening_on(day + timedelta(days=1))
 
     def next_closing(self, moment: datetime) -> datetime:
-        """The first closing after a moment that lies inside."""
+        """Return the first closing after `moment`, which is inside the window."""
         day = moment.astimezone(self.zone).date()
         closing = self._closing_on(day)
         return closing if closing > moment else self._closing_on(day + timedelta(days=1))
@@ -112,7 +112,7 @@ class ActiveHours:
         closing = datetime.combine(day, self.closes, self.zone).astimezone(UTC)
         if closing.astimezone(self.zone).time() == self.closes:
             return closing
-        # In a DST gap, as with the opening: the clocks jump over it, so the first minute that exists is outside.
+        # The closing is in a DST gap, which the clocks skip: the first minute after the gap is outside already.
         while not self.contains(closing - _MINUTE):
             closing -= _MINUTE
         return closing
@@ -121,7 +121,7 @@ class ActiveHours:
         opening = datetime.combine(day, self.opens, self.zone).astimezone(UTC)
         if opening.astimezone(self.zone).time() == self.opens:
             return opening
-        # The opening lies in a DST gap, and UTC has put it after it: go back to the first minute that exists.
+        # The opening is in a DST gap, and the conversion to UTC moved it past the gap: go back to its end.
         while self.contains(opening - _MINUTE):
             opening -= _MINUTE
         return opening
@@ -129,7 +129,7 @@ class ActiveHours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """More attempts at the same beat, before the next: wait, wait x factor, …"""
+    """Further attempts at the same beat. They wait `wait`, then `wait` times `factor`, and so on."""
 
     attempts: int = 1
     wait: timedelta = timedelta(seconds=30)
@@ -138,7 +138,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a schedule, or those who share it, may use in one day of its zone. Checked before a start."""
+    """What one schedule, or all that share the budget, may use per day of its zone. Checked before a start."""
 
     usd_per_day: float | None = None
     tokens_per_day: int | None = None
@@ -147,7 +147,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """All policies of one schedule, resolved: nothing below has to know a default."""
+    """All policies of one schedule. Loading the configuration resolves every default, so no other code has one."""
 
     zone: ZoneInfo
     timeout: timedelta

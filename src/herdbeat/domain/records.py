@@ -1,4 +1,4 @@
-"""What the ledger tells about the past and the present: the values that questions are answered with."""
+"""Read models: the values in which the ledger returns beats, runs, schedules, hints and nodes to queries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from herdbeat.domain.timing import ScheduleSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeatRecord:
-    """One due instant, or a range of them that share one fate."""
+    """One due instant, or a range of `count` instants with the same outcome and reason."""
 
     id: int
     schedule: str
@@ -55,20 +55,20 @@ class RunRecord:
 
     @property
     def began_at(self) -> datetime:
-        """Its start; before that, when a node has taken it."""
+        """When it started; until then, when a node claimed it."""
         return self.started_at or self.claimed_at
 
     def elapsed(self, now: datetime) -> timedelta:
-        """How long it took, or has been going. Never less than nothing.
+        """Return how long it took, or has been running until `now`; never negative.
 
-        Whoever looks reads the clock first and the ledger then: a run that began in between was going for -264ms.
+        A query reads the clock before the ledger: a run that started in between would show -264ms.
         """
         return max((self.finished_at or now) - self.began_at, timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRecord:
-    """A schedule as it stands, with everything people ask about it."""
+    """A schedule with its spec, its state and its counters, as one row for list, show and status."""
 
     id: int
     target: str
@@ -76,28 +76,28 @@ class ScheduleRecord:
     plan: ScheduleSpec
     origin: str
     enabled: bool
-    disabled_by: str | None
-    quarantine: str | None
+    disabled_by: str | None = None
+    quarantine: str | None = None
     next_run_at: datetime | None
     next_due_at: datetime | None
     next_source: Source | None
     next_origin: str
-    next_trace: str | None
+    next_trace: str | None = None
     anchor_at: datetime
     is_new: bool
-    failures: int
-    running: int
-    waiting: int
-    paused: bool
-    paused_until: datetime | None
-    paused_by: str
-    paused_reason: str
-    last_started_at: datetime | None
-    last_run_at: datetime | None
-    last_status: RunStatus | None
-    last_error: str | None
-    target_room: int
-    target_running: int
+    failures: int = 0
+    running: int = 0
+    waiting: int = 0
+    paused: bool = False
+    paused_until: datetime | None = None
+    paused_by: str = ""
+    paused_reason: str = ""
+    last_started_at: datetime | None = None
+    last_run_at: datetime | None = None
+    last_status: RunStatus | None = None
+    last_error: str | None = None
+    target_room: int = 1
+    target_running: int = 0
     skips: int = 0
     skips_by: str = ""
     skips_reason: str = ""
@@ -118,7 +118,7 @@ class ScheduleRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintRecord:
-    """A hint, also one that is over: `ended_by` says who or what has ended it."""
+    """A hint, active or ended; `ended_by` names the person or the rule that ended it."""
 
     id: int
     schedule: str
@@ -133,7 +133,7 @@ class HintRecord:
 
 
 class BeatMark(NamedTuple):
-    """What became of a beat, in as little as a glyph needs. `number` counts the instants that it stands for."""
+    """The outcome of a beat, reduced to what one glyph of a strip needs. `number` counts the instants it represents."""
 
     beat: int
     outcome: BeatOutcome
@@ -142,7 +142,7 @@ class BeatMark(NamedTuple):
 
 
 class RunDetails(NamedTuple):
-    """What only those want who look at one run: what it answered and used, and where it ran."""
+    """The details of a run that only `show RUN` reads: its response and usage, and the node it ran on."""
 
     response: Any
     usage: Mapping[str, float]
@@ -154,7 +154,7 @@ class RunDetails(NamedTuple):
 
 
 class TimelineSpan(NamedTuple):
-    """A beat, or one run of it, as something that took time. `number` counts the instants that it stands for."""
+    """A beat, or one run of it, as a span on the timeline. `number` counts the instants it represents."""
 
     schedule: int
     outcome: BeatOutcome

@@ -1,4 +1,4 @@
-"""One attempt at a beat, and how it ended."""
+"""Runs: the claim with which a node starts one attempt at a beat, and the outcome with which it ends."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from typing import NamedTuple
 from herdbeat.domain.decision import Source
 from herdbeat.domain.timing import ScheduleSpec
 
-# A node's hold on a beat: what is needed to run it, and to write down how it ended.
-
 
 class Claim(NamedTuple):
+    """A node's exclusive right to run a beat, with all that running it and recording its outcome needs."""
+
     run_id: int
     beat_id: int
     schedule_id: int
@@ -38,15 +38,15 @@ class RunStatus(StrEnum):
 
     @property
     def is_failure(self) -> bool:
-        """Only these two count against a schedule: being cut off is nobody's failure."""
+        """True for the statuses that count as failures. A run that is interrupted or cancelled did not fail."""
         return self in (RunStatus.FAILED, RunStatus.TIMED_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended, as its runner tells it.
+    """How a run ended, as reported by its runner.
 
-    `skip` is why one that was skipped did not start. `note` is what we have to say about it, such as a broken check.
+    `skip` is the reason of a run with status SKIPPED. `note` is a remark by herdbeat itself, such as a broken precheck.
     """
 
     status: RunStatus

@@ -1,4 +1,4 @@
-"""A target, a trigger, a prompt and the policies: everything a user wrote, resolved."""
+"""A schedule: a target, a trigger, a prompt and policies, as configured, with every default resolved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,18 +8,17 @@ from herdbeat.domain.policies import Policies
 from herdbeat.domain.target import Origin, ToolPolicy
 from herdbeat.domain.trigger import Trigger
 
-# What a run needs to know beside its target: read when it starts, not when it is decided.
+__all__ = ["DEFAULT_SCHEDULE_NAME", "RunSpec", "Schedule", "display_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
+    """What a run needs beside its target. It is read when the run starts, not when the schedule is decided."""
+
     prompt: str | None = None
     work_source: Mapping[str, object] | None = None
     resume_session: bool = False
     output_to_file: bool = False
-
-
-__all__ = ["DEFAULT_SCHEDULE_NAME", "Schedule", "display_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,5 +43,5 @@ class Schedule:
 
     @property
     def label(self) -> str:
-        """What people call it: the target alone is enough for a schedule written beside its name."""
+        """The name that people see: `target/name`, or the target alone for its default schedule."""
         return display_name(self.target, self.name)

@@ -1,4 +1,4 @@
-"""What is run: an agent, an endpoint, a command, a callable."""
+"""Targets: what a schedule runs (an agent, an endpoint, a command or a callable), and where it was defined."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,20 +9,18 @@ from typing import ClassVar
 from herdbeat.domain.policies import Budget
 from herdbeat.errors import SourceLocation
 
-# Where a target or a schedule comes from: its place in a file, or the way in by which somebody made it.
-
 
 class CreatedVia(StrEnum):
-    """Ways in beside the files. What came by one of them stays when the files are applied."""
+    """How a target or schedule was created other than by the fleet's files. Applying the files does not remove it."""
 
     CLI = "cli"
     API = "api"
     MCP = "mcp"
-    APPLY = "apply"  # one file by itself, which is not part of the fleet's files: "apply deploy.yml:1:1"
+    APPLY = "apply"  # from one file that is not part of the fleet: "apply deploy.yml:1:1"
 
 
 def is_unmanaged(origin: str) -> bool:
-    """Whether somebody made it, beside the files. A place always ends in its line and column, so it is no bare word."""
+    """True if the stored origin is not a place in the fleet's files. Such a place ends in line and column."""
     return origin.partition(" ")[0] in _CREATED_VIA_VALUES
 
 
@@ -38,12 +36,12 @@ class TargetKind(StrEnum):
 
     @property
     def section(self) -> str:
-        """The key of the fleet file under which its targets stand."""
+        """The key of the fleet file that contains targets of this kind."""
         return f"{self}s"
 
 
 class ToolMode(StrEnum):
-    """How a list of tools is meant."""
+    """How the list of tools in a policy is applied."""
 
     ALLOW_ALL = "allow_all"
     DENY_ALL = "deny_all"
@@ -54,7 +52,7 @@ class ToolMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPolicy:
-    """Which tools an agent may use. That of a schedule outranks that of its agent, for its runs only."""
+    """Which tools an agent may use. The policy of a schedule overrides its agent's, for its own runs only."""
 
     mode: ToolMode = ToolMode.ALLOW_ALL
     tools: tuple[str, ...] = ()
@@ -62,9 +60,9 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
-    """A program by its argv, never a shell string.
+    """A program and its arguments, never a shell string.
 
-    A `working_directory` that is relative counts from the fleet's folder, on each node from its own.
+    A relative `working_directory` is resolved against the fleet's folder of the node that runs it.
     """
 
     kind: ClassVar[TargetKind] = TargetKind.COMMAND
@@ -76,7 +74,7 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSpec:
-    """One HTTP request. 2xx, and `ok` if given, mean success."""
+    """One HTTP request. It succeeds with a 2xx status, and with `ok` if that is given."""
 
     kind: ClassVar[TargetKind] = TargetKind.ENDPOINT
     url: str
@@ -96,7 +94,7 @@ class CallableSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """An AI agent: a runtime, what it may do, and where it works: relative to the fleet's folder, or absolute."""
+    """An AI agent: its runtime and permissions, and a working directory that may be relative to the fleet's folder."""
 
     kind: ClassVar[TargetKind] = TargetKind.AGENT
     runtime: str
@@ -129,7 +127,7 @@ TargetSpec = AgentSpec | EndpointSpec | CommandSpec | CallableSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A name, what it is, how many runs of it may go on at once, and what all its schedules together may use a day."""
+    """A named target, with the limits that all of its schedules share: concurrent runs and daily budget."""
 
     name: str
     spec: TargetSpec
@@ -147,4 +145,4 @@ class Target:
 SPEC_TYPES: Mapping[str, type[TargetSpec]] = {
     spec.kind: spec for spec in (AgentSpec, EndpointSpec, CommandSpec, CallableSpec)
 }
-"""The spec of each kind, for who reads a stored one."""
+"""The spec class of each kind, to decode stored specs."""

@@ -1,4 +1,4 @@
-"""The part of a schedule that decides when: all the governor needs, and nothing else."""
+"""The parts of a schedule that decide when it runs, shared by all schedules with equal settings."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from herdbeat.domain.trigger import Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingPolicy:
-    """Built once and shared: ten thousand schedules that say "every 5m" have one of these."""
+    """All that the governor needs of a schedule. Ten thousand schedules that say "every 5m" share one value."""
 
     trigger: Trigger
     first_run: FirstRun = FirstRun.NOW
@@ -35,16 +35,15 @@ Timing = TimingPolicy
 """The documented name."""
 
 
-# Trigger and policies: what deciding needs of a schedule, shared by all schedules that say the same.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
+    """Trigger and policies: what the scheduler needs of a schedule to evaluate it."""
+
     trigger: Trigger
     policies: Policies
     timing: TimingPolicy = field(init=False, repr=False, compare=False)
     is_gated: bool = field(init=False, repr=False, compare=False)
-    """Whether a policy may turn its beats away. Asked at every start, so that those without one pay nothing."""
+    """True if a policy may reject its beats. Computed once, because the claim reads it for every beat."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timing", TimingPolicy.from_policies(self.trigger, self.policies))

@@ -1,4 +1,4 @@
-"""When? The contract of every trigger kind. The kinds themselves live in `herdbeat.triggers`."""
+"""The contract of every trigger kind. The kinds themselves are in `herdbeat.triggers`."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ class TriggerKind(StrEnum):
 
     @property
     def source(self) -> Source:
-        """Why a beat of this kind happens when nothing else has a say."""
+        """The source of a beat that neither a hint nor a limit has moved."""
         return _DEFAULT_SOURCES[self]
 
 
@@ -39,62 +39,63 @@ _DEFAULT_SOURCES = {
 
 
 class Trigger(Protocol):
-    """A frozen value that says when. Pure: the same arguments give the same answer."""
+    """A frozen value that says when a schedule is due. Pure: the same arguments give the same result."""
 
     @property
     def kind(self) -> TriggerKind: ...
 
     @property
     def interval(self) -> timedelta | None:
-        """The distance kept from the last completion; None if the calendar, or an event, decides.
+        """The distance from the last completion; None if a calendar or an event decides.
 
-        Only a paced trigger is stretched by backoff.
+        Backoff only lengthens triggers that have an interval.
         """
         ...
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:
-        """The next nominal instant; None if only an event, or nothing any more, can fire it.
+        """Return the next nominal instant; None if only an event can fire it, or nothing can any more.
 
-        `last` is when the previous clock beat was settled, None if there was none. Paced kinds count from
-        it and may answer with the past (then the beat is overdue); calendar kinds answer strictly after `now`.
+        `last` is when the previous clock beat was settled, None if there was none. Interval kinds count from
+        it and may return an instant in the past (the beat is then overdue); calendar kinds return an instant
+        strictly after `now`.
         """
         ...
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:
-        """The id that makes a beat of this trigger unique within its schedule (SEMANTICS 14)."""
+        """Return the id that makes a beat of this trigger unique within its schedule."""
         ...
 
     def variables(self, due_at: datetime, schedule: str) -> Mapping[str, str]:
-        """What a prompt may say about this firing: `fire_time`, `source_id`, `title` and their like."""
+        """Return the variables of this beat for prompts: `fire_time`, `source_id`, `title` and others."""
         ...
 
     def describe(self) -> str:
-        """A short sentence for people: "every 5m", "at 09:00, Monday to Friday"."""
+        """Return a short description for people: "every 5m", "at 09:00, Monday to Friday"."""
         ...
 
     def options(self) -> Mapping[str, str]:
-        """What `herdbeat.triggers.load_trigger` needs, with `kind`, to build this value again."""
+        """Return what `herdbeat.triggers.load_trigger` needs, with `kind`, to build an equal value."""
         ...
 
 
 def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
-    """The dedup id of a beat that an event made: `webhook:<delivery>`, `chat:<message>`, `manual:<run>`.
+    """Return the dedup id of a beat made by an event: `webhook:<delivery>`, `chat:<message>`, `manual:<run>`.
 
-    It follows the event's kind, not the schedule's trigger: a person may start any schedule by hand.
+    The kind is the event's, not that of the schedule's trigger: any schedule can be started manually.
     """
     return f"{kind}:{event_id}"
 
 
 @runtime_checkable
 class CalendarTrigger(Protocol):
-    """A trigger whose instants exist whether anybody looks or not, so that those of a long gap can be counted."""
+    """A trigger whose instants do not depend on earlier runs, so those of a gap can be counted by arithmetic."""
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None: ...
 
     def count(self, after: datetime, until: datetime) -> int:
-        """How many instants lie in (after, until], by arithmetic."""
+        """Return the number of instants in (after, until], by arithmetic."""
         ...
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """The newest instant in (after, until]; None if there is none."""
+        """Return the newest instant in (after, until]; None if there is none."""
         ...

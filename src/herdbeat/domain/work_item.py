@@ -1,4 +1,4 @@
-"""One piece of work that a source hands to a schedule."""
+"""Work items: the units of work, such as issues, that a work source gives to a schedule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """What the prompt may say about it. Everything in here comes from outside and is data, never instructions."""
+    """The fields that a prompt may show. All of them are untrusted input: data, never instructions."""
 
     id: str
     title: str

@@ -1,4 +1,4 @@
-"""And next? A pure function from the state of a schedule to its next run, with the whole story."""
+"""The governor: a pure function from the state of a schedule to its next run, with a trace of how it decided."""
 
 from herdbeat.domain.decision import Decision
 from herdbeat.governor.decide import decide

@@ -1,6 +1,6 @@
-"""What moves a chosen time: jitter, hard limits, active hours, and the end of a schedule's life.
+"""Adjustments of the chosen time: jitter, hard limits, active hours, and the lifetime of a schedule.
 
-Each step takes the draft and hands on another; what it did goes into the trace.
+Each step takes a draft, returns the next one, and appends what it changed to the trace.
 """
 
 from datetime import datetime, timedelta
@@ -14,14 +14,14 @@ from herdbeat.governor.state import ScheduleState
 _MICROSECOND = timedelta(microseconds=1)
 _JITTERED_SOURCES = frozenset({Source.BASELINE_INTERVAL, Source.BASELINE_CRON, Source.AI_INTERVAL, Source.DELAY})
 _UNCLAMPED_SOURCES = frozenset({Source.DELAY})
-_MAX_OPENINGS_SEARCHED = 400  # more than a year of days: a cron that finds no active hour by then never will
+_MAX_OPENINGS_SEARCHED = 400  # days, more than a year: an expression with no instant in active hours by then has none
 
 DecisionDraft = Candidate
-"""The winner, on its way through the adjustments."""
+"""The chosen candidate while adjustments are applied to it."""
 
 
 def apply_jitter(now: datetime, state: ScheduleState, draft: DecisionDraft, trace: list[TraceStep]) -> DecisionDraft:
-    """Move it by the jitter of its nominal instant. What is already overdue is not held back."""
+    """Move the draft later by the jitter of its nominal instant. A draft that is overdue is not delayed further."""
     jitter = state.timing.jitter
     if jitter is None or draft.source not in _JITTERED_SOURCES or draft.at <= now:
         return draft
@@ -32,7 +32,7 @@ def apply_jitter(now: datetime, state: ScheduleState, draft: DecisionDraft, trac
     offset = span * _jitter_fraction(state.schedule, draft.due)
     ends_at = state.timing.bounds.ends_at
     if ends_at is not None and draft.at <= ends_at:
-        offset = min(offset, ends_at - draft.at)  # its last instant is not lost because it is spread
+        offset = min(offset, ends_at - draft.at)  # jitter must not move the last instant past the end
     if offset <= timedelta(0):
         return draft
     moved = draft._replace(at=draft.at + offset)
@@ -41,13 +41,13 @@ def apply_jitter(now: datetime, state: ScheduleState, draft: DecisionDraft, trac
 
 
 def _format_shift(before: datetime, after: datetime) -> str:
-    """How far it moved on a clock that shows seconds: rounding said "2m 56s" beside 09:00:00 and 09:02:55."""
+    """Return the distance in whole seconds as clocks show them: rounding said "2m 56s" beside 09:00:00 and 09:02:55."""
     moved = after.replace(microsecond=0) - before.replace(microsecond=0)
     return humanize(moved) if moved else "less than a second"
 
 
 def _time_to_following(state: ScheduleState, draft: DecisionDraft) -> timedelta | None:
-    """How far the following instant is: the pace, or the calendar's next one."""
+    """Return the distance to the following instant: the interval, or the next instant of the calendar."""
     if not draft.on_calendar:
         return draft.gap
     following = state.timing.trigger.next_time(draft.due, draft.due)
@@ -55,13 +55,13 @@ def _time_to_following(state: ScheduleState, draft: DecisionDraft) -> timedelta 
 
 
 def _jitter_fraction(schedule: str, due: datetime) -> float:
-    """A stable number in [0, 1) for this beat: hash() differs between processes, this must not."""
+    """Return a number in [0, 1) that is the same for this beat in every process, unlike hash()."""
     digest = blake2b(f"{schedule}|{due.isoformat()}".encode(), digest_size=7).digest()
     return int.from_bytes(digest) / (1 << 56)
 
 
 def clamp(now: datetime, state: ScheduleState, draft: DecisionDraft, trace: list[TraceStep]) -> DecisionDraft:
-    """Hold the distance to the last run inside the limits. A one-shot has no distance to hold."""
+    """Move the draft so that its distance from the last run is within the limits. A delay is not clamped."""
     limits = state.timing.limits
     if draft.source in _UNCLAMPED_SOURCES:
         return draft
@@ -103,7 +103,10 @@ def apply_starts_at(state: ScheduleState, draft: DecisionDraft, trace: list[Trac
 def apply_active_hours(
     now: datetime, state: ScheduleState, draft: DecisionDraft, trace: list[TraceStep]
 ) -> DecisionDraft | None:
-    """Outside its hours, the calendar's next instant inside takes its place; any other time waits for the opening."""
+    """Move a draft that is outside the active hours; return None if no instant is inside.
+
+    A calendar instant is replaced by the next one inside; any other time moves to the next opening.
+    """
     hours = state.timing.active_hours
     if hours is None or hours.contains(draft.due if draft.on_calendar else draft.at):
         return draft
@@ -131,7 +134,7 @@ def _next_active_instant(state: ScheduleState, due: datetime) -> datetime | None
 
 
 def apply_bounds(state: ScheduleState, draft: DecisionDraft, trace: list[TraceStep]) -> DecisionDraft | None:
-    """None once the schedule has had its runs, or if the time lies past its end."""
+    """Return the draft, or None if the schedule has reached its max_runs or the draft is after its end."""
     bounds = state.timing.bounds
     if bounds.max_runs is not None and state.runs >= bounds.max_runs:
         trace.append(TraceStep(StepKind.BOUND, f"max_runs {bounds.max_runs} is reached: expired"))

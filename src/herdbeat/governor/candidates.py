@@ -1,4 +1,4 @@
-"""Who has a say in the next time: the baseline, the strongest interval hint, the earliest one-shot."""
+"""The candidates for the next time: the baseline, the highest-ranked interval hint and the earliest one-shot hint."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -10,15 +10,16 @@ from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import MAX_DURATION, format_duration, humanize
 from herdbeat.governor.state import ScheduleState
 
-# How far a failing interval is stretched: x2, x4 … x32, so that a broken service is left alone but not forgotten.
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def backoff_multiplier(backoff: Backoff, failures: int) -> int:
+    """Return the factor after so many consecutive failures: x2, x4 … x32 by default."""
     return int(backoff.factor ** min(failures, backoff.max_failures))
 
 
 def backoff_interval(interval: timedelta, backoff: Backoff, failures: int) -> timedelta:
-    """The wait after so many failures in a row. Never longer than a hundred years: now + it must exist."""
+    """Return the interval after so many consecutive failures; at most MAX_DURATION, so that `now` plus it exists."""
     if failures <= 0:
         return interval
     factor = backoff_multiplier(backoff, failures)
@@ -26,21 +27,18 @@ def backoff_interval(interval: timedelta, backoff: Backoff, failures: int) -> ti
 
 
 def first_capped_failure(interval: timedelta, backoff: Backoff, at_most: timedelta) -> int | None:
-    """From how many failures on `max_interval` is shorter than the backoff; None if it never is."""
+    """Return from how many failures on `max_interval` is shorter than the backoff; None if it never is."""
     for failures in range(backoff.max_failures + 1):
         if backoff_interval(interval, backoff, failures) > at_most:
             return failures
     return None
 
 
-_MICROSECOND = timedelta(microseconds=1)
-
-
 class Candidate(NamedTuple):
-    """A time that takes part. `due` is its nominal instant, `at` the same or now, whichever is later.
+    """A time that takes part in a decision. `due` is its nominal instant, `at` the same or now, whichever is later.
 
-    `gap` is how far the instant after it lies, if that is known: jitter stays inside. `on_calendar`
-    says that the trigger's calendar made it, so only calendar instants may take its place.
+    `gap` is the distance to the following instant, if it is known; jitter stays within it. `on_calendar`
+    means that the trigger's calendar made it, so that only another calendar instant may replace it.
     """
 
     at: datetime
@@ -53,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class RankedHints(NamedTuple):
-    """The active hints, sorted into those that are heard and those that are not."""
+    """The hints of a schedule, by whether they take part in the decision."""
 
     interval: Hint | None
     one_shot: Hint | None
@@ -66,7 +64,7 @@ _NO_HINTS = RankedHints(None, None, (), (), ())
 
 
 def baseline_candidate(now: datetime, state: ScheduleState) -> Candidate | None:
-    """What the trigger alone would do; None if the clock can fire it no more, or never could."""
+    """Return what the trigger alone would do; None if the clock can no longer fire it, or never could."""
     timing = state.timing
     interval = timing.trigger.interval
     if interval is None:
@@ -84,7 +82,7 @@ def _calendar_candidate(now: datetime, state: ScheduleState) -> Candidate | None
     due = trigger.next_time(None if state.is_new else state.anchor_at, after)
     if due is None:
         return None
-    # A delay has one instant, so no other can take its place: outside the active hours it waits, as intervals do.
+    # A delay has one instant, so no other can replace it: outside the active hours it waits, as intervals do.
     has_others = trigger.kind is not TriggerKind.DELAY
     text = f"baseline {trigger.describe()}"
     return Candidate(max(now, due), due, trigger.kind.source, text, on_calendar=has_others)
@@ -100,7 +98,8 @@ def _describe_interval(state: ScheduleState, interval: timedelta, wait: timedelt
 
 
 def rank_hints(now: datetime, hints: tuple[Hint, ...]) -> RankedHints:
-    """One interval hint is heard, the strongest (then the newest); one-shots that do not rank below it compete."""
+    """Sort the hints. One interval hint takes part: the highest-ranked, then the newest. One-shots take part unless
+    they rank below it."""
     if not hints:
         return _NO_HINTS
     interval_hints: list[Hint] = []
@@ -144,7 +143,7 @@ def one_shot_candidate(now: datetime, hint: Hint) -> Candidate:
 
 
 def describe_hint(hint: Hint) -> str:
-    """What is wished, and by whom: the part of its text that stays the same."""
+    """Return what the hint requests and who gave it: the part of its description that does not change with time."""
     timing_text = "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
     return f"hint {timing_text} by {hint.origin}"
 
@@ -159,7 +158,7 @@ def describe_hint_status(now: datetime, hint: Hint) -> str:
 def choose_candidate(
     base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None
 ) -> Candidate | None:
-    """The documented table. Ties: the interval hint before the one-shot, the baseline before the one-shot."""
+    """Return the winner. An interval hint replaces the baseline; a one-shot wins only if it is strictly earlier."""
     scheduled = interval or base
     if scheduled is None or one_shot is None:
         return scheduled or one_shot
@@ -168,9 +167,9 @@ def choose_candidate(
 
 def candidate_steps(candidates: tuple[Candidate | None, ...], winner: Candidate | None) -> list[TraceStep]:
     return [
-        TraceStep(StepKind.CANDIDATE, each.text, each.at, each.source, each.origin, each is winner)
-        for each in candidates
-        if each is not None
+        TraceStep(StepKind.CANDIDATE, entry.text, entry.at, entry.source, entry.origin, entry is winner)
+        for entry in candidates
+        if entry is not None
     ]
 
 

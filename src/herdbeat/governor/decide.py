@@ -1,4 +1,4 @@
-"""The governor: when to run next, and why."""
+"""`decide`: when a schedule runs next, and why."""
 
 from datetime import datetime
 
@@ -11,10 +11,11 @@ from herdbeat.governor.state import ScheduleState
 
 
 def decide(now: datetime, state: ScheduleState) -> Decision:
-    """When to run next, and why. Pure: the same arguments give the same answer.
+    """Return when to run next, and why. Pure: the same arguments give the same decision.
 
-    The order: choose, jitter, min, max, bounds, active hours, and pause over all. The answer is never
-    before `now`. Right after a run, `now` and `state.anchor_at` are both its completion.
+    It chooses a candidate, then applies jitter, min_interval, max_interval, starts_at, active hours and
+    bounds. A pause overrides all of them. The result is never before `now`. Right after a run, `now` and
+    `state.anchor_at` are both its completion.
     """
     trace: list[TraceStep] = []
     hints = candidates.rank_hints(now, state.hints)
@@ -38,7 +39,7 @@ def _choose_candidate(
 ) -> candidates.Candidate | None:
     base = candidates.baseline_candidate(now, state)
     if base is None:
-        # Only an event fires it, or it is done: a hint must not bring back what has ended.
+        # Only an event fires it, or its delay has fired: a hint must not revive a schedule that has ended.
         trace.append(TraceStep(StepKind.NOTE, _explain_no_candidate(state)))
         return None
     interval = candidates.interval_hint_candidate(now, state, hints.interval) if hints.interval else None
@@ -61,12 +62,12 @@ def _apply_adjustments(
     draft = adjust.clamp(now, state, draft, trace)
     draft = adjust.apply_starts_at(state, draft, trace)
     in_hours = adjust.apply_active_hours(now, state, draft, trace)
-    # The end is looked at last: the opening of the active hours may lie beyond it.
+    # The bounds come last, because the active hours may have moved the draft past ends_at.
     return adjust.apply_bounds(state, in_hours, trace) if in_hours else None
 
 
 def _paused_decision(state: ScheduleState, trace: list[TraceStep]) -> Decision:
-    """A wake, not a due instant: at its end the schedule is decided again."""
+    """Return a decision without a due instant: when the pause ends, the schedule is decided again."""
     assert state.pause is not None
     by = f" by {state.pause.by}" if state.pause.by else ""
     reason = f': "{state.pause.reason}"' if state.pause.reason else ""
@@ -75,7 +76,11 @@ def _paused_decision(state: ScheduleState, trace: list[TraceStep]) -> Decision:
 
 
 def _final_revisit_at(now: datetime, state: ScheduleState, expiry: datetime | None) -> datetime | None:
-    """Closed until its end, a calendar is looked at once more there: what it was closed for has to be written down."""
+    """Return when to decide once more although nothing is scheduled.
+
+    A cron schedule with no further instant in its active hours is evaluated again at `ends_at`, because the instants
+    outside the hours until then are recorded as skipped.
+    """
     timing = state.timing
     ends_at, has_instants = timing.bounds.ends_at, timing.trigger.kind is TriggerKind.CRON
     if timing.active_hours is None or ends_at is None or ends_at <= now or not has_instants:
@@ -84,7 +89,7 @@ def _final_revisit_at(now: datetime, state: ScheduleState, expiry: datetime | No
 
 
 def _first_hint_expiry(hints: RankedHints, at: datetime | None) -> datetime | None:
-    """When an active hint ends before the planned time: what was decided with it must be decided again."""
+    """Return the first expiry of an active hint, if it is before `at`: the decision depends on that hint."""
     if not hints.effective:
         return None
     first = min(hint.expires_at for hint in hints.effective)

@@ -1,6 +1,7 @@
-"""From an untrusted wish to a hint: what is nonsense is refused, what is too much is cut, and both are said.
+"""Accepts hints: invalid requests are rejected, excessive values are clamped, and the result says so.
 
-Agents, rules and models write these numbers. None of them may stop the clock, flood the ledger or leave the calendar.
+Agents, rules and models send these requests, so every number is untrusted. None may stall a schedule, flood the ledger
+or leave the range of datetime. The module also describes the effects of a hint, and decides who may override whom.
 """
 
 from collections.abc import Iterator
@@ -14,27 +15,45 @@ from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.governor.candidates import rank_hints
 from herdbeat.governor.state import ScheduleState
 
-# Whose word counts: what a person has stopped, no agent, rule or planner starts again.
+MIN_HINT_DURATION = timedelta(seconds=1)
+"""The shortest interval of a hint. `min_interval` may require a longer one."""
 
+DEFAULT_HINT_TTL = timedelta(hours=1)
+"""The lifetime of a hint that states none. A one-shot lives this long after its instant."""
 
-_HUMAN_PREFIX = "human"
+MAX_HINT_TTL = timedelta(days=30)
+"""The longest lifetime of a hint, and the longest interval: a longer one would expire before it is due."""
+
+MAX_ONE_SHOT_HINTS = 20
+"""One-shot hints that one rank may have on one schedule. The earliest are kept."""
+
+MAX_HINTS_PER_MINUTE = 30
+"""New hints that one origin may give one schedule. Repeating an active hint does not count."""
+
+MAX_ENDED_HINTS = 200
+"""Ended hints that are kept per schedule."""
+
+_MAX_REASON_LENGTH = 200
 
 
 def is_human(origin: str) -> bool:
-    """True for `human:you`; false for `agent:triage`, `rule:surge`, `planner` and whoever else there may be."""
-    return origin.partition(":")[0] == _HUMAN_PREFIX
+    """True for `human:you`; false for `agent:triage`, `rule:surge`, `planner` and any other origin."""
+    return origin.partition(":")[0] == "human"
 
 
 def can_override(set_by: str, actor: str) -> bool:
-    """Whether a pause or a switch-off may be lifted or replaced. A person may undo anything."""
+    """True if `actor` may end or replace a pause or a disabling by `set_by`.
+
+    People may override anything; agents, rules and the planner may not override what a person has set.
+    """
     return is_human(actor) or not is_human(set_by)
 
 
-# What a hint will really do, in sentences: limits that cut it, hints that it silences or is silenced by.
-
-
 def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[str, ...]:
-    """Of a hint that stands already: `state` has it among its hints."""
+    """Return what a hint changes, in sentences: limits that clamp it, hints that it shadows or that shadow it.
+
+    `state.hints` already contains the hint.
+    """
     return (
         *_limit_effects(hint, state.timing.limits),
         *_shadowing_effects(now, hint, state),
@@ -43,7 +62,7 @@ def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[s
 
 
 def format_hint_timing(hint: Hint) -> str:
-    """every 20s, or "at one moment"."""
+    """Return "every 20s", or "at one moment" for a one-shot."""
     return "at one moment" if hint.every is None else f"every {format_duration(hint.every)}"
 
 
@@ -85,30 +104,9 @@ def _blocking_effects(now: datetime, state: ScheduleState) -> Iterator[str]:
         yield "it is paused: the hint counts once it goes on"
 
 
-MIN_HINT_DURATION = timedelta(seconds=1)
-"""The fastest pace. `min_interval` may ask for more."""
-
-DEFAULT_HINT_TTL = timedelta(hours=1)
-"""How long a hint counts if nobody says; one for a moment, so long after it."""
-
-MAX_HINT_TTL = timedelta(days=30)
-"""No hint counts longer, and no pace is slower: it would never come."""
-
-MAX_ONE_SHOT_HINTS = 20
-"""One-shots that one rank may have on one schedule. The earliest are kept."""
-
-MAX_HINTS_PER_MINUTE = 30
-"""New hints that one origin may give one schedule. Repeating a wish that stands is not a new one."""
-
-MAX_ENDED_HINTS = 200
-"""Rows of ended hints that are kept for each schedule."""
-
-_MAX_REASON_LENGTH = 200
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintRequest:
-    """What somebody would like: a pace or a moment, for how long, and why. Nothing in it is checked yet."""
+    """A request for a hint, not yet validated: an interval or an instant, its lifetime, and the reason."""
 
     origin: str
     every: timedelta | float | None = None
@@ -119,43 +117,34 @@ class HintRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedHint:
-    """The hint that became of a wish, and what was cut from it."""
+    """The hint of a request, and notes about what was clamped."""
 
     hint: Hint
     notes: tuple[str, ...] = ()
 
 
 def accept_hint(now: datetime, request: HintRequest) -> AcceptedHint:
-    """Read a wish. Raises UsageError with what is wrong and what to write."""
+    """Validate a request and return its hint. Raises UsageError, which says what is wrong and what to write."""
     if (request.every is None) == (request.at is None):
         raise UsageError("A hint has either a pace or a moment.", hint="Give one of them: --every 20s, or --at 18:00.")
     _require_known_origin(request.origin)
     notes: list[str] = []
-    lasts = (
-        None
-        if request.lasts is None
-        else _clamp_duration(_parse_duration("The life of a hint", request.lasts), "life", notes)
-    )
-    every = (
-        None
-        if request.every is None
-        else _clamp_duration(_parse_duration("The pace of a hint", request.every), "pace", notes)
-    )
+    lasts = _clamp_duration(request.lasts, "life", notes)
+    every = _clamp_duration(request.every, "pace", notes)
     at = None if request.at is None else _validate_at(now, request.at, notes)
-    expires_at = _resolve_expiry(now, at, lasts)
     hint = Hint(
         origin=request.origin,
         every=every,
         at=at,
-        reason=truncate_for_message(request.reason, _MAX_REASON_LENGTH) if request.reason else "",
-        expires_at=expires_at,
+        reason=truncate_for_message(request.reason, _MAX_REASON_LENGTH),
+        expires_at=_resolve_expiry(now, at, lasts),
         created_at=now,
     )
     return AcceptedHint(hint=hint, notes=tuple(notes))
 
 
 def check_rate_limit(origin: str, recent_count: int) -> None:
-    """Raises UsageError for who gives more new hints than anybody could mean."""
+    """Raise UsageError if the origin has given this schedule too many new hints within a minute."""
     if recent_count >= MAX_HINTS_PER_MINUTE:
         raise UsageError(
             f"{truncate_for_message(origin)} has given this schedule {recent_count} hints within a minute.",
@@ -171,26 +160,25 @@ def _require_known_origin(origin: str) -> None:
         )
 
 
-def _parse_duration(subject: str, value: timedelta | float) -> timedelta:
-    """A finite time above zero. What is too long for the calendar is cut here already."""
+def _clamp_duration(value: timedelta | float | None, subject: str, notes: list[str]) -> timedelta | None:
+    """Return the value within its limits, and add a note if it was outside. Raises UsageError unless finite and > 0."""
+    if value is None:
+        return None
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if seconds - seconds != 0 or seconds <= 0:  # what is infinite or no number, less itself, is not zero
-        value_text = truncate_for_message(str(seconds))
+    # x - x is not 0 for infinity and NaN. math.isfinite() would raise for an integer too large for a float.
+    if seconds - seconds != 0 or seconds <= 0:
         raise UsageError(
-            f"{subject} cannot be {value_text} seconds.", hint="Write a time above zero, such as 20s or 5m."
+            f"The {subject} of a hint cannot be {truncate_for_message(str(seconds))} seconds.",
+            hint="Write a time above zero, such as 20s or 5m.",
         )
-    # Cut before it becomes a timedelta, for 1e300 seconds do not fit one; and not to nothing, as 1 ns would be.
-    return timedelta(seconds=max(0.001, min(seconds, 2 * MAX_HINT_TTL.total_seconds())))
-
-
-def _clamp_duration(duration: timedelta, subject: str, notes: list[str]) -> timedelta:
-    if duration < MIN_HINT_DURATION:
+    # Compared as seconds, because a timedelta cannot hold 1e300 seconds and makes zero of a nanosecond.
+    if seconds < MIN_HINT_DURATION.total_seconds():
         notes.append(f"the shortest {subject} is {format_duration(MIN_HINT_DURATION)}")
         return MIN_HINT_DURATION
-    if duration > MAX_HINT_TTL:
+    if seconds > MAX_HINT_TTL.total_seconds():
         notes.append(f"the longest {subject} is {format_duration(MAX_HINT_TTL)}")
         return MAX_HINT_TTL
-    return duration
+    return timedelta(seconds=seconds)
 
 
 def _validate_at(now: datetime, at: datetime, notes: list[str]) -> datetime:

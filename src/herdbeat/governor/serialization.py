@@ -1,4 +1,4 @@
-"""The governor's inputs and answers as JSON, so that a stored decision can be decided again and compared."""
+"""The states and decisions of the governor as JSON, so that a stored decision can be replayed and compared."""
 
 import json
 from datetime import datetime
@@ -11,7 +11,7 @@ from herdbeat.governor.state import ScheduleState
 
 JsonObject = dict[str, Any]
 
-# Built once: json.dumps() with separators makes a new encoder at every call, and there is one text per beat.
+# Built once: json.dumps() with separators builds a new encoder at every call, and every beat stores one text.
 _encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _encode_text = lru_cache(maxsize=4_096)(_encode_json)
 
@@ -26,7 +26,7 @@ def state_from_json(data: JsonObject, load_trigger: TriggerLoader) -> ScheduleSt
 
 
 def decision_to_json(decision: Decision) -> JsonObject:
-    """The words of the API, so that what is stored can be shown as it is."""
+    """Return the decision as the API shows it, so that stored decisions need no conversion."""
     return {
         "next_run_at": _encode_timestamp(decision.next_run_at),
         "due_at": _encode_timestamp(decision.due_at),
@@ -38,14 +38,11 @@ def decision_to_json(decision: Decision) -> JsonObject:
 
 
 def decision_to_text(decision: Decision) -> str:
-    """The same as one text. Nearly every trace is a baseline and nothing else, so that one is written by hand."""
+    """Return the same as text. Nearly every trace is only a baseline, so that case is formatted without the encoder."""
     if decision.next_run_at is None or not _has_only_winner(decision):
         return _encode_json(decision_to_json(decision))
-    at, source, text = (
-        timestamp_to_json(decision.next_run_at),
-        decision.source.value,
-        _encode_text(decision.trace[0].text),
-    )
+    at, source, text = timestamp_to_json(decision.next_run_at), decision.source.value, decision.trace[0].text
+    text = _encode_text(text)
     return (
         f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'
         f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]}}'

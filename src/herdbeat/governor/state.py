@@ -1,4 +1,4 @@
-"""What the governor looks at: one schedule, as it stands right now."""
+"""The input of the governor: the current state of one schedule."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,12 +8,12 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import TimingPolicy
 
 PAUSED_BY_POLICY = "policy"
-"""Who has paused a schedule that did so itself, by `pause_after_failures`."""
+"""The author of a pause that `pause_after_failures` has set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A hold on a schedule, with author and reason. Without `until` it lasts until somebody resumes."""
+    """A pause of a schedule, with author and reason. Without `until` it lasts until the schedule is resumed."""
 
     until: datetime | None = None
     by: str = ""
@@ -25,10 +25,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """The changing part beside the fixed `timing`.
+    """The fixed `timing` of a schedule, and the values that change from run to run.
 
-    `anchor_at` is where intervals and limits are measured from: the last settled clock beat, else creation
-    or enabling. `is_new` says that there was no such beat yet.
+    Intervals and limits are measured from `anchor_at`: the last settled clock beat, else the creation or
+    enabling of the schedule. `is_new` means that there was no such beat yet.
     """
 
     schedule: str
@@ -43,11 +43,11 @@ class ScheduleState:
 
     @classmethod
     def fresh(cls, schedule: Schedule, now: datetime) -> "ScheduleState":
-        """A schedule that was created this moment."""
+        """Return the state of a schedule that is created now."""
         timing = TimingPolicy.from_policies(schedule.trigger, schedule.policies)
         return cls(schedule=schedule.id, timing=timing, anchor_at=now, is_new=True, enabled=schedule.enabled)
 
     def settled(self, due_at: datetime, finished_at: datetime) -> "ScheduleState":
-        """The state right after a successful run. The claim of `due_at` has used up one-shots up to it."""
+        """Return the state right after a successful run. The claim of `due_at` has consumed one-shot hints up to it."""
         remaining = tuple(hint for hint in self.hints if hint.at is None or hint.at > due_at)
         return replace(self, anchor_at=finished_at, is_new=False, failures=0, runs=self.runs + 1, hints=remaining)

@@ -1,4 +1,4 @@
-"""What to say: templates, the names they may use, and the prompt of one run."""
+"""Prompts: templates, the variables they may use, and the prompt of one run."""
 
 from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt, work_item_block
 from herdbeat.prompts.template import Placeholder, Template

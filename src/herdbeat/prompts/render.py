@@ -1,4 +1,8 @@
-"""The prompt of one run: the schedule's words, with what is known about this beat put in."""
+"""Renders the prompt of one run: the schedule's template, filled with the values of the beat and the work item.
+
+Text from outside (work items, webhook payloads, chat messages) goes into a prompt as data: as one plain line, or
+between `<data>` tags that it cannot close.
+"""
 
 import re
 from collections.abc import Mapping
@@ -11,20 +15,20 @@ from herdbeat.domain.work_item import WorkItem
 from herdbeat.prompts.template import Placeholder, Template, TextBlock, ValueFormatter, scan_template, to_text
 from herdbeat.prompts.variables import VARIABLES, ValueTrust, find_variable
 
-# Text that strangers wrote goes into a prompt as data: on one plain line, or between marks it cannot forge.
-
-
+FALLBACK_PROMPT = "Execute scheduled task"
 MAX_INLINE_LENGTH = 200
-"""A line up to this long may stand inside a sentence. A stranger's instructions need no line break to be
-an essay, so a longer one is marked like a text of many lines."""
+"""Untrusted text up to this length may be part of a sentence. Longer text is tagged as data even without a line break:
+injected instructions do not need one."""
 
+_WORK_ITEM_NAMES = frozenset({"title", "body", "url"})
+_TRUSTED_NAMES = frozenset(variable.name for variable in VARIABLES if variable.trust is ValueTrust.TRUSTED)
 _CLOSING_TAG = re.compile(r"<(?=\s*/\s*data)", re.IGNORECASE)
 _LINE_BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def fold_to_line(text: str) -> str:
-    """Folded to one line: every run of blanks, line breaks and control characters is one space."""
+    """Return the text on one line: every sequence of blanks, line breaks and control characters becomes one space."""
     return " ".join(_CONTROL.sub(" ", text).split())
 
 
@@ -33,20 +37,20 @@ def is_inline(text: str) -> bool:
 
 
 def wrap_as_data(text: str, origin: str) -> str:
-    """Put a text between `<data from="…">` and `</data>`.
+    """Return the text between `<data from="…">` and `</data>`.
 
-    A closing mark inside the text would end the data early and let the rest speak as the operator;
-    it becomes `&lt;/data`, which reads the same and closes nothing.
+    A closing tag inside the text would end the data early, and the rest would read as the operator's
+    instructions; it becomes `&lt;/data`, which a model reads the same and which closes nothing.
     """
     lines = _CONTROL.sub(" ", _LINE_BREAK.sub("\n", text)).strip("\n")
     return f'<data from="{origin}">\n{_CLOSING_TAG.sub("&lt;", lines)}\n</data>'
 
 
-# The work item as a prompt shows it when its author did not place it himself.
-
-
 def work_item_block(item: WorkItem) -> str:
-    """The documented block: title, ID and URL, then description and metadata. Empty parts are left out."""
+    """Return the block that is appended to a prompt which does not use the work item's variables.
+
+    It has title, ID and URL, then description and metadata; empty parts are omitted.
+    """
     sections = ["---", "## Work Item", _header_lines(item)]
     if item.body.strip():
         sections += ["### Description", wrap_as_data(item.body, "work.body")]
@@ -71,12 +75,6 @@ def _format_lines(line_format: str, values_by_label: dict[str, str]) -> str:
     )
 
 
-FALLBACK_PROMPT = "Execute scheduled task"
-
-_WORK_ITEM_NAMES = frozenset({"title", "body", "url"})
-_TRUSTED_NAMES = frozenset(variable.name for variable in VARIABLES if variable.trust is ValueTrust.TRUSTED)
-
-
 def build_schedule_prompt(
     schedule: Schedule,
     work_item: WorkItem | None = None,
@@ -86,12 +84,13 @@ def build_schedule_prompt(
     event: Mapping[str, object] | None = None,
     previous: Mapping[str, object] | None = None,
 ) -> str:
-    """What to tell the target: the schedule's prompt, else the agent's default, else a plain request.
+    """Return the prompt of a run: the schedule's, else the agent's default, else FALLBACK_PROMPT, with its values.
 
-    `event` is what a webhook, a chat message or a caller brought (`payload`, `message`, `metadata`, …),
-    `previous` the schedule's last run. A known name without a value becomes empty text, and so do the
-    names of the beat without `due_at`. What the check would refuse stays as it is written: a native
-    file never gets this far with it, and in another tool's prompt `{{ ref }}` may be meant as text.
+    `event` has the values of a webhook, a chat message or a caller (`payload`, `message`, `metadata`, …),
+    `previous` those of the schedule's last run. A known variable without a value becomes empty text, and
+    so do the variables of the beat if `due_at` is None. Unknown names stay as they are written:
+    validation rejects them in herdbeat's own files, and in another tool's prompt `{{ ref }}` may be
+    meant as text.
     """
     text = schedule.prompt or default_prompt or FALLBACK_PROMPT
     template = _parse_template(text)
@@ -104,19 +103,19 @@ def build_schedule_prompt(
 
 @lru_cache(maxsize=1_000)
 def render_static_prompt(text: str) -> str | None:
-    """The whole prompt, if there is nothing to look up in its words: the way of nearly every command and callable."""
+    """Return the prompt of a text without placeholders, as most commands and callables have; None if it has any."""
     template = _parse_template(text)
     return None if template.placeholders else template.render({})
 
 
 @lru_cache(maxsize=1_000)
 def _parse_template(text: str) -> Template:
-    """Read once: a schedule says the same words at every beat."""
+    """Parse a template. Cached, because a schedule has the same prompt at every beat."""
     return scan_template(text)[0]
 
 
 def has_work_item_placeholder(template: Template) -> bool:
-    """Does the prompt place the work item itself? Then it needs no block."""
+    """True if the prompt uses the work item's variables itself, so that no block is appended."""
     roots = {name.name.partition(".")[0] for name in template.placeholders}
     return not roots.isdisjoint({"work", "issue", *_WORK_ITEM_NAMES})
 
@@ -124,18 +123,18 @@ def has_work_item_placeholder(template: Template) -> bool:
 def _build_values(
     schedule: Schedule, item: WorkItem | None, due_at: datetime | None, event: Mapping[str, object]
 ) -> dict[str, object]:
-    """Everything a name may find; later sources win."""
+    """Return the values of all variables. Later sources override earlier ones."""
     metadata = item.metadata if item else event.get("metadata", {})
     metadata_values = metadata if isinstance(metadata, Mapping) else {}
     fields = _work_item_values(item) if item else {}
-    # A call says what it brings, never what herdbeat knows: a payload cannot set the date, or name the agent.
+    # A webhook payload must not override values that herdbeat itself provides, such as the date or the agent.
     event_values = {name: value for name, value in {**metadata_values, **event}.items() if name not in _TRUSTED_NAMES}
     schedule_values = {"agent": schedule.target, "schedule": schedule.name}
     return {**_beat_values(schedule, due_at), **event_values, **fields, **schedule_values}
 
 
 def _beat_values(schedule: Schedule, due_at: datetime | None) -> dict[str, object]:
-    """The trigger's words, and the day and time that a person in the schedule's zone would write."""
+    """Return the trigger's variables, and date and time in the schedule's zone."""
     if due_at is None:
         return {}
     local = due_at.astimezone(schedule.policies.zone)
@@ -144,7 +143,7 @@ def _beat_values(schedule: Schedule, due_at: datetime | None) -> dict[str, objec
 
 
 def _work_item_values(item: WorkItem) -> dict[str, object]:
-    """The item under its two families, and as agentd's bare words, which there mean the polled issue."""
+    """Return the item as `work.*` and `issue.*`, and under agentd's names, where `title` is the polled issue's."""
     variables = {"title": item.title, "body": item.body, "url": item.url, "assignee": item.assignee}
     shared = {**variables, "labels": ", ".join(item.labels), "metadata": item.metadata}
     family = {**shared, "id": item.id, "number": item.id, "priority": item.priority}

@@ -1,7 +1,7 @@
-"""Prompt templates: one pass over `{{dotted.names}}`, and no second one.
+"""Prompt templates: `{{dotted.names}}` are replaced in exactly one pass.
 
-A value is put in as it is and never looked at again. agentd scanned values too, so an issue whose title
-said `{{source_id}}` could write its own prompt.
+Inserted values are never scanned for placeholders. agentd did that, so an issue whose title contained
+`{{source_id}}` could change the prompt.
 """
 
 import json
@@ -20,7 +20,7 @@ _DOTTED_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One `{{name}}` as it stands in a template: `offset` and `width` cover the braces too."""
+    """One `{{name}}` in a template. `offset` and `width` include the braces."""
 
     name: str
     offset: int
@@ -33,25 +33,25 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Text that has to stand on lines of its own, wherever its name was written."""
+    """Text that gets lines of its own, wherever its placeholder is."""
 
     text: str
 
 
 ValueFormatter = Callable[[Placeholder, object], str | TextBlock]
-"""How a found value (None if there is none) becomes text."""
+"""Converts a value (None if there is none) to text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template, parsed once and rendered often."""
+    """A parsed template."""
 
     text: str
     parts: tuple[str | Placeholder, ...]
 
     @classmethod
     def parse(cls, text: str) -> "Template":
-        """Read a template. Raises the first TemplateError: a `{{` without end, or without a name inside."""
+        """Parse a template. Raises TemplateError for the first `{{` that is not closed or contains no valid name."""
         template, errors = scan_template(text)
         if errors:
             raise errors[0]
@@ -59,21 +59,21 @@ class Template:
 
     @property
     def placeholders(self) -> tuple[Placeholder, ...]:
-        """Every name in the order of writing; one that is written twice is here twice."""
+        """Every placeholder in the order of the text, repetitions included."""
         return tuple(part for part in self.parts if isinstance(part, Placeholder))
 
     def render(self, values: Mapping[str, object], format_value: ValueFormatter | None = None) -> str:
-        """Put the values in. A name without a value becomes empty text; `show` may decide otherwise."""
+        """Return the text with the values inserted. By default, a name without a value becomes empty text."""
         format_value = format_value or _format_plain
-        shown = (
+        pieces = (
             part if isinstance(part, str) else format_value(part, resolve_name(values, part.name))
             for part in self.parts
         )
-        return _join_pieces(shown)
+        return _join_pieces(pieces)
 
 
 def scan_template(text: str) -> tuple[Template, list[TemplateError]]:
-    """Read a template and collect every error in it; what cannot be read stays in it as text."""
+    """Parse a template and collect its errors. Invalid placeholders stay in the template as text."""
     parts: list[str | Placeholder] = []
     errors: list[TemplateError] = []
     at = 0
@@ -92,20 +92,23 @@ def scan_template(text: str) -> tuple[Template, list[TemplateError]]:
 
 
 def resolve_name(values: Mapping[str, object], name: str) -> object:
-    """Follow a dotted name through mappings and lists, and nothing else: no attribute is ever read."""
-    found: object = values
+    """Return the value of a dotted name; None if there is none.
+
+    It follows mappings and lists only and never reads an attribute, so a template cannot reach Python objects.
+    """
+    value: object = values
     for step in name.split("."):
-        if isinstance(found, Mapping):
-            found = found.get(step)
-        elif isinstance(found, Sequence) and not isinstance(found, str | bytes) and step.isdecimal():
-            found = found[int(step)] if len(step) < 10 and int(step) < len(found) else None
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and step.isdecimal():
+            value = value[int(step)] if len(step) < 10 and int(step) < len(value) else None
         else:
             return None
-    return found
+    return value
 
 
 def to_text(value: object) -> str:
-    """A value as a prompt says it: text as it is, yes and no as in JSON, containers as compact JSON."""
+    """Return a value as text: strings unchanged, None as empty text, everything else as compact JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -114,7 +117,7 @@ def to_text(value: object) -> str:
 
 
 def _parse_placeholder(text: str, opening: re.Match[str]) -> str | Placeholder | TemplateError:
-    """What begins at an opening: literal braces, a name, or an error that says why it is neither."""
+    """Return what begins at an opening: literal braces, a placeholder, or the error."""
     start = opening.start()
     if opening.group().startswith("\\"):
         return "{{"
@@ -138,7 +141,7 @@ def _format_plain(_: Placeholder, value: object) -> str:
 
 
 def _join_pieces(pieces: Iterable[str | TextBlock]) -> str:
-    """Put the pieces together; a block gets the line breaks that its neighbours do not bring."""
+    """Join the pieces, with a line break before and after a block where its neighbours have none."""
     out: list[str] = []
     needs_newline = False
     for piece in pieces:
@@ -156,7 +159,7 @@ def _join_pieces(pieces: Iterable[str | TextBlock]) -> str:
 
 
 def _json_default(value: object) -> object:
-    """What JSON does not know by itself: mappings and lists of another make, and then its text."""
+    """Convert what the JSON encoder does not support: other mappings, other sequences, and anything else as text."""
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, Sequence) else str(value)

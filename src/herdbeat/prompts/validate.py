@@ -1,4 +1,4 @@
-"""Is a prompt right? Asked when the schedule is written, so that no run finds out."""
+"""Validates prompts when the configuration is loaded, so that no run is the first to find an error."""
 
 from difflib import get_close_matches
 
@@ -9,10 +9,10 @@ from herdbeat.prompts.variables import ALL_KINDS, OWN_VARIABLES, VARIABLES, Vari
 
 
 def validate_prompt(text: str, kind: TriggerKind, *, has_work: bool) -> list[TemplateError]:
-    """Everything wrong with a prompt on this kind of schedule, in the order of writing.
+    """Return every error in a prompt for this kind of schedule, in the order of the text.
 
-    Names are checked against what the trigger provides, so a `{{payload.x}}` on a cron schedule is
-    found here and not by an agent that reads a gap.
+    Names are checked against the variables that the trigger provides: `{{payload.x}}` on a cron schedule
+    would otherwise be empty in every prompt.
     """
     template, errors = scan_template(text)
     unknown = [
@@ -29,7 +29,7 @@ def _unknown_name_error(name: Placeholder, kind: TriggerKind, *, has_work: bool)
 
 
 def _describe_unknown_name(name: str, kind: TriggerKind, *, has_work: bool) -> tuple[str, str]:
-    """What to say: it exists elsewhere, it is nearly a known one, or nobody knows it."""
+    """Return message and hint: other schedules have the name, a similar name exists, or it is unknown."""
     written = f"{{{{{truncate_for_message(name)}}}}}"
     if variables := find_variables(name):
         return (
@@ -55,7 +55,7 @@ def _describe_owners(variables: tuple[Variable, ...]) -> str:
 
 
 def _closest_name(name: str, provided: list[Variable]) -> str | None:
-    """The nearest name this schedule has; in a family such as payload.*, the rest of the name is kept."""
+    """Return the most similar variable of this schedule. In a family such as payload.*, the rest of the name stays."""
     first, dot, rest = name.partition(".")
     families = [variable.name[:-2] for variable in provided if variable.name.endswith(".*")]
     if dot and (near := get_close_matches(first.lower(), families, n=1, cutoff=0.7)):
@@ -66,7 +66,7 @@ def _closest_name(name: str, provided: list[Variable]) -> str | None:
 
 
 def _summarize_names(provided: list[Variable]) -> str:
-    """Our own names in short: a family of many is one word."""
+    """Return herdbeat's own variables as a list, each family as one entry."""
     names = (variable.name for variable in OWN_VARIABLES if variable in provided)
     return ", ".join(dict.fromkeys(f"{name.partition('.')[0]}.*" if "." in name else name for name in names))
 

@@ -1,6 +1,6 @@
-"""Every name a prompt may say, what it means and which schedules have it. The one table of them.
+"""The table of prompt variables: their meaning, the schedules that have them, and whether their values are trusted.
 
-The check, the renderer and the page `docs/reference/prompts.md` all read it.
+Validation, rendering and the page `docs/reference/prompts.md` use it.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from herdbeat.domain.trigger import TriggerKind
 
 
 class ValueTrust(StrEnum):
-    """Whose words a value holds, and how they go into a prompt."""
+    """Where a value comes from, which decides how it is inserted into a prompt."""
 
-    TRUSTED = "ours"  # written by herdbeat or its operator: as it is
+    TRUSTED = "ours"  # from herdbeat or its operator: inserted unchanged
     UNTRUSTED_LINE = "line"  # from outside, one line: line breaks and control characters become spaces
-    UNTRUSTED_TEXT = "text"  # from outside, of any length: marked as data when it is more than a short line
+    UNTRUSTED_TEXT = "text"  # from outside, of any length: tagged as data if it is more than a short line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One row: a name, or a family of them (`payload.*` is every name that goes on after the dot)."""
+    """A variable, or a family of them: `payload.*` is every name that begins with `payload.`."""
 
     name: str
     meaning: str
@@ -62,7 +62,7 @@ def _work_variable(name: str, meaning: str, trust: ValueTrust = ValueTrust.UNTRU
 
 
 def _work_item_family(family: str, noun: str) -> Iterator[Variable]:
-    """The fields of a work item, which has two names: `work` always, `issue` as herdctl's documents say."""
+    """Yield the fields of a work item, once as `work.*` and once as `issue.*`, which is herdctl's name."""
     yield _work_variable(f"{family}.id", f"the id of the {noun}")
     if family == "issue":
         yield _work_variable("issue.number", "the number of the issue")
@@ -153,18 +153,18 @@ AGENTD_VARIABLES: tuple[Variable, ...] = (
     _work_variable("queue_task_id", "the id of the item in its queue"),
     _work_variable("queue_priority", "the priority of the item in its queue"),
 )
-"""The words of agentd's triggers, kept so that its workflows run unchanged."""
+"""The variables of agentd's triggers, so that its workflows run unchanged."""
 
 VARIABLES: tuple[Variable, ...] = OWN_VARIABLES + AGENTD_VARIABLES
 
 
 def find_variable(name: str, kind: TriggerKind, *, has_work: bool) -> Variable | None:
-    """The row of a name on this kind of schedule, None if it never has such a value."""
+    """Return the variable of a name on this kind of schedule; None if it has no such variable."""
     return next((variable for variable in _iter_matching(name) if variable.is_provided(kind, has_work=has_work)), None)
 
 
 def find_variables(name: str) -> tuple[Variable, ...]:
-    """Every row of a name, whichever schedules have it."""
+    """Return every variable of a name, on any kind of schedule."""
     return tuple(_iter_matching(name))
 
 

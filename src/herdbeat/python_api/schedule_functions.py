@@ -35,6 +35,7 @@ from herdbeat.runners.base import Runner
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.scheduler.timers import SystemTimer, Timer
 from herdbeat.service.commands.base import Actor, DisableSchedules, EnableSchedules, ScheduleChange, ScheduleCommand
+from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.store.reader import Filter, Reader, SqliteReader
 
@@ -161,7 +162,7 @@ def iter_statuses(reader: Reader, agent: str | None = None) -> Iterator[Schedule
 
 def build_persisted_state(record: ScheduleRecord) -> PersistedScheduleState:
     return PersistedScheduleState(
-        status=_resolve_status(record),
+        status=ScheduleStanding(documented_status(record)),
         last_run_at=record.last_run_at,
         next_run_at=record.next_run_at,
         last_error=record.quarantine or record.last_error,
@@ -210,13 +211,6 @@ def _read_states(state_dir: Path, agent: str) -> dict[str, PersistedScheduleStat
             }
     except NotFound:
         return {}
-
-
-def _resolve_status(record: ScheduleRecord) -> ScheduleStanding:
-    if record.running:
-        return ScheduleStanding.RUNNING
-    is_off = not record.enabled or record.disabled_by is not None
-    return ScheduleStanding.DISABLED if is_off else ScheduleStanding.IDLE
 
 
 def _parse_status(status: ScheduleStanding | str) -> ScheduleStanding:

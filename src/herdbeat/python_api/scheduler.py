@@ -44,8 +44,8 @@ from herdbeat.python_api.schedule_functions import iter_statuses, open_ledger_re
 from herdbeat.python_api.work_source import callback_runner
 from herdbeat.runners.functions import LocalFunctions
 from herdbeat.scheduler.timers import Timer
+from herdbeat.service.queries.schedule_state import blocking_reason
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.service.queries.upcoming import blocking_reason
 
 CapacityLookup = Callable[[str], tuple[int, int]]
 """How many runs of an agent are going, and how many may."""

@@ -1,1 +1,1 @@
-"""How a target is run: a program, a Python function, and more kinds to come."""
+"""Runners: one for each kind of target. This module stays empty, because the reaper's process imports it."""

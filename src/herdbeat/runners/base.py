@@ -1,4 +1,4 @@
-"""What a runner promises. The scheduler sees nothing else of it."""
+"""The contract of runners, which is all that the scheduler knows of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from herdbeat.domain.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One run to do: whose, with which words, until when.
+    """One run for a runner to execute: its claim, its target, its prompt and its deadline.
 
-    The deadline is told, not kept: whoever awaits the run also ends it. `fence` is the node's at the time of the start;
-    the target may use it to refuse a node that was believed dead.
+    Runners do not enforce the deadline: the executor cancels the run. `fence` is the node's at the time of the start;
+    a target may use it to reject a node that has lost its lease.
     """
 
     claim: Claim
@@ -25,17 +25,17 @@ class Job:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What the trigger tells about this beat. Made when asked for: most targets never ask."""
+        """The prompt variables of this beat. Computed on demand: most targets do not use them."""
         return self.claim.plan.trigger.variables(self.claim.due_at, self.claim.label)
 
     @property
     def beat_key(self) -> str:
-        """The same for every attempt at one beat, so that a target can tell a repetition from a new beat."""
+        """A key that is the same for every attempt at one beat, so that a target can recognize a repetition."""
         return f"{self.claim.label}:{self.claim.dedup_id}"
 
 
 class PrecheckResult(NamedTuple):
-    """What a precheck has said. A `note` is what is wrong with the check itself."""
+    """The result of a precheck. `note` says what is wrong with the check itself."""
 
     may_run: bool
     note: str = ""
@@ -44,13 +44,13 @@ class PrecheckResult(NamedTuple):
 class Runner(Protocol):
     """Runs one kind of target.
 
-    `run` returns how it ended, a failure included; it raises RunnerError only for what is not the target's fault.
-    Cancelled, it stops what it started, process groups included, before it lets the cancellation through. The one
-    thing that cannot be stopped is a Python function in a thread: `ended` tells when that is over, too.
+    `run` returns the outcome, also of a failure; it raises RunnerError only for what is not the target's fault.
+    Cancelled, it stops everything it started, process groups included, before it raises CancelledError. The exception
+    is a Python function in a thread, which cannot be stopped: `wait_stopped` returns when it has ended.
     """
 
     async def run(self, job: Job) -> Outcome: ...
 
     async def wait_stopped(self, run_id: int) -> None:
-        """Return once nothing of that run is going on any more: at once, but for a function left in its thread."""
+        """Return once nothing of that run is executing any more: at once, except for a function in a thread."""
         ...

@@ -1,4 +1,4 @@
-"""Finds the Python function behind `module:function`, and how it wants to be called."""
+"""Resolves `module:function` to a Python function, and inspects how to call it."""
 
 import importlib
 import inspect
@@ -13,12 +13,12 @@ ARGUMENTS_HINT = "Let it take no argument, or one: the run."
 
 
 class NotRegistered(RunnerError):
-    """A function without a name to import it by, in a process that does not have it at hand."""
+    """The function cannot be imported (a lambda, for example), and this process has not registered it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """`is_async` ones are awaited in the loop, the others get a thread. `takes_run`: it wants to know its run."""
+    """A function and how to call it: awaited in the loop or in a thread, with the RunContext or without argument."""
 
     call: Callable[..., Any]
     is_async: bool
@@ -27,9 +27,9 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalFunctions:
-    """What the process brings along: functions by name, which need no import.
+    """Functions that this process has registered by name, so that they need no import.
 
-    `instead` is told of every run, as a Job, in place of the runner of its kind.
+    `override` is called with the Job of every run, in place of the runner of its kind.
     """
 
     functions: Mapping[str, Function] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class LocalFunctions:
 
 
 def import_function(name: str) -> Function:
-    """Import it. Raises RunnerError, permanent, that names the part that is missing; what the import raises stays."""
+    """Import a function. Raises a permanent RunnerError that names the missing part, or what the module raises."""
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise _call_error(f'"{name}" does not name a function.')
@@ -47,22 +47,22 @@ def import_function(name: str) -> Function:
             permanent=True,
             hint="Start the program that schedules it, or remove its schedule.",
         )
-    found: object = _import_module(module_name)
+    obj: object = _import_module(module_name)
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(obj, part):
             raise _call_error(f'The module "{module_name}" has no "{path}".')
-        found = getattr(found, part)
-    return inspect_function(name, found)
+        obj = getattr(obj, part)
+    return inspect_function(name, obj)
 
 
-def inspect_function(name: str, found: object) -> Function:
-    """How what is at hand wants to be called. Raises RunnerError for what nobody here can call."""
-    if not callable(found):
-        raise _call_error(f'"{name}" is a {type(found).__name__}, not a function.')
-    if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
-        # Called, it would return at once and succeed, without one line of it having run.
+def inspect_function(name: str, obj: object) -> Function:
+    """Return how to call an object. Raises RunnerError if it is not a function that a run can call."""
+    if not callable(obj):
+        raise _call_error(f'"{name}" is a {type(obj).__name__}, not a function.')
+    if inspect.isgeneratorfunction(obj) or inspect.isasyncgenfunction(obj):
+        # Calling a generator function succeeds at once, without running one line of its body.
         raise _call_error(f'"{name}" yields; nobody would ask it for its values.', "Let it return instead.")
-    return Function(call=found, is_async=is_async(found), takes_run=_takes_run(name, found))
+    return Function(call=obj, is_async=is_async(obj), takes_run=_takes_run(name, obj))
 
 
 def _import_module(name: str) -> object:
@@ -70,7 +70,7 @@ def _import_module(name: str) -> object:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # the module is there; something that it imports is not
+            raise  # the module exists, but a module that it imports does not
         raise RunnerError(
             f'There is no module "{name}".', permanent=True, hint="Correct call, or install the module beside herdbeat."
         ) from error
@@ -80,17 +80,17 @@ def _call_error(message: str, hint: str = CALL_HINT) -> RunnerError:
     return RunnerError(message, permanent=True, hint=hint)
 
 
-def is_async(found: Callable[..., Any]) -> bool:
-    """True for what is written `async def`, and for objects whose call is."""
-    return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
+def is_async(obj: Callable[..., Any]) -> bool:
+    """True for `async def` functions, and for objects with an `async def __call__`."""
+    return inspect.iscoroutinefunction(obj) or inspect.iscoroutinefunction(getattr(obj, "__call__", None))  # noqa: B004
 
 
-def _takes_run(name: str, found: Callable[..., Any]) -> bool:
-    """It does if it must have one argument, or may have one called `run`."""
+def _takes_run(name: str, obj: Callable[..., Any]) -> bool:
+    """True if the function requires one argument, or its first one is called `run`."""
     try:
-        parameters = list(inspect.signature(found).parameters.values())
+        parameters = list(inspect.signature(obj).parameters.values())
     except (TypeError, ValueError):
-        return False  # written in C, and silent about itself
+        return False  # a function written in C, without a signature
     positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     required = [each for each in parameters if each.default is each.empty and each.kind not in _VARIADIC_KINDS]
     if any(each.kind is each.KEYWORD_ONLY for each in required):

@@ -1,7 +1,7 @@
-"""Runs a Python function: async ones in the loop, others in a thread of their own pool.
+"""Runs Python functions: async ones in the event loop, others in a thread pool.
 
-A function in a thread cannot be stopped. Cancelled, its run is over for us at once, but the function goes on until it
-returns; `ended` says when, so that its place is not given away before (SEMANTICS 39).
+A function in a thread cannot be stopped. When its run is cancelled, the run ends at once, but the function continues
+until it returns; `wait_stopped` waits for that, so that its slot is not given to another run before.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -23,19 +23,19 @@ from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import RunnerError
 from herdbeat.runners.base import Job
 from herdbeat.runners.functions import Function, NotRegistered, import_function
-from herdbeat.runners.run_log import LogStream, RunLog
+from herdbeat.runners.run_log import LogStream
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.runners.thread_pool import DaemonThreadPool
 
-# What a function returned, as an outcome: JSON is stored, the rest is shown.
-
-
 EMPTY_SUCCESS = Outcome(status=RunStatus.SUCCEEDED)
-"""Shared by every run that has nothing to say."""
+"""Shared by all runs that return None."""
 
 
 def to_outcome(value: object, settings: RunnerSettings) -> Outcome:
-    """An Outcome is taken as it is. JSON is copied, so that the function may go on changing its own."""
+    """Convert what a function returned. An Outcome is used as it is; JSON becomes the response; the rest is shown.
+
+    JSON is copied, because the function may keep and change its own object.
+    """
     if isinstance(value, Outcome):
         return value
     try:
@@ -50,7 +50,7 @@ def to_outcome(value: object, settings: RunnerSettings) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a function is told about its run, if it asks."""
+    """What a function may know about its run: the argument of functions that take one."""
 
     schedule: str
     beat: str
@@ -62,13 +62,13 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class _RaisedError:
-    """An error on its way out of a thread."""
+    """An exception that is passed from a thread to the event loop."""
 
     error: BaseException
 
 
 class CallableRunner:
-    """A function is imported once, by its first run, in a thread: an import may take seconds."""
+    """Runs callables. A function is imported once, by its first run, in a thread: an import may take seconds."""
 
     def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
         self._settings = settings
@@ -81,10 +81,10 @@ class CallableRunner:
     async def run(self, job: Job) -> Outcome:
         spec = job.target.spec
         assert isinstance(spec, CallableSpec)
-        return await self.attempt(job, self._call_named(job, spec.call))
+        return await self.capture_outcome(job, self._call_named(job, spec.call))
 
-    async def attempt(self, job: Job, awaitable: Awaitable[object]) -> Outcome:
-        """How a call ended, whatever it raised. Only a cancellation of the run itself goes through."""
+    async def capture_outcome(self, job: Job, awaitable: Awaitable[object]) -> Outcome:
+        """Return the outcome of a call, whatever it raises. Only a cancellation of the run itself is raised."""
         try:
             value = await awaitable
         except NotRegistered as error:
@@ -93,8 +93,10 @@ class CallableRunner:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return self._failed(job, error)  # nobody cancelled the run: the function itself raised it
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a function may raise anything; it is its run that fails
+            return self._failed(job, error)  # the run was not cancelled: the function itself raised it
+        # Broad, because this is the user's code and may raise anything: the run fails, the node goes on. SystemExit
+        # would otherwise end the node.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
             return self._failed(job, error)
         return EMPTY_SUCCESS if value is None else to_outcome(value, self._settings)
 
@@ -104,17 +106,17 @@ class CallableRunner:
             await asyncio.shield(future)
 
     def open(self) -> None:
-        """Functions are looked for beside the fleet file, too."""
+        """Make functions beside the fleet file importable."""
         sys.path.extend(str(folder) for folder in self._settings.module_folders)
 
     def close(self) -> None:
         self._threads.close()
         for folder in self._settings.module_folders:
-            with suppress(ValueError):  # a function may have changed the path, too
+            with suppress(ValueError):  # a function may have removed it already
                 sys.path.remove(str(folder))
 
     async def _import_once(self, job: Job, name: str) -> Function:
-        # One at a time: a thousand first runs at once would take a thread each to import the same module.
+        # One import at a time: a thousand first runs at once would take a thread each to import the same module.
         async with self._import_lock:
             if name not in self._functions:
                 self._functions[name] = await self._in_thread(job, partial(import_function, name))
@@ -130,11 +132,11 @@ class CallableRunner:
         return await self.call(job, call, is_async=function.is_async)
 
     async def call(self, job: Job, call: Callable[[], Any], *, is_async: bool) -> object:
-        """What it returns: awaited in the loop, or from a thread."""
+        """Call a function, in the loop or in a thread, and return its result."""
         if is_async:
             return await call()
         value = await self._in_thread(job, call)
-        # A function that wraps an async one looks like any other until it returns.
+        # A plain function that wraps an async one is recognized only by the awaitable that it returns.
         return await value if isawaitable(value) else value
 
     async def _in_thread(self, job: Job, call: Any) -> Any:
@@ -153,22 +155,23 @@ class CallableRunner:
     def _failed(self, job: Job, error: BaseException) -> Outcome:
         if isinstance(error, SystemExit) and not error.code:
             return EMPTY_SUCCESS
-        settings = self._settings
-        with closing(RunLog(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap)) as run_log:
+        with self._settings.open_log(job.claim.run_id, self._clock) as run_log:
             run_log.write(LogStream.ERR, "".join(traceback.format_exception(error)))
         return Outcome(status=RunStatus.FAILED, error=_describe_error(error))
 
 
 def _call_safely(call: Any) -> object:
-    """Hand over what was raised: a future refuses StopIteration, and SystemExit would end the thread in silence."""
+    """Return the result of a call, or what it raised as a _RaisedError."""
     try:
         return call()
-    except BaseException as error:  # noqa: BLE001  it is raised again in the loop
+    # Broad, because the loop has to get whatever the user's code raises: otherwise SystemExit would end the thread
+    # silently and leave the run without an outcome. A future cannot carry it, since it refuses StopIteration.
+    except BaseException as error:  # noqa: BLE001
         return _RaisedError(error)
 
 
 def _contain_error(error: BaseException) -> BaseException:
-    """In the loop a KeyboardInterrupt would mean that the operator wants the node to stop."""
+    """Return an exception that is safe to raise in the loop, where KeyboardInterrupt would stop the node."""
     if isinstance(error, Exception | SystemExit | asyncio.CancelledError):
         return error
     return RuntimeError(f"the function raised {type(error).__name__}").with_traceback(error.__traceback__)

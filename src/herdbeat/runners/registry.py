@@ -1,4 +1,4 @@
-"""Every kind of target and its runner, in one plain table."""
+"""The registry: every kind of target and its runner."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,11 +19,12 @@ from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
 from herdbeat.runners.settings import RunnerSettings
 
-# Runs any target by telling one function of the process about it: the way of those who bring a runner of their own.
-
 
 class CallbackRunner:
-    """The function gets the Job. What it returns or raises counts as with any callable."""
+    """Runs every target by calling one function of this process with the Job, for users with a runner of their own.
+
+    What the function returns or raises becomes the outcome, as with any callable.
+    """
 
     def __init__(self, function: Function, callables: CallableRunner) -> None:
         self._function = function
@@ -31,14 +32,15 @@ class CallbackRunner:
 
     async def run(self, job: Job) -> Outcome:
         call = partial(self._function.call, job)
-        return await self._callables.attempt(job, self._callables.call(job, call, is_async=self._function.is_async))
+        result = self._callables.call(job, call, is_async=self._function.is_async)
+        return await self._callables.capture_outcome(job, result)
 
     async def wait_stopped(self, run_id: int) -> None:
         await self._callables.wait_stopped(run_id)
 
 
 class RunnerRegistry:
-    """Runs any target, by its kind. Itself a Runner."""
+    """A runner for every target, which delegates to the runner of its kind."""
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class RunnerRegistry:
         return await self._runners_by_kind[job.target.spec.kind].run(job)
 
     async def check(self, job: Job) -> PrecheckResult:
-        """What the precheck of its schedule says to this run."""
+        """Return what the precheck of the schedule decides about this run."""
         return await self._prechecks.check(job)
 
     async def wait_stopped(self, run_id: int) -> None:
@@ -69,18 +71,21 @@ class RunnerRegistry:
             await runner.wait_stopped(run_id)
 
     def renew(self, lease: timedelta) -> None:
-        """Tell the guardian that the node holds its lease for so long."""
+        """Tell the reaper that the node holds its lease for so long."""
         self._reaper.renew(lease)
 
     async def end_leftovers(self, runs: frozenset[int] | None = None) -> int:
-        """End what a dead predecessor has left running, before anything is started; `runs` are those without an end."""
+        """End processes that a dead node of this state directory left running; return how many there were.
+
+        Called before anything is started. `runs` are the runs without an outcome; None means all.
+        """
         names = None if runs is None else frozenset(map(format_short_id, runs))
         return await asyncio.to_thread(self._reaper.end_leftovers, names)
 
 
 @asynccontextmanager
 async def open_runners(settings: RunnerSettings, clock: Clock) -> AsyncIterator[RunnerRegistry]:
-    """The runners of one node, until it is done."""
+    """Open the runners of one node; close them when the block is left."""
     reaper = Reaper(settings.state_dir)
     callables = CallableRunner(settings, clock)
     commands = CommandRunner(settings, reaper, clock)
@@ -106,7 +111,10 @@ async def open_runners(settings: RunnerSettings, clock: Clock) -> AsyncIterator[
 
 
 def _unsupported_reason(target: Target) -> str:
-    """Why an agent cannot be run as a plain command. Never with less isolation than its file asks for."""
+    """Return why an agent cannot be run as a plain command; empty if it can.
+
+    An agent that requires Docker is never run without that isolation.
+    """
     spec = target.spec
     if not isinstance(spec, AgentSpec):
         return ""

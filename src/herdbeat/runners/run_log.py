@@ -1,4 +1,10 @@
-"""Reads the log of a run back as lines, also while it is still being written."""
+"""The log of a run: what it printed and herdbeat's notes about it. Written as records, read back as lines.
+
+The file is `<state>/logs/<day>/<run>.jsonl`, readable by its owner only. A record is `{"at", "stream", "text"}` and
+holds what arrived at once: many lines, or a part of one. `jq -j .text` prints what the run printed; `LogFollower`
+returns lines, also while the run still writes. (With a record per line, a child that printed `y` without end blocked
+the node for a third of a second per read.)
+"""
 
 import json
 import logging
@@ -6,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -14,27 +20,18 @@ from pathlib import Path
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 
-# The log of one run: what it printed and what we have to say about it, one JSON record a piece.
-#
-# `<state>/logs/<day>/<run>.jsonl`, readable by us alone. A record is `{"at", "stream", "text"}` and holds whatever
-# arrived at once, so a record may hold many lines or a part of one; `jq -j .text` gives back what was printed, and
-# `log_reader` gives lines. (A record per line made a child that prints `y` without end stop the node for a third of a
-# second per read.)
-
-
 log = logging.getLogger(__name__)
 
 LOGS_FOLDER = "logs"
-"""The folder in the state directory; one folder a day below it."""
+"""The folder in the state directory; it has one folder per day."""
 
-
-_opened_logs: ContextVar[list[Path] | None] = ContextVar("overheard", default=None)
+_opened_logs: ContextVar[list[Path] | None] = ContextVar("opened_logs", default=None)
 
 
 def track_opened_logs() -> list[Path]:
-    """Where logs will lie that are begun from here on, in this task and in what it starts.
+    """Return a list that gets the path of every log opened from now on in this task and in tasks that it starts.
 
-    Looking for a file after every run cost half the throughput: each look lets go of Python's lock.
+    Searching for the file after every run halved the throughput, because every file operation releases the GIL.
     """
     paths: list[Path] = []
     _opened_logs.set(paths)
@@ -48,9 +45,9 @@ class LogStream(StrEnum):
 
 
 class RunLog:
-    """Opened by the first word written to it: a run that says nothing leaves no file.
+    """Writes the log of one run. The file is created by the first record: a run without output has none.
 
-    Full, it keeps its beginning, and takes only notes. A disk that does not take it never fails the run.
+    When `cap` is reached, only notes are added. An error of the disk never fails the run.
     """
 
     def __init__(self, state_dir: Path, run_id: int, clock: Clock, cap: int) -> None:
@@ -66,7 +63,7 @@ class RunLog:
         return self._bytes_left <= 0 or self._is_broken
 
     def write(self, stream: LogStream, text: str) -> None:
-        """Add a record. It is with the kernel on return, so whoever follows the file sees it."""
+        """Add a record. It is not buffered, so followers of the file see it at once."""
         if self.is_full or not text:
             return
         self._bytes_left -= len(text)
@@ -75,11 +72,11 @@ class RunLog:
             self.note("the log is full: from here on only the end of the output is kept")
 
     def note(self, text: str) -> None:
-        """Our own words about the run, full or not: there are few of them."""
+        """Add a note by herdbeat itself, also to a full log."""
         self.write_uncapped(LogStream.NOTE, text + "\n")
 
     def write_uncapped(self, stream: LogStream, text: str) -> None:
-        """Add a record although the log may be full."""
+        """Add a record, also to a full log."""
         if not self._is_broken:
             self._append(stream, text)
 
@@ -104,34 +101,23 @@ class RunLog:
         folder = self._folder / now.date().isoformat()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{self._name}.jsonl"
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         paths = _opened_logs.get()
         if paths is not None:
             paths.append(path)
-        return opened
+        return file
 
 
 def remove_logs(state_dir: Path, runs: Iterable[tuple[int, datetime, datetime]]) -> int:
-    """Remove the logs of these runs (id, claimed, ended); returns how many there were.
-
-    A log lies under the day of its first word, which may be any day of the run.
-    """
-    removed = 0
-    for run_id, claimed_at, ended_at in runs:
-        days = range((ended_at.date() - claimed_at.date()).days + 1)
-        for path in (_log_path(state_dir, claimed_at + timedelta(days=day), run_id) for day in days):
-            if path.exists():
-                path.unlink(missing_ok=True)
-                removed += 1
-    return removed
-
-
-def _log_path(state_dir: Path, at: datetime, run_id: int) -> Path:
-    return state_dir / LOGS_FOLDER / at.date().isoformat() / f"{format_short_id(run_id)}.jsonl"
+    """Remove the logs of these runs (id, claimed at, ended at); return how many there were."""
+    paths = [path for run in runs for path in _existing_logs(state_dir, *run)]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
 
 
 def prune_logs(state_dir: Path, before: date) -> int:
-    """Remove the logs of every day before that one; returns how many days there were."""
+    """Remove the logs of all days before `before`; return how many days there were."""
     days = [folder for folder in (state_dir / LOGS_FOLDER).glob("????-??-??") if folder.name < before.isoformat()]
     for folder in days:
         shutil.rmtree(folder, ignore_errors=True)
@@ -140,7 +126,7 @@ def prune_logs(state_dir: Path, before: date) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line of output, without its end, and when its first letter arrived."""
+    """One line of output, without its line break, and when its first character arrived."""
 
     at: datetime
     stream: LogStream
@@ -148,43 +134,49 @@ class LogLine:
 
 
 def find_log(state_dir: Path, run_id: int) -> Path | None:
-    """The log of a run; None if it never said anything, or its day was pruned."""
+    """Return the log of a run; None if it printed nothing, or its day was pruned."""
     return max((state_dir / LOGS_FOLDER).glob(f"*/{format_short_id(run_id)}.jsonl"), default=None)
 
 
 def locate_log(state_dir: Path, run_id: int, claimed_at: datetime, until: datetime) -> Path | None:
-    """The same for a run whose days are known: cheap enough to be asked until there is a first word."""
-    day = claimed_at.date()
-    while day <= until.date():
-        path = state_dir / LOGS_FOLDER / day.isoformat() / f"{format_short_id(run_id)}.jsonl"
+    """Return the same for a run whose days are known, which is cheap enough to poll for."""
+    return next(_existing_logs(state_dir, run_id, claimed_at, until), None)
+
+
+def _existing_logs(state_dir: Path, run_id: int, claimed_at: datetime, until: datetime) -> Iterator[Path]:
+    """Yield the logs of a run.
+
+    A log is in the folder of the day of its first record. There may be two: a precheck before midnight, its run after.
+    """
+    for day in range((until.date() - claimed_at.date()).days + 1):
+        folder = state_dir / LOGS_FOLDER / (claimed_at.date() + timedelta(days=day)).isoformat()
+        path = folder / f"{format_short_id(run_id)}.jsonl"
         if path.exists():
-            return path
-        day += timedelta(days=1)
-    return None
+            yield path
 
 
 def read_log(path: Path) -> list[LogLine]:
-    """All of it, also a last line that was not ended."""
+    """Return all lines, including a last one without a line break."""
     follower = LogFollower(path)
     return [*follower.poll(), *follower.flush()]
 
 
 def read_stored_log(text: str) -> list[LogLine]:
-    """The same for a log that came out of the ledger."""
-    follower = StoredLogFollower(text)
+    """Return all lines of a log that is stored in the ledger."""
+    follower = RemoteLogFollower(lambda: text)
     return [*follower.poll(), *follower.flush()]
 
 
 class LogFollower:
-    """Gives what has come since it was last asked. A line is given when it is whole, or by `rest`."""
+    """Reads a log while it is written. `poll` returns complete lines; `flush` the rest."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
-        self._open: dict[LogStream, LogLine] = {}
+        self._partial_lines: dict[LogStream, LogLine] = {}
 
     def poll(self) -> Iterator[LogLine]:
-        """The lines that have become whole. Nothing if the file is not there yet."""
+        """Yield the lines completed since the last call. Nothing if the file does not exist yet."""
         data = self._read()
         complete = data[: data.rfind(b"\n") + 1]
         self._advance(complete)
@@ -205,38 +197,25 @@ class LogFollower:
         self._offset += len(complete)
 
     def flush(self) -> Iterator[LogLine]:
-        """What was printed last without an end of line."""
-        yield from self._open.values()
-        self._open = {}
+        """Yield the last lines of the streams that have no line break."""
+        yield from self._partial_lines.values()
+        self._partial_lines = {}
 
     def _split_lines(self, piece: LogLine) -> Iterator[LogLine]:
-        partial = self._open.pop(piece.stream, None)
+        stream = piece.stream
+        partial = self._partial_lines.pop(stream, LogLine(at=piece.at, stream=stream, text=""))
         first, *others = piece.text.split("\n")
-        lines = [
-            _join_line(partial, piece, first),
-            *(LogLine(at=piece.at, stream=piece.stream, text=each) for each in others),
-        ]
+        lines = [replace(partial, text=partial.text + first), *(replace(piece, text=text) for text in others)]
         last = lines.pop()
         if last.text:
-            self._open[piece.stream] = last
+            self._partial_lines[stream] = last
         yield from lines
 
 
-class StoredLogFollower(LogFollower):
-    """The same for a log that came out of the ledger."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(Path())
-        self._data = text.encode("utf-8", "replace")
-
-    def _read(self) -> bytes:
-        return self._data[self._offset :]
-
-
 class RemoteLogFollower(LogFollower):
-    """The same for a run of another node, of whose log the ledger has the end, and now and then a newer one.
+    """Follows a run of another node, whose last records that node stores in the ledger from time to time.
 
-    What was said between two ends that do not meet is only in the log beside that node.
+    Records between two stored parts that do not overlap are only in the file on that node.
     """
 
     def __init__(self, fetch: Callable[[], str | None]) -> None:
@@ -255,7 +234,7 @@ class RemoteLogFollower(LogFollower):
 
 
 def read_log_tail(path: Path, max_bytes: int) -> str:
-    """The last records of a log, whole ones only."""
+    """Return the last complete records of a log."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - max_bytes))
@@ -265,18 +244,10 @@ def read_log_tail(path: Path, max_bytes: int) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _join_line(partial: LogLine | None, piece: LogLine, text: str) -> LogLine:
-    if partial is None:
-        return LogLine(at=piece.at, stream=piece.stream, text=text)
-    return LogLine(at=partial.at, stream=piece.stream, text=partial.text + text)
-
-
 def _parse_record(record: bytes) -> LogLine | None:
-    """None for a record that a full disk or a crash has torn: the others are still worth reading."""
+    """Return None for a record that a full disk or a crash cut off, so that the others can still be read."""
     try:
-        found = json.loads(record)
-        return LogLine(
-            at=datetime.fromisoformat(found["at"]), stream=LogStream(found["stream"]), text=str(found["text"])
-        )
+        data = json.loads(record)
+        return LogLine(at=datetime.fromisoformat(data["at"]), stream=LogStream(data["stream"]), text=str(data["text"]))
     except (ValueError, KeyError, TypeError):
         return None

@@ -1,24 +1,28 @@
-"""What an operator, or a test, may choose about running things on one node."""
+"""The settings of all runners of one node."""
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from herdbeat.clock import Clock
 from herdbeat.runners.functions import LocalFunctions
+from herdbeat.runners.run_log import RunLog
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
-    """`environ` is the node's own environment, of which a child gets only what is named.
+    """What an operator or a test may choose about running targets on one node.
 
-    `module_folders` are put on Python's path for callables: the folder of the fleet file, as a rule. `body_cap` is how
-    much of an endpoint's answer is read at all, `egress_allow` which private addresses and hosts endpoints may reach.
-    `home` is the fleet's folder on this node, from which relative folders of targets count. `at_hand` are the functions
-    that this process brings along.
+    `environ` is the node's environment, of which a child gets only the named variables. `home` is the fleet's folder
+    on this node, against which relative folders of targets are resolved. `module_folders` are added to Python's path
+    for callables, usually the folder of the fleet file. `body_cap` limits how much of a response is read at all,
+    `egress_allow` lists the private addresses and hosts that endpoints may reach. `local_functions` are the functions
+    that this process has registered.
     """
 
     state_dir: Path
@@ -36,5 +40,8 @@ class RunnerSettings:
     local_functions: LocalFunctions = field(default_factory=LocalFunctions, repr=False)
 
     def folder(self, written: str) -> str:
-        """Where a target works on this node. The ledger holds it as it was written, for nodes that lie elsewhere."""
+        """Return a target's working directory on this node. The ledger stores it relative, since homes differ."""
         return os.path.normpath(self.home / written)
+
+    def open_log(self, run_id: int, clock: Clock) -> "closing[RunLog]":
+        return closing(RunLog(self.state_dir, run_id, clock, self.log_cap))

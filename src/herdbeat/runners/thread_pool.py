@@ -1,6 +1,6 @@
-"""Threads for functions that cannot be awaited. They never keep the process from ending.
+"""A thread pool for blocking functions whose threads do not delay the end of the process.
 
-Why not a ThreadPoolExecutor: Python waits for its threads at exit, so one function that hangs would hang the node.
+Why not ThreadPoolExecutor: Python joins its threads at exit, so one function that hangs would keep the node alive.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class DaemonThreadPool(Generic[T]):
-    """At most so many at once; more wait their turn. Threads are kept for the next function."""
+    """At most `limit` functions run at once; further ones wait. Threads are reused."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -23,7 +23,7 @@ class DaemonThreadPool(Generic[T]):
         self._busy = 0
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """What the function returns, from a running loop. It must not raise, and nothing can stop it."""
+        """Return a future of the running loop for the function's result. The function must not raise."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         context = contextvars.copy_context()
         self._busy += 1
@@ -35,7 +35,7 @@ class DaemonThreadPool(Generic[T]):
         return future
 
     def close(self) -> None:
-        """Let idle threads go, and busy ones when they are done."""
+        """End idle threads now, and busy ones after their function."""
         for _ in range(self._count):
             self._queue.put(None)
 
@@ -49,4 +49,4 @@ class DaemonThreadPool(Generic[T]):
             try:
                 future.get_loop().call_soon_threadsafe(future.set_result, result)
             except RuntimeError:
-                return  # the loop is closed: nobody is left to hear it
+                return  # the loop is closed, and with it everything that could wait for the result

@@ -1,4 +1,7 @@
-"""Have the files of a fleet changed? Told from their times and sizes, so that asking costs nearly nothing."""
+"""Watches the files of a running fleet: checks them every second, loads them when they have settled, applies them.
+
+A file with a mistake changes nothing: the fleet continues with the last valid one, and publishes the mistake once.
+"""
 
 import asyncio
 import logging
@@ -17,11 +20,11 @@ from herdbeat.service.commands.base import AppliedFleet
 from herdbeat.service.commands.fleet import require_valid_fleet
 
 FileStamps = Mapping[Path, tuple[int, int, int] | None]
-"""Of each file when it was changed, how long it is and which one it is; None for one that is not there."""
+"""Modification time, size and inode of each file; None for one that does not exist."""
 
 
 def list_watched_paths(result: LoadResult, base: Path) -> tuple[Path, ...]:
-    """Everything that a reading looked at: its files, the folders it listed, and an .env beside the first file."""
+    """Return everything that a load reads: its files, the folders it listed, and an .env beside the first file."""
     named = [base / name for name in (*result.sources, *result.folders)]
     return (*named, *(path.parent / ".env" for path in named[:1]))
 
@@ -32,27 +35,20 @@ def stamp_files(paths: Iterable[Path]) -> FileStamps:
 
 def _stamp_file(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-# Files that change while the fleet runs: looked at every second, read when they have settled, applied if right.
-#
-# A file with a mistake changes nothing: the fleet goes on with the last good one, and says so once.
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks."""
-
 READER_SWITCH_INTERVAL_S = 0.0005
-"""Seconds for which the thread that reads keeps Python's lock, while somebody waits for it.
+"""Seconds for which the thread that loads keeps Python's lock while another thread waits for it.
 
-Python's own 5 ms add up: a beat's way through the loop and the writer asks for the lock a dozen times, and while ten
-thousand targets were read, beats started 140 ms late.
+Python's own 5 ms add up: a beat on its way through the loop and the writer needs the lock a dozen times, and while ten
+thousand targets were loaded, beats started 140 ms late.
 """
 
 LoadConfig = Callable[[], LoadResult]
@@ -69,11 +65,11 @@ _RESTART_REQUIRED_SETTINGS = (
     "stop_timeout",
     "retention",
 )
-"""Settings that a running fleet has taken at its start, and keeps."""
+"""Settings that a running fleet reads at its start and keeps."""
 
 
 class ConfigWatcher:
-    """Watches what `read` reads. `base` is the folder that its names count from."""
+    """Watches what `read` reads. Relative names count from `base`."""
 
     def __init__(
         self, fleet: Fleet, base: Path, read: LoadConfig, apply: ApplyFleet, publish: EventListener, clock: Clock
@@ -89,23 +85,23 @@ class ConfigWatcher:
         self._last_applied: FileStamps = {}
 
     async def run(self) -> None:
-        """Until cancelled. It has to begin first."""
+        """Poll until cancelled. Call `start_watching` before."""
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             await self.poll()
 
     def start_watching(self, load_result: LoadResult) -> None:
-        """From here on, changes count."""
+        """Take the files as they are now for applied."""
         self._paths = list_watched_paths(load_result, self._base)
         self._last_seen = self._last_applied = stamp_files(self._paths)
 
     async def poll(self) -> None:
-        """One look. What has changed is read at the second look that finds it the same: editors write in pieces."""
-        found = await asyncio.to_thread(stamp_files, self._paths)
-        has_settled, self._last_seen = found == self._last_seen, found
-        if found == self._last_applied or not has_settled:
+        """Reload what has changed, once two polls find it the same: editors write in pieces."""
+        stamps = await asyncio.to_thread(stamp_files, self._paths)
+        has_settled, self._last_seen = stamps == self._last_seen, stamps
+        if stamps == self._last_applied or not has_settled:
             return
-        self._last_applied = found
+        self._last_applied = stamps
         try:
             await self.reload()
         except StoreUnavailable as error:
@@ -113,16 +109,15 @@ class ConfigWatcher:
             self._last_applied = {}
 
     async def reload(self) -> None:
-        """Read the files now, and do what they say."""
+        """Load the files now, and apply them if they are valid."""
         try:
             load_result = await load_in_thread(self._read)
         except ConfigError as error:  # the file itself is gone
             self._publish_rejected(error)
             return
-        # A broken file may lead to fewer others than the good one did: those stay watched, for they mend it too.
-        self._paths = tuple(
-            dict.fromkeys((*list_watched_paths(load_result, self._base), *(self._paths if load_result.errors else ())))
-        )
+        # A broken file may include fewer others than before. Those stay watched: the fix may be in one of them.
+        earlier = self._paths if load_result.errors else ()
+        self._paths = tuple(dict.fromkeys((*list_watched_paths(load_result, self._base), *earlier)))
         self._last_seen = self._last_applied = stamp_files(self._paths)
         try:
             fleet = require_valid_fleet(load_result)
@@ -142,7 +137,7 @@ _DEFAULT_SWITCH_INTERVAL_S = sys.getswitchinterval()
 
 
 async def load_in_thread(read: Callable[[], _T]) -> _T:
-    """In a thread that gives way to the beats. For a process that is all herdbeat's: how threads take turns is its."""
+    """Run `read` in a thread that yields to beats. The switch interval of the whole process changes meanwhile."""
     sys.setswitchinterval(READER_SWITCH_INTERVAL_S)
     try:
         return await asyncio.to_thread(read)
@@ -151,12 +146,12 @@ async def load_in_thread(read: Callable[[], _T]) -> _T:
 
 
 def publish_applied(publish: EventListener, now: datetime, result: AppliedFleet, ignored: tuple[str, ...] = ()) -> None:
-    """Files that say the same in other lines are no news."""
+    """Publish what was applied, unless the files differ only in their lines."""
     event = ConfigApplied(now, result.added, result.changed, result.removed, ignored)
     if event.added or event.changed or event.removed or event.unheeded:
         publish(event)
 
 
 def restart_required(current: Fleet, updated: Fleet) -> tuple[str, ...]:
-    """The settings that differ and only count from the next start."""
+    """Return the settings that differ and take effect only at the next start."""
     return tuple(name for name in _RESTART_REQUIRED_SETTINGS if getattr(current, name) != getattr(updated, name))

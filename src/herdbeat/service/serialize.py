@@ -1,86 +1,262 @@
-"""Records as the JSON that every machine-readable face gives: one serialiser, so that they cannot differ."""
+"""The JSON of every query result. CLI (`--json`), REST and MCP share these functions, so their answers cannot differ.
+
+Output only: nothing reads these objects back. Each takes the frozen value that a query returns. The values are imported
+for their types alone, because `list` must not load what `explain` needs.
+"""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord
-from herdbeat.timestamps import format_timestamp
+from herdbeat.durations import format_duration
+from herdbeat.service.queries.schedule_state import is_enabled
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from herdbeat.domain.change import Change
+    from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TimelineSpan
+    from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView
+    from herdbeat.service.queries.explain import Explanation
+    from herdbeat.service.queries.gates import GateStatus
+    from herdbeat.service.queries.hints import HintView
+    from herdbeat.service.queries.logs import LogEntry
+    from herdbeat.service.queries.nodes import NodeView
+    from herdbeat.service.queries.schedules import ScheduleSummary
+    from herdbeat.service.queries.status import FleetStatus
 
 JsonObject = dict[str, object]
-
-
-def serialize_beat(beat: BeatRecord) -> JsonObject:
-    return {
-        "id": format_short_id(beat.id),
-        "schedule": beat.schedule,
-        "due_at": format_timestamp(beat.due_at),
-        "last_due_at": format_timestamp(beat.last_due_at),
-        "count": beat.count,
-        "outcome": beat.outcome,
-        "reason": beat.reason,
-        "source": beat.source,
-        "origin": beat.origin,
-        "dedup_id": beat.dedup_id,
-        "runs": [format_short_id(run) for run in beat.runs],
-    }
-
-
-def serialize_run(run: RunRecord) -> JsonObject:
-    return {
-        "id": format_short_id(run.id),
-        "schedule": run.schedule,
-        "status": run.status,
-        "attempt": run.attempt,
-        "started_at": format_optional_timestamp(run.began_at),
-        "finished_at": format_optional_timestamp(run.finished_at),
-        "code": run.code,
-        "error": run.error,
-        "summary": run.summary,
-        "note": run.note,
-        "source": run.source,
-        "origin": run.origin,
-        "due_at": format_timestamp(run.due_at),
-        "dedup_id": run.dedup_id,
-        "beat": format_short_id(run.beat_id),
-    }
-
-
-def serialize_schedule(record: ScheduleRecord, state: str) -> JsonObject:
-    trigger, policies = record.plan.trigger, record.plan.policies
-    return {
-        "schedule": record.label,
-        "target": record.target,
-        "name": record.name,
-        "state": state,
-        "trigger": {"kind": trigger.kind, **trigger.options()},
-        "when": trigger.describe(),
-        "timezone": policies.zone.key,
-        "tags": list(policies.tags),
-        "group": policies.group,
-        "enabled": record.enabled and record.disabled_by is None,
-        "disabled_by": record.disabled_by,
-        "paused": record.paused,
-        "paused_until": format_optional_timestamp(record.paused_until),
-        "paused_by": record.paused_by,
-        "paused_reason": record.paused_reason,
-        "quarantine": record.quarantine,
-        "next_run_at": format_optional_timestamp(record.next_run_at),
-        "source": record.next_source,
-        "origin": record.next_origin,
-        "last_started_at": format_optional_timestamp(record.last_started_at),
-        "last_run_at": format_optional_timestamp(record.last_run_at),
-        "last_status": record.last_status,
-        "last_error": record.last_error,
-        "failures": record.failures,
-        "running": record.running,
-        "waiting": record.waiting,
-        "written_at": record.origin,
-    }
 
 
 def serialize_page(items: list[JsonObject], next_cursor: str | None) -> JsonObject:
     return {"items": items, "next_cursor": next_cursor}
 
 
-def format_optional_timestamp(moment: datetime | None) -> str | None:
-    return None if moment is None else format_timestamp(moment)
+def serialize_beat(beat: "BeatRecord") -> JsonObject:
+    return {
+        "id": format_short_id(beat.id),
+        **_pick(beat, "schedule", "due_at", "last_due_at", "count", "outcome", "reason", "source", "origin"),
+        "dedup_id": beat.dedup_id,
+        "runs": [format_short_id(run) for run in beat.runs],
+    }
+
+
+def serialize_run(run: "RunRecord") -> JsonObject:
+    return {
+        "id": format_short_id(run.id),
+        **_pick(run, "schedule", "status", "attempt"),
+        "started_at": format_timestamp(run.began_at),
+        **_pick(run, "finished_at", "code", "error", "summary", "note", "source", "origin", "due_at", "dedup_id"),
+        "beat": format_short_id(run.beat_id),
+    }
+
+
+def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
+    trigger, policies = record.plan.trigger, record.plan.policies
+    return {
+        "schedule": record.label,
+        **_pick(record, "target", "name"),
+        "state": state,
+        "trigger": {"kind": trigger.kind, **trigger.options()},
+        "when": trigger.describe(),
+        "timezone": policies.zone.key,
+        **_pick(policies, "tags", "group"),
+        "enabled": is_enabled(record),
+        **_pick(record, "disabled_by", "paused", "paused_until", "paused_by", "paused_reason", "quarantine"),
+        "next_run_at": format_optional_timestamp(record.next_run_at),
+        "source": record.next_source,
+        "origin": record.next_origin,
+        **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
+        **_pick(record, "running", "waiting"),
+        "written_at": record.origin,
+    }
+
+
+def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
+    """A schedule in a list: with the interval hint in effect and its recent beats."""
+    hint = summary.hint
+    pace = None
+    if hint is not None and hint.every is not None:
+        pace = {"every": format_duration(hint.every), **_pick(hint, "origin", "reason")}
+    recent = [
+        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in summary.strip
+    ]
+    return {**serialize_schedule(summary.record, summary.state), "pace": pace, "recent": recent}
+
+
+def serialize_details(view: "DetailView") -> JsonObject:
+    """Everything about one target, schedule, run or beat."""
+    from herdbeat.service.queries import details  # noqa: PLC0415 -- loaded already by the query that built the view
+
+    match view:
+        case details.TargetView():
+            return _serialize_target_view(view)
+        case details.ScheduleView():
+            return _serialize_schedule_view(view)
+        case details.RunView():
+            return _serialize_run_view(view)
+        case details.BeatView():
+            return _serialize_beat_view(view)
+
+
+def _serialize_target_view(view: "TargetView") -> JsonObject:
+    return {
+        "target": view.target.name,
+        "kind": view.target.kind,
+        "max_concurrent": view.target.max_concurrent,
+        "running": view.running,
+        "budget": view.budget or None,
+        "written_at": view.written_at,
+        "schedules": [serialize_schedule(each.record, each.state) for each in view.schedules],
+    }
+
+
+def _serialize_schedule_view(view: "ScheduleView") -> JsonObject:
+    return {
+        **serialize_schedule(view.summary.record, view.summary.state),
+        "kind": view.target.kind,
+        "prompt": view.brief.prompt,
+        "next": [format_timestamp(each) for each in view.instants],
+        "hints": [serialize_hint(each) for each in view.hints],
+        "policies": {each.key: {"value": each.text, "default": each.is_default} for each in view.policies},
+        "runs": [serialize_run(each) for each in view.runs],
+    }
+
+
+def _serialize_run_view(view: "RunView") -> JsonObject:
+    details = view.details
+    return {
+        **serialize_run(view.run),
+        "node": _pick(details, "host", "pid", "version"),
+        "response": details.response,
+        "usage": dict(details.usage),
+        "session": details.session,
+        "attempts": [serialize_run(each) for each in view.attempts],
+        "beat_outcome": view.beat.outcome,
+    }
+
+
+def _serialize_beat_view(view: "BeatView") -> JsonObject:
+    return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}
+
+
+def serialize_hint(view: "HintView") -> JsonObject:
+    hint = view.record
+    return {
+        "schedule": hint.schedule,
+        "state": view.state,
+        "every": None if hint.every is None else format_duration(hint.every),
+        **_pick(hint, "at", "origin", "reason", "created_at", "expires_at", "ended_at", "ended_by"),
+    }
+
+
+def serialize_gate(gate: "GateStatus") -> JsonObject:
+    """`used` and `max`, `text` and `opens_at` only where the gate has them."""
+    answer: JsonObject = {"gate": gate.gate, "ok": gate.ok}
+    if gate.most is not None:
+        answer |= {"used": gate.used, "max": gate.most}
+    if gate.text:
+        answer["text"] = gate.text
+    if gate.opens_at is not None:
+        answer["opens_at"] = format_timestamp(gate.opens_at)
+    return answer
+
+
+def serialize_explanation(explanation: "Explanation") -> JsonObject:
+    return {
+        **_pick(explanation, "schedule", "now", "next_run_at", "source", "origin", "state", "steps"),
+        "gates": [serialize_gate(gate) for gate in explanation.gates],
+        "hints": [serialize_hint(hint) for hint in explanation.hints],
+        "last": explanation.last,
+        "then": [format_timestamp(each) for each in explanation.preview.instants[1:]],
+        "facts": [{"about": word, "text": text} for word, text in explanation.facts],
+        "fix": explanation.fix,
+        "beat": None if explanation.beat is None else serialize_beat(explanation.beat),
+        "run": None if explanation.run is None else serialize_run(explanation.run),
+        "text": explanation.text,
+    }
+
+
+def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
+    spend = status.spend_today
+    return {
+        "fleet": fleet,
+        "now": format_timestamp(status.now),
+        "scheduler": {
+            "running": status.pid is not None,
+            "pid": status.pid,
+            "since": format_optional_timestamp(status.since),
+            "nodes": len(status.live_nodes) if status.live_nodes else int(status.pid is not None),
+            "behind_s": None if status.lag is None else round(status.lag.total_seconds(), 3),
+        },
+        "schedules": status.schedules,
+        "today": None if spend is None else _pick(spend, "usd", "usd_per_day"),
+        "running": [serialize_run(each.run) for each in status.running],
+        "late": [_pick(each, "schedule", "due_at", "reason", "detail") for each in status.late],
+        "failing": [
+            {"schedule": each.label, "failures": each.failures, "error": each.quarantine or each.last_error}
+            for each in status.failing
+        ],
+        "held": [
+            {"schedule": each.record.label, **_pick(each.hold, "state", "until", "by", "reason")}
+            for each in status.held
+        ],
+        "next": [
+            {"schedule": each.label, **_pick(each, "next_run_at"), "source": each.next_source}
+            for each in status.upcoming
+        ],
+    }
+
+
+def serialize_nodes(nodes: "Iterable[NodeView]") -> JsonObject:
+    return {"items": [_serialize_node(each) for each in nodes]}
+
+
+def _serialize_node(view: "NodeView") -> JsonObject:
+    node = view.record
+    return {
+        "id": format_short_id(node.id),
+        **_pick(node, "host", "pid", "version"),
+        "state": view.state,
+        **_pick(node, "works", "labels", "running", "started_at", "seen_at", "lease_until", "stopped_at"),
+    }
+
+
+def serialize_change(change: "Change") -> JsonObject:
+    return {
+        "id": format_short_id(change.id),
+        **_pick(change, "at", "who", "what", "subject"),
+        "before": None if change.before is None else dict(change.before),
+        "after": None if change.after is None else dict(change.after),
+    }
+
+
+def serialize_span(span: "TimelineSpan", schedule: str) -> JsonObject:
+    return {
+        "schedule": schedule,
+        **_pick(span, "outcome", "due_at", "last_due_at"),
+        "count": span.number,
+        **_pick(span, "status", "started_at", "finished_at"),
+    }
+
+
+def serialize_log_entry(entry: "LogEntry") -> JsonObject:
+    return {
+        "at": format_timestamp(entry.at),
+        "schedule": entry.run.schedule,
+        "run": format_short_id(entry.run.id),
+        "stream": entry.kind,
+        "text": entry.text,
+    }
+
+
+def _pick(value: object, *names: str) -> JsonObject:
+    """Return the named fields under their own names, timestamps as text and tuples as lists."""
+    return {name: _to_json(getattr(value, name)) for name in names}
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""A clock that stands until it is moved."""
+"""Clocks for tests: one that moves only by hand, and one that adds an offset to the machine's."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from herdbeat.scheduler.timers import SystemTimer
 
 
 class FakeClock:
-    """Tells the time it was given. Who waits for a moment is woken when the clock is moved there or past it."""
+    """A clock that stands still until a test moves it. Moving it wakes every waiter whose time has come."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now.astimezone(UTC)
@@ -21,7 +21,7 @@ class FakeClock:
         return self._now
 
     def advance(self, by: timedelta) -> datetime:
-        """Move the clock, and say what time it is then."""
+        """Move the clock and return the new time."""
         self._now += by
         for moment, reached in self._waiting:
             if moment <= self._now:
@@ -29,12 +29,12 @@ class FakeClock:
         return self._now
 
     def suspend(self, by: timedelta) -> datetime:
-        """Close the lid: the wall goes on, the monotonic clock stands still."""
+        """Simulate a suspended machine: the wall clock advances, the monotonic clock does not."""
         self._asleep += by
         return self.advance(by)
 
     def jump(self, by: timedelta) -> datetime:
-        """Set the wall clock, as a person or a time server does. No real time passes."""
+        """Simulate a clock that is set by a person or a time server: no real time passes."""
         self._jumped += by
         return self.advance(by)
 
@@ -43,7 +43,7 @@ class FakeClock:
         return ClockReading(self._now, passed - self._asleep.total_seconds(), passed)
 
     async def sleep_until(self, moment: datetime, woken: asyncio.Event) -> None:
-        """Return when the clock is moved to the moment, or as soon as the event is set."""
+        """Return when the clock reaches `moment`, or as soon as `woken` is set."""
         if moment <= self._now:
             return
         waiting = (moment, asyncio.Event())
@@ -53,15 +53,15 @@ class FakeClock:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._waiting.remove(waiting)
-            for each in waiters:
-                each.cancel()
-
-
-# The clock of this machine, moved by a test: real processes, real waiting, another time on the wall.
+            for waiter in waiters:
+                waiter.cancel()
 
 
 class OffsetTimer(SystemTimer):
-    """Adds the seconds written in a file, which may be changed while a process runs. Nobody else's clock is touched."""
+    """The machine's clock plus the seconds in a file, for tests with real processes and real waiting.
+
+    A test may change the file while the process runs. The clock of the machine is not touched.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""The command line without a process: words in, texts and status out."""
+"""Runs the command line in this process: arguments in, output and exit status out."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from herdbeat.clock import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How a command ended, and what it wrote where."""
+    """The exit status of a command, and what it wrote to stdout and stderr."""
 
     status: int
     out: str
@@ -32,13 +32,13 @@ class _FakeTerminal(StringIO):
 
 @dataclass(slots=True, kw_only=True)
 class CommandLine:
-    """Runs `herdbeat` in a folder, at a time and in an environment of your choice."""
+    """Runs `herdbeat` with a given folder, clock and environment."""
 
     folder: Path
     clock: Clock
     environ: dict[str, str] = field(default_factory=dict)
     typed: str | None = None
-    """What the user answers at the terminal; None where nobody sits there."""
+    """The input of an interactive terminal; None if stdin is not a terminal."""
 
     def run(self, *words: str, **environ: str) -> CommandResult:
         out, err = StringIO(), StringIO()

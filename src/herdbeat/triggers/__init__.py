@@ -1,4 +1,4 @@
-"""When? One module per kind; this table is the only list of them."""
+"""Trigger kinds: when a schedule is due. `KINDS` is the only list of them."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -11,7 +11,7 @@ from herdbeat.triggers.interval import Interval
 
 
 class TriggerType(Protocol):
-    """What the class of a kind can do beside its values."""
+    """The class of a trigger kind, which builds triggers from their stored options."""
 
     def from_options(self, options: Mapping[str, str], /) -> Trigger: ...
 
@@ -27,7 +27,7 @@ KINDS: dict[TriggerKind, TriggerType] = {
 
 
 def load_trigger(kind: TriggerKind | str, options: Mapping[str, str]) -> Trigger:
-    """Build a trigger again from what is stored of it: `from_options(t.kind, t.options()) == t`."""
+    """Return the trigger of a stored kind and options: `load_trigger(t.kind, t.options()) == t`."""
     return KINDS[TriggerKind(kind)].from_options(options)
 
 

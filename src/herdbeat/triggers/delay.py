@@ -1,9 +1,9 @@
-"""`delay`: once, at a given moment."""
+"""`delay` triggers: due once, at a given instant."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.timestamps import format_timestamp, parse_timestamp
@@ -12,34 +12,28 @@ from herdbeat.triggers.variables import beat_variables
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Fires once at `run_at`. `arm` counts how often it was armed: each time may fire once more."""
+    """Fires once at `run_at`. `arm` counts how often the delay was armed; it fires once for each time."""
 
+    kind: ClassVar[TriggerKind] = TriggerKind.DELAY
+    interval: ClassVar[None] = None
     run_at: datetime
     arm: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read RFC 3339 with its offset. Raises TimeParseError, which says what is missing."""
+        """Parse RFC 3339 with its offset. Raises TimeParseError, which says what is missing."""
         return cls(parse_timestamp(text))
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         return cls(parse_timestamp(options["run_at"]), int(options.get("arm", "1")))
 
-    @property
-    def kind(self) -> TriggerKind:
-        return TriggerKind.DELAY
-
-    @property
-    def interval(self) -> None:
-        return None
-
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
-        """`run_at`, also when it has passed (then it is due at once); None when it has fired."""
+        """Return `run_at`, also if it is past (it is then due at once); None once it has fired."""
         return self.run_at if last is None else None
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
-        """Without the instant: a restart around `run_at` must find that it has fired already."""
+        """Return an id without the instant: after a restart around `run_at` it shows that the delay has fired."""
         return f"{self.kind}:{schedule}" if self.arm == 1 else f"{self.kind}:{schedule}#{self.arm}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:

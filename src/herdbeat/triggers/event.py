@@ -1,4 +1,4 @@
-"""What `webhook`, `chat` and `manual` have in common: the clock never fires them."""
+"""`webhook`, `chat` and `manual` triggers: only an event makes them due, never the clock."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from herdbeat.triggers.variables import beat_variables
 
 @dataclass(frozen=True, slots=True)
 class EventTrigger:
-    """Waits for its event. Who may send it, and what is done with it, are policies of the schedule."""
+    """A trigger that waits for its event. Policies of the schedule decide which events are accepted."""
 
     kind: ClassVar[TriggerKind]
+    interval: ClassVar[None] = None
     title: ClassVar[str]
     sentence: ClassVar[str]
 
@@ -22,15 +23,11 @@ class EventTrigger:
     def from_options(cls, options: Mapping[str, str]) -> Self:  # noqa: ARG003 -- there are none to read
         return cls()
 
-    @property
-    def interval(self) -> None:
-        return None
-
     def next_time(self, last: datetime | None, now: datetime) -> None:  # noqa: ARG002 -- the contract of Trigger
         return None
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger
-        """The id of a beat that a one-shot hint made; an event's own id is `event_dedup_id(kind, id)`."""
+        """Return the id of a beat made by a one-shot hint. The beat of an event has `event_dedup_id(kind, id)`."""
         return f"{self.kind}:{format_timestamp(due_at)}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
@@ -45,9 +42,6 @@ class EventTrigger:
         return {}
 
 
-# `chat`: when somebody writes in a bound channel.
-
-
 @dataclass(frozen=True, slots=True)
 class Chat(EventTrigger):
     kind: ClassVar[TriggerKind] = TriggerKind.CHAT
@@ -55,17 +49,11 @@ class Chat(EventTrigger):
     sentence: ClassVar[str] = "on every message in its channel"
 
 
-# `manual`: when somebody asks for it.
-
-
 @dataclass(frozen=True, slots=True)
 class Manual(EventTrigger):
     kind: ClassVar[TriggerKind] = TriggerKind.MANUAL
     title: ClassVar[str] = "Manual trigger"
     sentence: ClassVar[str] = "only by hand"
-
-
-# `webhook`: when somebody calls its address.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""`interval`: again when some time has passed since the last beat was over."""
+"""`interval` triggers: due a fixed time after the last beat was settled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self
+from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration, parse_duration
@@ -15,11 +15,12 @@ from herdbeat.triggers.variables import beat_variables
 class Interval:
     """Keeps `every` between the end of one run and the start of the next, so runs never pile up."""
 
+    kind: ClassVar[TriggerKind] = TriggerKind.INTERVAL
     every: timedelta
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "5m". Raises IntervalParseError."""
+        """Parse "5m". Raises IntervalParseError."""
         return cls(parse_duration(text))
 
     @classmethod
@@ -27,15 +28,11 @@ class Interval:
         return cls.parse(options["every"])
 
     @property
-    def kind(self) -> TriggerKind:
-        return TriggerKind.INTERVAL
-
-    @property
     def interval(self) -> timedelta:
         return self.every
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime:
-        """`last + every`, which may lie in the past (overdue); a schedule without a last beat is due now."""
+        """Return `last + every`, which may be in the past (overdue), or `now` if there was no beat yet."""
         return now if last is None else last + self.every
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger

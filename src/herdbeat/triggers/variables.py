@@ -1,4 +1,4 @@
-"""What every beat can tell its prompt, whatever made it due."""
+"""The prompt variables that the beats of every trigger kind have."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -6,12 +6,12 @@ from uuid import UUID, uuid5
 
 from herdbeat.timestamps import format_timestamp
 
-# Fixed for ever: another namespace would give every schedule a new workflow id.
+# Never change it: another namespace would give every schedule a new workflow id.
 _SCHEDULE_NAMESPACE = UUID("6f0a1f8e-3b0d-5a55-9c39-5d3a4f7c7a10")
 
 
 def beat_variables(*, due_at: datetime, schedule: str, source_id: str, title: str, **extra: str) -> dict[str, str]:
-    """The variables of one beat. Those of a work item exist and are empty, so one prompt serves both."""
+    """Return the variables of one beat. Those of a work item are present and empty, so one prompt serves both cases."""
     return {
         "fire_time": format_timestamp(due_at),
         "source_id": source_id,
@@ -27,5 +27,5 @@ def beat_variables(*, due_at: datetime, schedule: str, source_id: str, title: st
 
 @lru_cache(maxsize=10_000)
 def workflow_id(schedule: str) -> str:
-    """A UUID that stays the same for a schedule's id, on every machine."""
+    """Return a UUID that is the same for a schedule's id on every machine."""
     return str(uuid5(_SCHEDULE_NAMESPACE, schedule))

@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from herdbeat.cli.output.time_format import format_clock, format_date, format_time_left, format_utc_clock, parse_time
+from herdbeat.cli.output.time_format import format_clock, format_date, format_time_left, format_utc_clock
+from herdbeat.cli.output.time_parse import parse_time
 from herdbeat.errors import IntervalParseError, TimeParseError
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.schema.json_schema import build_json_schema, list_key_rows
+from herdbeat.config.schema.json_schema import build_json_schema, list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.yaml import parse_yaml
 
@@ -54,19 +54,17 @@ def test_an_agent_file_has_a_schema_of_its_own() -> None:
 
 
 def test_every_key_has_words_for_the_reference() -> None:
-    rows = list_key_rows()
+    tables = {table.title: table for table in list_tables()}
 
-    assert {row.name for row in rows if row.where == "A schedule"} >= {key.name for key in POLICIES}
-    for row in rows:
-        assert row.value_type
-        assert bool(row.meaning) != bool(row.unsupported_reason), row
-        assert row.meaning == "" or row.meaning.endswith(".")
+    assert set(tables["A schedule"].by_name) >= {key.name for key in POLICIES}
+    for key in (key for table in tables.values() for key in table.keys):
+        assert key.field_type.describe()
+        assert bool(key.meaning) != bool(key.unsupported_reason), key
+        assert key.meaning == "" or key.meaning.endswith(".")
 
 
 def test_two_tables_with_one_title_are_one_definition() -> None:
-    titles = {row.where for row in list_key_rows()}
-
-    assert len(build_json_schema("fleet")["$defs"]) >= len(titles) - 1  # type: ignore[arg-type]
+    assert len(build_json_schema("fleet")["$defs"]) >= len(list_tables()) - 1  # type: ignore[arg-type]
 
 
 def plain(file: Path) -> Any:

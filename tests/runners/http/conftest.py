@@ -1,4 +1,4 @@
-"""Calls that may reach loopback, and a log to look into."""
+"""Callers that may reach loopback, and the logs they leave."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,7 +14,7 @@ from herdbeat.testing.clock import FakeClock
 
 @pytest.fixture
 def open_settings(settings: RunnerSettings) -> RunnerSettings:
-    """Small caps, so that little data does for a lot."""
+    """Return settings with small caps, so that little data exceeds them."""
     return replace(settings, egress_allow=("127.0.0.0/8",), body_cap=100_000, response_cap=10_000)
 
 
@@ -31,7 +31,7 @@ def logged(settings: RunnerSettings) -> "Logged":
 
 
 class Logged:
-    """Every log that a test has left."""
+    """Reads every log that a test has left."""
 
     def __init__(self, state_dir: Path) -> None:
         self._state_dir = state_dir

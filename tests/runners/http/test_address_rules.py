@@ -1,4 +1,4 @@
-"""Which addresses are public, and which of the others the operator's list opens."""
+"""Which addresses are public, and which of the others the operator's list allows."""
 
 from ipaddress import IPv4Address, IPv6Address
 
@@ -51,7 +51,7 @@ def test_an_address_that_is_not_public_says_what_it_is(text: str, what: str) -> 
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_a_public_address_may_be_reached_without_asking(text: str) -> None:
+def test_a_public_address_needs_no_permission(text: str) -> None:
     address = parse_address(text)
 
     assert describe_special_range(address) == ""
@@ -59,7 +59,7 @@ def test_a_public_address_may_be_reached_without_asking(text: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_in_disguise_is_judged_by_what_it_hides(address: IPv4Address) -> None:
+def test_an_embedded_ipv4_address_decides(address: IPv4Address) -> None:
     number = int(address)
     disguises = [IPv6Address(0xFFFF << 32 | number), IPv6Address(0x64_FF9B << 96 | number)]
 

@@ -1,4 +1,4 @@
-"""Endpoints that answer: what is sent, what is kept, what counts as a success."""
+"""Endpoints that respond: what is sent, what is stored, what counts as a success."""
 
 import json
 from dataclasses import replace
@@ -91,7 +91,7 @@ async def test_json_that_is_too_long_to_store_is_in_the_log_and_says_so(calls: E
     assert body in str(logged).replace('\\"', '"')
 
 
-async def test_a_secret_that_an_endpoint_says_back_is_not_kept(calls: EndpointCaller, logged: Logged) -> None:
+async def test_a_secret_that_an_endpoint_repeats_is_not_stored(calls: EndpointCaller, logged: Logged) -> None:
     echo = '{"headers": {"Authorization": "Bearer hush-hush-hush"}, "token": "hush-hush-hush"}'
     async with serve_endpoint(respond(echo, "500 Oh", Content_Type="application/json")) as endpoint:
         spec = replace(endpoint.get(), headers={"Authorization": "Bearer hush-hush-hush"})
@@ -102,7 +102,7 @@ async def test_a_secret_that_an_endpoint_says_back_is_not_kept(calls: EndpointCa
     assert "hush" not in f"{outcome}{logged}"
 
 
-async def test_an_ok_expression_is_not_passed_over_in_silence(calls: EndpointCaller) -> None:
+async def test_an_ok_expression_that_is_not_evaluated_is_reported(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond("{}")) as endpoint:
         outcome = await calls.run(make_job(replace(endpoint.get(), ok="response.healthy")))
 

@@ -1,4 +1,4 @@
-"""Nothing private is called, however it is spelt, unless the operator has opened it."""
+"""No private address is called, however it is written, unless the operator allows it."""
 
 import asyncio
 import socket
@@ -34,7 +34,7 @@ REACHING = [
     "①②⑦.⓪.⓪.①",
     "127。0。0。1",
 ]
-"""Spellings that do lead to loopback: what keeps them from being called is the guard and nothing else."""
+"""Spellings that do lead to loopback: only the guard keeps them from being called."""
 
 ODD = [
     "2130706433",
@@ -58,7 +58,7 @@ ODD = [
     "100.100.100.200",
     "10.0.0.1",
 ]
-"""Spellings that lead elsewhere, or are not taken for an address at all."""
+"""Spellings that lead elsewhere, or are not accepted as an address."""
 
 
 @asynccontextmanager
@@ -71,7 +71,7 @@ async def opened(
 
 
 class Answers:
-    """A name server that gives these addresses, one after the other, whatever it is asked."""
+    """A name server that returns these addresses, one after the other, for every name."""
 
     def __init__(self, *addresses: str) -> None:
         self._addresses = list(addresses)
@@ -161,7 +161,7 @@ async def test_a_redirect_to_a_private_address_is_refused(settings: RunnerSettin
 
 
 class Loopback(Answers):
-    """Every name is here."""
+    """A name server that resolves every name to loopback."""
 
     def __init__(self) -> None:
         super().__init__("127.0.0.1")
@@ -178,7 +178,7 @@ async def test_an_open_host_may_be_private_and_its_neighbour_may_not(settings: R
     assert statuses == [yes, yes, no, no, no]
 
 
-async def test_a_name_that_nobody_knows_is_told(settings: RunnerSettings) -> None:
+async def test_an_unknown_host_name_is_reported(settings: RunnerSettings) -> None:
     class Nobody(Answers):
         def __call__(self, host: str, port: int) -> AddrInfos:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -192,16 +192,16 @@ async def test_a_name_that_nobody_knows_is_told(settings: RunnerSettings) -> Non
     )
 
 
-async def test_a_name_server_that_is_silent_holds_up_nobody_else(settings: RunnerSettings) -> None:
-    """The loop has six threads on a machine of two cores; 40 dead names would keep every other from being looked up."""
-    told = asyncio.Event()
+async def test_a_silent_name_server_does_not_block_other_lookups(settings: RunnerSettings) -> None:
+    """The loop has six threads on a machine with two cores; 40 lookups without response would block every other one."""
+    lookup_started = asyncio.Event()
     loop = asyncio.get_running_loop()
     waiting = socket.socketpair()
 
     class Silent(Loopback):
         def __call__(self, host: str, port: int) -> AddrInfos:
             if host.startswith("dead"):
-                loop.call_soon_threadsafe(told.set)
+                loop.call_soon_threadsafe(lookup_started.set)
                 waiting[0].recv(1)
             return super().__call__(host, port)
 
@@ -212,7 +212,7 @@ async def test_a_name_server_that_is_silent_holds_up_nobody_else(settings: Runne
     ):
         for number in range(40):
             group.create_task(call(calls, endpoint.url(host=f"dead{number}.example")))
-        await told.wait()
+        await lookup_started.wait()
         outcome = await call(calls, endpoint.url(host="alive.example"))
         waiting[1].close()
 

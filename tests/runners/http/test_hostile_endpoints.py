@@ -1,4 +1,4 @@
-"""Endpoints that hang, drip, flood, lie and break off: the run ends, its connection is closed, the truth is told."""
+"""Endpoints that hang, drip, flood, lie and break off: the run ends, its connection is closed, the error is correct."""
 
 import asyncio
 import tracemalloc
@@ -21,7 +21,7 @@ FLAT = 4 * 1024 * 1024
 
 
 async def run_out_of_time(calls: EndpointCaller, endpoint: Endpoint) -> None:
-    """Run until the deadline, and see that the connection is closed at once after it."""
+    """Run until the deadline, and check that the connection is closed right after it."""
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(DEADLINE):
             await calls.run(make_job(endpoint.get()))
@@ -45,7 +45,7 @@ async def say_nothing(writer: asyncio.StreamWriter) -> None:
 
 
 async def drip(writer: asyncio.StreamWriter) -> None:
-    """A byte now and then, for ever: every one of them would put off a deadline that counts from the last byte."""
+    """Send a byte now and then, for ever: each would extend a timeout that counts from the last byte."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     while True:
         writer.write(b".")
@@ -62,7 +62,7 @@ async def drip_headers(writer: asyncio.StreamWriter) -> None:
 
 
 async def go_on_and_on(writer: asyncio.StreamWriter) -> None:
-    """Promise to begin, for ever."""
+    """Send interim responses for ever."""
     while True:
         writer.write(b"HTTP/1.1 102 Processing\r\n\r\n")
         await writer.drain()
@@ -82,23 +82,23 @@ async def say_half(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("speak", "told"),
+    ("speak", "note"),
     [
         (say_nothing, "cancelled: no answer has come from 127.0.0.1"),
         (say_half, "cancelled: 127.0.0.1 has answered 200 and 3 bytes of its body"),
     ],
 )
 async def test_a_run_that_is_cut_off_says_how_far_it_had_come(
-    calls: EndpointCaller, logged: Logged, speak: Responder, told: str
+    calls: EndpointCaller, logged: Logged, speak: Responder, note: str
 ) -> None:
     async with serve_endpoint(speak) as endpoint:
         await run_out_of_time(calls, endpoint)
 
-    assert told in str(logged)
+    assert note in str(logged)
 
 
 async def flood(writer: asyncio.StreamWriter) -> None:
-    """Ten gigabytes, of which nobody takes more than the beginning."""
+    """Send ten gigabytes, of which only the beginning is read."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")
     for _ in range(10_000):
         writer.write(b"x" * 1_000_000)
@@ -140,7 +140,7 @@ async def test_of_an_endless_body_only_the_beginning_is_read(
 
 
 def bomb(encoding: str, megabytes: int) -> bytes:
-    """So many megabytes of nothing, packed a thousand times smaller."""
+    """Return so many megabytes of zeros, compressed a thousand times."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
     nothing = bytes(1 << 20)
     return b"".join(packer.compress(nothing) for _ in range(megabytes)) + packer.flush()
@@ -187,7 +187,7 @@ async def test_bytes_that_are_no_text_are_kept_as_well_as_they_can_be(calls: End
     assert "caf" in str(logged)
 
 
-async def test_a_wish_to_be_left_alone_for_thirty_years_is_noted_as_a_day(calls: EndpointCaller) -> None:
+async def test_a_retry_after_of_thirty_years_is_noted_as_a_day(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond("", "429 Too Many Requests", Retry_After="1e9")) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
@@ -202,7 +202,7 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "error"),
+    ("raw_response", "code", "error"),
     [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
@@ -229,16 +229,16 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
     ],
 )
 async def test_an_answer_that_breaks_off_is_a_failure(
-    calls: EndpointCaller, said: str, code: int | None, error: str
+    calls: EndpointCaller, raw_response: str, code: int | None, error: str
 ) -> None:
-    async with serve_endpoint(respond_raw(said)) as endpoint:
+    async with serve_endpoint(respond_raw(raw_response)) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
     assert (outcome.status, outcome.code, outcome.error) == (RunStatus.FAILED, code, error)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw_response",
     [
         "SSH-2.0-OpenSSH_9.6\r\n",
         "\x00\x01\x02\x03" * 100,
@@ -248,8 +248,8 @@ async def test_an_answer_that_breaks_off_is_a_failure(
         "HTTP/1.1 200 OK\r\nContent-Length: minus one\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_is_said_to_be_so(calls: EndpointCaller, said: str) -> None:
-    async with serve_endpoint(respond_raw(said)) as endpoint:
+async def test_a_response_that_is_not_http_is_reported(calls: EndpointCaller, raw_response: str) -> None:
+    async with serve_endpoint(respond_raw(raw_response)) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
     assert outcome.status is RunStatus.FAILED
@@ -258,7 +258,7 @@ async def test_what_is_not_http_is_said_to_be_so(calls: EndpointCaller, said: st
     assert len(outcome.error) < 300
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(calls: EndpointCaller) -> None:
+async def test_a_self_signed_certificate_is_not_trusted(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond("{}"), has_tls=True) as endpoint:
         outcome = await calls.run(make_job(EndpointSpec(url=endpoint.url(scheme="https"))))
 
@@ -294,7 +294,7 @@ async def test_a_port_where_nothing_listens_is_named(calls: EndpointCaller) -> N
 
 
 @pytest.mark.parametrize("headers", [{"X-Bad": "secret\r\nX-Worse: b"}, {"X Bad\r\n": "secret"}, {"X-Nul": "secret\0"}])
-async def test_a_header_that_cannot_be_sent_is_told_without_its_value(
+async def test_a_header_that_cannot_be_sent_is_reported_without_its_value(
     calls: EndpointCaller, headers: dict[str, str]
 ) -> None:
     async with serve_endpoint(respond("{}")) as endpoint:

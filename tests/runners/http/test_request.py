@@ -1,4 +1,4 @@
-"""What is sent to an endpoint, and what of it may follow a redirect."""
+"""What is sent to an endpoint, and which parts follow a redirect."""
 
 import json
 
@@ -11,7 +11,7 @@ from herdbeat.runners.http.request import HttpRequest, build_request, find_secre
 KEY = "api/hourly:cron:2026-03-02T12:00:00Z"
 
 
-def test_a_request_says_who_calls_and_for_which_beat() -> None:
+def test_a_request_names_its_caller_and_its_beat() -> None:
     request = build_request(EndpointSpec(url="https://api.example.com/queue"), "", KEY)
 
     assert (request.method, request.host, request.body) == ("GET", "api.example.com", None)
@@ -19,7 +19,7 @@ def test_a_request_says_who_calls_and_for_which_beat() -> None:
     assert request.headers["Idempotency-Key"] == KEY
 
 
-def test_what_the_file_says_beats_our_defaults_but_not_the_beat() -> None:
+def test_headers_of_the_file_override_defaults_but_not_the_beat_key() -> None:
     written = {"user-agent": "ours", "content-type": "application/x+json", "idempotency-key": "always the same"}
 
     request = build_request(EndpointSpec(url="https://example.com", headers=written, body={}), "", KEY)
@@ -27,7 +27,7 @@ def test_what_the_file_says_beats_our_defaults_but_not_the_beat() -> None:
     assert request.headers == {"user-agent": "ours", "content-type": "application/x+json", "Idempotency-Key": KEY}
 
 
-def test_how_the_request_is_put_on_the_wire_is_not_for_the_file_to_say() -> None:
+def test_the_file_cannot_set_framing_headers() -> None:
     """A Content-Length of 7 for a body of 2 bytes made the endpoint wait until the deadline."""
     written = {"Content-Length": "7", "transfer-encoding": "chunked", "Connection": "upgrade", "Host": "other.example"}
 
@@ -53,7 +53,7 @@ def test_the_prompt_goes_where_the_body_asks_for_it_and_is_not_read_again() -> N
 
 
 @pytest.mark.parametrize("body", [{"x": float("nan")}, {"x": float("inf")}])
-def test_a_body_that_json_cannot_say_is_refused(body: object) -> None:
+def test_a_body_that_json_cannot_express_is_rejected(body: object) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         build_request(EndpointSpec(url="https://example.com", body=body), "", KEY)
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come back, something can be said about them."""
+"""Bodies as text and as JSON, for any bytes."""
 
 import pytest
 from hypothesis import given
@@ -60,5 +60,5 @@ def test_no_body_and_no_header_do_harm(body: bytes, content_type: str) -> None:
         ([1], "[1]", ""),
     ],
 )
-def test_a_failure_is_told_by_the_line_that_says_why(data: object, text: str, words: str) -> None:
+def test_a_failure_is_described_by_the_line_that_says_why(data: object, text: str, words: str) -> None:
     assert extract_error_line(data, text) == words

@@ -1,4 +1,4 @@
-"""`Retry-After` is noted, within reason."""
+"""`Retry-After` is reported, within limits."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
         ("Mon, 02 Mar 2026 12:05:00 -0000", None),
     ],
 )
-def test_what_is_asked_for_becomes_a_duration(text: str | None, wait: timedelta | None) -> None:
+def test_a_retry_after_header_becomes_a_duration(text: str | None, wait: timedelta | None) -> None:
     assert parse_retry_after(text, NOON) == wait
 
 

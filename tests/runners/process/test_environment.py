@@ -1,11 +1,11 @@
-"""What a child is told, and what beats what."""
+"""The environment of a child, and what overrides what."""
 
 from tests.support.runner_jobs import command_spec, make_job
 
 from herdbeat.runners.process.environment import build_child_environment, find_missing_variables
 
 
-def test_what_the_target_sets_beats_ours_and_who_it_runs_for_beats_both() -> None:
+def test_values_of_the_target_override_the_nodes_and_the_marks_override_both() -> None:
     ours = {"HOME": "/root", "LANG": "C", "LC_ALL": "C", "AWS_SECRET": "x", "HERDBEAT_RUN": "of a node around us"}
     values = {"LANG": "de_DE.UTF-8", "COLOR": "no", "HERDBEAT_BEAT": "forged"}
 

@@ -1,4 +1,4 @@
-"""The end of a stream, whatever the chunks it came in."""
+"""The end of a stream, in whatever chunks it arrives."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A process is its pid and its start together."""
+"""A process is identified by its pid and its start time."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        # Popen returns in the middle of the exec, when the kernel does not show the new environment yet.
+        # Popen returns in the middle of exec, when the kernel does not show the new environment yet.
         process.stdin.write(b"there?")
         process.stdout.read(1)
         yield process

@@ -1,4 +1,4 @@
-"""Where the prompt goes."""
+"""How a program gets its prompt."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from herdbeat.runners.process.runner import prepare_command
         (("{prompt}", "x"), ("{prompt}", "x"), b"hi"),
     ],
 )
-def test_the_prompt_is_said_where_the_command_wants_it(
+def test_the_prompt_goes_where_the_command_wants_it(
     tmp_path: Path, command: tuple[str, ...], argv: tuple[str, ...], stdin: bytes
 ) -> None:
     with prepare_command(command, "hi", tmp_path / "prompt.md") as invocation:

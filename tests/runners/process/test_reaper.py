@@ -68,7 +68,7 @@ async def test_a_process_that_a_function_forked_does_not_hide_the_nodes_end(tmp_
         os.kill(holder, signal.SIGKILL)
 
 
-async def test_signals_for_the_whole_terminal_do_not_end_the_guardian(tmp_path: Path) -> None:
+async def test_signals_for_the_whole_terminal_do_not_end_the_reaper(tmp_path: Path) -> None:
     reaper = Reaper(tmp_path)
     reaper.expect("0007")
     reaper.renew(timedelta(hours=1))
@@ -85,7 +85,7 @@ async def test_signals_for_the_whole_terminal_do_not_end_the_guardian(tmp_path: 
     reaper.close()
 
 
-async def test_a_guardian_that_was_killed_is_replaced_and_told_everything(
+async def test_a_reaper_that_was_killed_is_replaced_and_gets_all_runs(
     settings: RunnerSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reaper, fifo = Reaper(settings.state_dir), new_fifo(tmp_path)
@@ -107,7 +107,7 @@ async def test_a_guardian_that_was_killed_is_replaced_and_told_everything(
     assert (await run).error == "killed by SIGTERM"
 
 
-async def test_a_guardian_that_no_longer_listens_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reaper_that_no_longer_reads_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reaper = Reaper(tmp_path)
     reaper.expect("0007")
     first = reaper.pid
@@ -122,7 +122,7 @@ async def test_a_guardian_that_no_longer_listens_is_replaced(tmp_path: Path, cap
     reaper.close()
 
 
-async def test_a_guardian_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reaper_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("herdbeat.runners.process.reaper.CLOSE_TIMEOUT_S", 0.1)
     reaper = Reaper(tmp_path)
     reaper.expect("0007")
@@ -135,7 +135,7 @@ async def test_a_guardian_that_does_not_end_is_not_waited_for(tmp_path: Path, mo
     assert read_start_time(pid) is None
 
 
-async def test_a_run_goes_on_where_no_guardian_can_be_had(
+async def test_a_run_goes_on_if_no_reaper_can_be_started(
     settings: RunnerSettings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
@@ -154,7 +154,7 @@ async def test_a_lease_that_is_not_renewed_ends_the_children(
     reaper, fifo = Reaper(settings.state_dir), new_fifo(tmp_path)
     runner = CommandRunner(settings, reaper, FakeClock(NOON))
     if is_renewed_first:
-        reaper.renew(timedelta(milliseconds=300))  # before there is a child, and so before there is a guardian
+        reaper.renew(timedelta(milliseconds=300))  # before there is a child, and so before there is a reaper
 
     run = asyncio.create_task(runner.run(make_job(shell_spec(f"echo $$ > {fifo}; exec sleep 600"))))
     await read_fifo(fifo)
@@ -191,7 +191,7 @@ class Leftover:
 def test_leftovers_of_dead_nodes_are_ended_and_no_others(tmp_path: Path) -> None:
     reaper = Reaper(tmp_path)
     state = reaper.node.split(".", maxsplit=1)[0]
-    dead = f"{state}.{os.getpid()}.1"  # our number, but not our start: a predecessor with the same pid
+    dead = f"{state}.{os.getpid()}.1"  # our pid, but not our start time: a predecessor with the same pid
     ours = Leftover(dead, "0007")
     finished = Leftover(dead, "0006")
     living = Leftover(reaper.node, "0007")
@@ -203,14 +203,14 @@ def test_leftovers_of_dead_nodes_are_ended_and_no_others(tmp_path: Path) -> None
     spared = (finished, living, foreign, odd)
     assert count == 1
     assert [is_alive(each.identity) for each in (ours, *spared)] == [False, True, True, True, True]
-    assert reaper.end_leftovers() == 1  # without a list of runs, the finished one goes, too
+    assert reaper.end_leftovers() == 1  # without a list of runs, the finished one is ended too
     assert [is_alive(each.identity) for each in spared] == [False, True, True, True]
     for each in (ours, *spared):
         each.close()
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """For what the kernel shows but does not announce."""
+    """Wait for what the kernel shows but does not announce."""
     async with asyncio.timeout(20):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Programs, real and short."""
+"""Real, short programs."""
 
 import json
 import os
@@ -34,7 +34,7 @@ async def test_the_last_line_on_stderr_says_why_it_failed(runners: RunnerRegistr
     assert sorted(outcome.output.splitlines()) == ["first", "no such table", "working"]
 
 
-async def test_a_silent_failure_tells_its_exit_code(runners: RunnerRegistry) -> None:
+async def test_a_silent_failure_has_its_exit_code_as_error(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(shell_spec("exit 3")))
 
     assert outcome.error == "exit code 3"
@@ -140,7 +140,7 @@ async def test_one_json_object_on_stdout_is_the_response(runners: RunnerRegistry
 
 
 @pytest.mark.parametrize("words", ["17", "[1]", "{not json}", 'first {"a": 1}', '{"a": 1} {"b": 2}'])
-async def test_other_words_are_no_response(runners: RunnerRegistry, words: str) -> None:
+async def test_output_that_is_not_a_json_object_is_no_response(runners: RunnerRegistry, words: str) -> None:
     outcome = await runners.run(make_job(command_spec("cat"), prompt=words))
 
     assert (outcome.output, outcome.response) == (words, None)

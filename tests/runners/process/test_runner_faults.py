@@ -1,4 +1,4 @@
-"""Programs that do not behave: they do not end, do not read, do not stop printing, or are not there."""
+"""Programs that misbehave: they do not end, do not read, do not stop printing, or do not exist."""
 
 import asyncio
 import re

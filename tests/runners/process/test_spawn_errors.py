@@ -1,4 +1,4 @@
-"""Why a program cannot be started, seen with real files."""
+"""Why a program cannot be started, tested with real files."""
 
 import errno
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_a_machine_without_room_is_not_the_targets_fault() -> None:
     assert not raised.value.permanent
 
 
-def test_any_other_obstacle_is_told_in_the_kernels_words() -> None:
-    said = explain_spawn_error(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
+def test_any_other_spawn_error_is_the_kernels_message() -> None:
+    explanation = explain_spawn_error(OSError(errno.EIO, "Input/output error"), ("true",), "/", None)
 
-    assert said == '"true" could not be started: Input/output error.'
+    assert explanation == '"true" could not be started: Input/output error.'

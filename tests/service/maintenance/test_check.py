@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from herdbeat.service.maintenance.check import inspect_ledger
+from herdbeat.service.maintenance.ledger import inspect_ledger
 from herdbeat.testing.herd import open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)

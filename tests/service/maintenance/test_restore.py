@@ -11,8 +11,7 @@ from tests.support.oracle import CronExpectation, check_cron, check_reasons, che
 from herdbeat.domain.policies import OnInterrupt, Overlap
 from herdbeat.errors import Conflict, StoreUnavailable, UsageError
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.maintenance.check import inspect_ledger
-from herdbeat.service.maintenance.restore import restore_backup
+from herdbeat.service.maintenance.ledger import inspect_ledger, restore_backup
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite.backup import backup_ledger
 from herdbeat.store.state_lock import StateLock

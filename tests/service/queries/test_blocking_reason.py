@@ -4,8 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat.domain.beat import SkipReason
+from herdbeat.service.queries.schedule_state import blocking_reason
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.service.queries.upcoming import blocking_reason
 from herdbeat.store.reader import SqliteReader
 from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
 

@@ -26,8 +26,8 @@ from herdbeat.service.queries.explain import (
     explain_next,
     explain_no_beat,
     explain_run,
-    serialize_explanation,
 )
+from herdbeat.service.serialize import serialize_explanation
 from herdbeat.triggers.cron import Cron
 
 TRACE = json.dumps(

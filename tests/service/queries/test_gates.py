@@ -12,7 +12,8 @@ from herdbeat.domain.policies import ActiveHours, Bounds, Budget
 from herdbeat.scheduler.admission import AdmissionGate as Name
 from herdbeat.scheduler.budgets import BudgetUsage, ScheduleBudgets
 from herdbeat.service.queries.explain import explain_next
-from herdbeat.service.queries.gates import GateContext, evaluate_gates, load_gate_context, serialize_gate
+from herdbeat.service.queries.gates import GateContext, evaluate_gates, load_gate_context
+from herdbeat.service.serialize import serialize_gate
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from herdbeat.domain.records import NodeRecord
-from herdbeat.service.queries.nodes import NodeState, resolve_node_state, serialize_nodes
+from herdbeat.service.queries.nodes import NodeState, NodeView, resolve_node_state
+from herdbeat.service.serialize import serialize_nodes
 from herdbeat.testing.herd import MONDAY
 
 HERE = NodeRecord(
@@ -42,7 +43,7 @@ def test_a_file_whose_lock_is_held_has_a_node_that_lives() -> None:
 
 
 def test_a_node_for_programs_has_a_short_id_and_its_state() -> None:
-    (told,) = json.loads(json.dumps(serialize_nodes([HERE], SOON, has_live_node=False)))["items"]
+    (told,) = json.loads(json.dumps(serialize_nodes([NodeView(record=HERE, state=NodeState.ALIVE)])))["items"]
 
     assert told["id"] == "0007"
     assert told["state"] == "alive"

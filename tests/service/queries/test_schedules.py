@@ -9,7 +9,7 @@ import pytest
 from tests.support.record_builders import MINUTE, NOW, make_schedule_record, make_schedule_spec
 
 from herdbeat.errors import NotFound
-from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
+from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.service.queries.schedules import NextRunKind, SchedulePage, list_schedules, resolve_next_run
 from herdbeat.store.reader import ScheduleQuery, SqliteQueryReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
@@ -35,7 +35,7 @@ from herdbeat.triggers import Manual
 def test_no_time_is_shown_that_will_not_happen(changes: dict[str, Any], expected: tuple[NextRunKind, object]) -> None:
     record = make_schedule_record(**changes)
 
-    assert resolve_next_run(record, resolve_display_state(record, NOW), None) == expected
+    assert resolve_next_run(record, resolve_condition(record, NOW), None) == expected
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from tests.support.record_builders import MINUTE, NOW, make_run_record
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
-from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status, serialize_status
+from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status
+from herdbeat.service.serialize import serialize_status
 from herdbeat.store.reader import SqliteQueryReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
@@ -121,7 +122,10 @@ async def test_a_schedule_that_paused_itself_is_held_but_not_by_hand(tmp_path: P
         await herd.tick()
         status = status_of(herd)
 
-        assert [(each.label, each.paused_by) for each in status.held] == [("api", "policy"), ("report", "human:you")]
+        assert [(each.record.label, each.hold.by) for each in status.held] == [
+            ("api", "policy"),
+            ("report", "human:you"),
+        ]
         assert (by_hand.is_held_by_user, status.is_held_by_user) == (True, False)
 
 

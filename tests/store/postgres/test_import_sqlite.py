@@ -6,7 +6,7 @@ from tests.support.store_contract import build_fleet
 
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.membership import register_node
-from herdbeat.service.maintenance.migrate_store import migrate_to_postgres
+from herdbeat.service.maintenance.ledger import migrate_to_postgres
 from herdbeat.service.queries.nodes import NodeState, resolve_node_state
 from herdbeat.store.location import PostgresLocation, create_store, open_query_reader
 

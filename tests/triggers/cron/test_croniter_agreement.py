@@ -1,4 +1,4 @@
-"""A second implementation must agree: 10,000 random expressions of the dialect that both read, in UTC."""
+"""A second implementation must agree: 10,000 random expressions of the dialect that both parse, in UTC."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -20,7 +20,7 @@ WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 
 
 def item(random: Random, low: int, high: int, names: list[str] | None = None) -> str:
-    # Never 5-5: croniter reads a range of one as the whole field.
+    # Never 5-5: croniter reads a range of one value as the whole field.
     first, last = sorted(random.sample(range(low, high + 1), 2))
     match random.randrange(6 if names else 5):
         case 0 | 1:

@@ -1,4 +1,4 @@
-"""Expressions as sentences."""
+"""Expressions as phrases."""
 
 import pytest
 

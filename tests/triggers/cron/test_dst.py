@@ -1,4 +1,4 @@
-"""When the clocks of a zone change."""
+"""The offset transitions of a zone."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -40,7 +40,7 @@ def test_a_span_with_microseconds_finds_the_whole_second() -> None:
     assert last_transition(BERLIN, SPRING.at - timedelta(hours=5) - bit, SPRING.at + bit) == SPRING
 
 
-def test_a_change_says_what_the_wall_shows() -> None:
+def test_a_transition_has_the_wall_times_before_and_after() -> None:
     assert SPRING.is_forward
     assert (SPRING.wall_before.hour, SPRING.wall_after.hour) == (2, 3)
     assert not AUTUMN.is_forward

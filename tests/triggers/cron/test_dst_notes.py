@@ -1,4 +1,4 @@
-"""What is said about an instant that a clock change touched."""
+"""The notes about instants that a clock change affects."""
 
 from itertools import islice, pairwise
 
@@ -40,7 +40,7 @@ def note_texts(expression: str, zone: str, after: str, count: int) -> list[str]:
             ["", *["02:30 happens twice that night; runs both times"] * 2, ""],
         ),
         ("0 * * * *", "Europe/Berlin", "2026-03-28T23:30:00Z", ["", "clocks went forward on 29 Mar", ""]),
-        # 03:00 was planned anyway, and 02:30 has moved onto it
+        # 03:00 matches anyway, and 02:30 was moved to it
         (
             "0,30 2,3 * * *",
             "Europe/Berlin",
@@ -51,7 +51,7 @@ def note_texts(expression: str, zone: str, after: str, count: int) -> list[str]:
         ("15 30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", ["02:30 does not exist that night; runs at 03:00"]),
         ("0 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00Z", ["00:00 does not exist that night; runs at 01:00", ""]),
         ("0 12 * * *", "America/Havana", "2026-10-31T12:00:00Z", ["", "clocks went back on 1 Nov"]),
-        ("0 12 1 1 *", "Europe/Berlin", "2026-02-01T00:00:00Z", ["", ""]),  # changed twice: the same offset again
+        ("0 12 1 1 *", "Europe/Berlin", "2026-02-01T00:00:00Z", ["", ""]),  # two changes: the same offset again
         ("0 9 * * *", "UTC", "2026-03-28T12:00:00Z", ["", "", ""]),
     ],
 )

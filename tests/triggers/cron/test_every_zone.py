@@ -1,4 +1,4 @@
-"""Every clock change of every zone from 2020 to 2035 obeys the documented rule."""
+"""Every clock change of every zone from 2020 to 2035 follows the documented rule."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from herdbeat.triggers.cron.dst import iter_transitions
 FIRST_YEAR, LAST_YEAR = 2020, 2035
 SECOND = timedelta(seconds=1)
 SHARES = 8
-"""The zones are dealt into this many tests, so that they can run beside each other."""
+"""The zones are distributed over this many tests, which can run in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Case:
 
 @cache
 def zones_that_differ() -> list[tuple[ZoneInfo, tuple[datetime, ...]]]:
-    """Each zone with its changes. Of zones that do the same in these years, one is enough."""
+    """Return each zone with its transitions. Of zones that are equal in these years, one is enough."""
     found: dict[tuple[object, ...], tuple[ZoneInfo, tuple[datetime, ...]]] = {}
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)
@@ -43,7 +43,7 @@ def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:
 
 
 def cases(zone: ZoneInfo, change: datetime, clock: SampledWallClock) -> Iterator[Case]:
-    """Times in the middle of what is skipped or repeated, at its edges, and all around it."""
+    """Return times in the middle of what is skipped or repeated, at its edges, and around it."""
     before, after = (_offset(zone, each) for each in (change - SECOND, change))
     assert before is not None
     assert after is not None
@@ -60,7 +60,9 @@ def cases(zone: ZoneInfo, change: datetime, clock: SampledWallClock) -> Iterator
 
 
 def wrong_answers(cron: Cron, clock: SampledWallClock, expected: list[datetime]) -> Iterator[str]:
-    """Asked from every few minutes, both passes included, and from right before and at each instant."""
+    """Return the wrong results, searched from every few minutes in both passes, and from right before and at each
+    instant.
+    """
     starts = [at for at, _ in clock.minutes[::11]] + [each - step for each in expected for step in (SECOND, SECOND * 0)]
     for start in starts:
         wanted = next((each for each in expected if each > start), None)

@@ -1,4 +1,4 @@
-"""How many instants, and which is the newest, without visiting them all."""
+"""The number of instants, and the newest one, without visiting them all."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile

@@ -1,4 +1,4 @@
-"""What is read, what is refused, and in which words."""
+"""Which expressions are accepted, which are rejected, and with which messages."""
 
 from datetime import UTC, datetime
 
@@ -239,7 +239,7 @@ FIELD = st.text(alphabet="0123456789*,-/#?+LWMONFRISUDEC", min_size=1, max_size=
 
 
 def is_readable(field: str, at: int) -> bool:
-    """True if the field is right for itself: then only the calendar can be against it."""
+    """True if the field is valid by itself, so that only the calendar can rule it out."""
     fields = ["*"] * 5
     fields[-1 - at] = field
     try:

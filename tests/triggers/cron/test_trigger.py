@@ -17,7 +17,7 @@ NOW = parse_timestamp("2026-04-01T09:00:00Z")
 
 
 def times(expression: str, zone: str, after: str, count: int) -> list[str]:
-    """The next instants, as the clock on the wall shows them, with their offset."""
+    """Return the next instants in local time, with their offset."""
     where = parse_zone(zone)
     upcoming = Cron.parse(expression, where).upcoming(parse_timestamp(after))
     return [f"{each.astimezone(where):%m-%dT%H:%M:%S%z}" for each in islice(upcoming, count)]
@@ -76,11 +76,11 @@ def test_a_local_time_keeps_its_hour_when_the_offset_changes() -> None:
         ("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", ["04-05T01:45:00+1100", "04-06T01:45:00+1030"]),
         ("30 23 * * *", "Africa/Cairo", "2026-10-29T12:00:00Z", ["10-29T23:30:00+0300", "10-30T23:30:00+0200"]),
         ("30 0 * * *", "America/Havana", "2026-10-31T12:00:00Z", ["11-01T00:30:00-0400", "11-02T00:30:00-0500"]),
-        # asked from inside the second pass, it has run already
+        # searched from inside the second pass, it has run already
         ("30 2 * * *", BERLIN, "2026-10-25T01:10:00Z", ["10-26T02:30:00+0100"]),
         ("30 2 * * *", BERLIN, "2026-10-25T01:30:00Z", ["10-26T02:30:00+0100"]),
         ("30 1 * * *", "Antarctica/Troll", "2026-10-25T02:10:00Z", ["10-26T01:30:00+0000"]),
-        # a base offset that changed for good: Kazakhstan went back in 2024
+        # a base offset that changed permanently: Kazakhstan in 2024
         ("30 23 * * *", "Asia/Almaty", "2024-02-29T12:00:00Z", ["02-29T23:30:00+0600", "03-01T23:30:00+0500"]),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_frequent_expression_follows_real_time(expression: str, zone: str, aft
             ["10-25T02:30:00+0200", "10-25T02:30:30+0200", "10-26T02:30:00+0100"],
         ),
         ("* 30 2 * * *", "2026-10-25T00:30:58Z", ["10-25T02:30:59+0200", "10-26T02:30:00+0100"]),
-        # frequent ones go on through both passes
+        # frequent ones continue through both passes
         ("30 59 * * * *", "2026-10-25T00:00:00Z", ["10-25T02:59:30+0200", "10-25T02:59:30+0100"]),
     ],
 )
@@ -211,7 +211,7 @@ def test_two_crons_are_equal_by_expression_and_zone() -> None:
     assert len({one, Cron.parse("0 9 * * *", parse_zone(BERLIN))}) == 1
 
 
-def test_many_threads_may_ask_one_value() -> None:
+def test_many_threads_may_use_one_value() -> None:
     cron = Cron.parse("*/5 1-3 * * 1-5", parse_zone(BERLIN))
     starts = [NOW + timedelta(hours=hour) for hour in range(400)]
 
@@ -227,10 +227,10 @@ def test_a_cron_beat_carries_whole_seconds() -> None:
     assert cron.dedup_id(NOW.replace(microsecond=7), "scout/standup") == "cron:2026-04-01T09:00:00Z"
 
 
-def test_a_cron_tells_its_prompt_the_documented_names() -> None:
-    told = Cron.parse("0 9 * * MON-FRI", parse_zone("UTC")).variables(NOW, "scout/standup")
+def test_a_cron_provides_the_documented_variables() -> None:
+    variables = Cron.parse("0 9 * * MON-FRI", parse_zone("UTC")).variables(NOW, "scout/standup")
 
-    assert told["fire_time"] == format_timestamp(NOW)
-    assert told["cron_expression"] == "0 9 * * MON-FRI"
-    assert told["source_id"] == "cron:2026-04-01T09:00:00Z"
-    assert told["title"] == "Cron trigger: 0 9 * * MON-FRI"
+    assert variables["fire_time"] == format_timestamp(NOW)
+    assert variables["cron_expression"] == "0 9 * * MON-FRI"
+    assert variables["source_id"] == "cron:2026-04-01T09:00:00Z"
+    assert variables["title"] == "Cron trigger: 0 9 * * MON-FRI"

@@ -14,7 +14,7 @@ from herdbeat.cli.fleet_handle import FleetHandle, build_handle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
 from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.time_format import parse_zone_flags
+from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.config import find_config
 from herdbeat.domain.change import ChangeKind

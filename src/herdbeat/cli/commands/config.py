@@ -1,14 +1,15 @@
-"""`herdbeat config show`: what is really in force, and which line of which file says so."""
+"""`herdbeat config show`: the values in force and the line that sets each. `herdbeat schema`: the JSON Schema."""
 
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from herdbeat.bootstrap import config as app
+from herdbeat.bootstrap.config import build_file_schema
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files, select_schedules
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
@@ -17,31 +18,30 @@ from herdbeat.domain.target import Target
 from herdbeat.errors import UsageError
 
 if TYPE_CHECKING:
-    from herdbeat.config import ResolvedValue
+    from herdbeat.bootstrap.config import ResolvedValue
 
 
-def run_config_show(args: ParsedArgs, context: Context) -> int:
+def run_config_show(args: ParsedArgs, context: Context) -> Output:
     path, selector = _path_and_selector(args)
     reading, fleet = load_fleet_files(path, context)
-    prefixes = None if selector is None else tuple(_selected_prefixes(fleet, selector))
-    values = [each for each in reading.values if prefixes is None or each.path.startswith(prefixes)]
-    if args.has(flags.JSON):
-        context.terminal.print(
-            json.dumps({"values": [_value_object(each) for each in values]}, indent=2, ensure_ascii=False)
-        )
-    elif args.has(flags.PLAIN):
-        for each in values:
-            context.terminal.print("\t".join([each.path, _format_value(each), str(each.origin)]))
-    else:
-        kept = [each for each in values if args.has(flags.VERBOSE) or _is_visible(each, selector is not None)]
-        _show_values(context.terminal, fleet, kept)
-        if len(kept) < len(values):
-            context.terminal.info("Some defaults are left out; -v shows them.")
-    return 0
+    prefixes = ("",) if selector is None else tuple(_selected_prefixes(fleet, selector))
+    values = [value for value in reading.values if value.path.startswith(prefixes)]
+    visible = [value for value in values if args.has(flags.VERBOSE) or _is_visible(value, selector)]
+    return Output(
+        json=lambda: {"values": [_value_object(value) for value in values]},
+        plain=("\t".join([value.path, _format_value(value), str(value.origin)]) for value in values),
+        lines=_value_lines(context.terminal, fleet, visible, is_cut=len(visible) < len(values)),
+    )
+
+
+def run_schema(args: ParsedArgs, context: Context) -> Output:  # noqa: ARG001 -- every command has this signature
+    """Return the JSON Schema of a file: editors complete and check keys with it."""
+    schema = build_file_schema(args.positional(0) or "fleet")
+    return Output(lines=[json.dumps(schema, indent=2, ensure_ascii=False)])
 
 
 def _path_and_selector(args: ParsedArgs) -> tuple[str | None, str | None]:
-    """A single word is a path if it looks like one: it ends in .yaml, or begins with a dot or a slash."""
+    """Return both. A single word is a path if it ends in .yaml, .yml or /, or begins with a dot or a slash."""
     option, first, second = args.value(flags.CONFIG), args.positional(0), args.positional(1)
     path = first if second is not None or (first is not None and _is_path_like(first)) else None
     if path is not None and option is not None:
@@ -54,7 +54,7 @@ def _is_path_like(word: str) -> bool:
 
 
 def _selected_prefixes(fleet: Fleet, selector: str) -> Iterator[str]:
-    """The beginnings of the paths of what was selected: of whole targets, or of single schedules."""
+    """Yield the path prefixes of what was selected: of a whole target, or of single schedules. Raises NotFound."""
     schedules = select_schedules(fleet, selector)
     target = fleet.target(selector)
     if target is not None:
@@ -74,8 +74,13 @@ def _schedule_prefix(fleet: Fleet, schedule: Schedule) -> str:
     return f"{_target_prefix(target)}schedules.{schedule.name}."
 
 
-def _show_values(terminal: Terminal, fleet: Fleet, values: "Sequence[ResolvedValue]") -> None:
-    """Key, value and origin, below the name of what they belong to."""
+def _is_visible(value: "ResolvedValue", selector: str | None) -> bool:
+    """Return whether somebody set the value; for a selected part of the fleet, defaults are shown too."""
+    return value.origin != "default" or (selector is not None and value.value is not None)
+
+
+def _value_lines(terminal: Terminal, fleet: Fleet, values: "Sequence[ResolvedValue]", *, is_cut: bool) -> Iterator[str]:
+    """Yield key, value and origin, below the name of the target or schedule they belong to."""
     owners = _owners_by_prefix(fleet)
     rows, headings = [], []
     for value in values:
@@ -85,20 +90,16 @@ def _show_values(terminal: Terminal, fleet: Fleet, values: "Sequence[ResolvedVal
         rows.append([printable(key), printable(_format_value(value)), _format_origin(terminal, value)])
     lines = terminal.format_table(rows, indent="  ", shrink=(1,))
     for heading, pairs in groupby(zip(headings, lines, strict=True), key=lambda pair: pair[0]):
-        terminal.print(terminal.style(printable(heading), "bold"))
-        for _, line in pairs:
-            terminal.print(line)
+        yield terminal.style(printable(heading), "bold")
+        yield from (line for _, line in pairs)
+    if is_cut:
+        yield Notice("Some defaults are left out; -v shows them.")
 
 
 def _owners_by_prefix(fleet: Fleet) -> dict[str, str]:
-    """The beginning of a path, and whose it is; schedules first, for they lie inside their targets."""
+    """Return the owner of each path prefix; schedules first, because they lie inside their targets."""
     schedules = {_schedule_prefix(fleet, each): each.id for each in fleet.schedules}
     return schedules | {_target_prefix(each): f"{each.name} ({each.kind})" for each in fleet.targets}
-
-
-def _is_visible(value: "ResolvedValue", show_defaults: bool) -> bool:
-    """What nobody set is left out, and of a whole fleet the defaults too."""
-    return value.origin != "default" or (show_defaults and value.value is not None)
 
 
 def _format_origin(terminal: Terminal, value: "ResolvedValue") -> str:
@@ -107,7 +108,7 @@ def _format_origin(terminal: Terminal, value: "ResolvedValue") -> str:
 
 
 def _format_value(value: "ResolvedValue") -> str:
-    """One line: texts as they are, everything else as JSON."""
+    """Return one line: texts as they are, everything else as JSON."""
     if isinstance(value.value, str):
         return " ".join(value.value.split()) if value.value else '""'
     return "—" if value.value is None else json.dumps(value.value, ensure_ascii=False)
@@ -123,12 +124,3 @@ def _value_object(value: "ResolvedValue") -> dict[str, object]:
         "line": place.line if place else None,
         "column": place.column if place else None,
     }
-
-
-# `herdbeat schema`: for editors, which then complete and check while one types.
-
-
-def run_schema(args: ParsedArgs, context: Context) -> int:
-    schema = app.build_file_schema(args.positional(0) or "fleet")
-    context.terminal.print(json.dumps(schema, indent=2, ensure_ascii=False))
-    return 0

@@ -39,7 +39,7 @@ from herdbeat.service.commands.base import (
     ScheduleCommand,
     SkipBeats,
 )
-from herdbeat.service.queries.schedule_state import resolve_display_state
+from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.timestamps import parse_timestamp
 
 EXIT_REFUSED = 1
@@ -235,7 +235,7 @@ def _confirmation_text(args: ParsedArgs, command: ScheduleCommand, records: list
 def show_dry_run(
     args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand, records: list[ScheduleRecord]
 ) -> int:
-    rows = [[printable(each.label), resolve_display_state(each, handle.now).value] for each in records]
+    rows = [[printable(each.label), resolve_condition(each, handle.now).state.value] for each in records]
     if args.has(flags.JSON):
         items = [{"schedule": label, "state": state} for label, state in rows]
         context.terminal.print(json.dumps({"what": command.what, "items": items}, indent=2, ensure_ascii=False))

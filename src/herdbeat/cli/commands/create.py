@@ -18,9 +18,8 @@ from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs, closest_match
 from herdbeat.cli.spec import Option
-from herdbeat.config.file_kinds import is_agentd_folder
 from herdbeat.config.inline import InlineSpec, load_inline
-from herdbeat.config.locate import find_config, find_config_in_folder
+from herdbeat.config.locate import find_config, find_config_in_folder, is_agentd_folder
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME

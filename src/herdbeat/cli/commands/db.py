@@ -14,7 +14,7 @@ from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import NotFound
-from herdbeat.service.maintenance.check import LedgerInspection, inspect_ledger
+from herdbeat.service.maintenance.ledger import LedgerInspection, inspect_ledger
 from herdbeat.store.location import StoreLocation, format_location, require_sqlite_path, select_clock, store_location
 from herdbeat.store.sqlite.backup import backup_ledger
 

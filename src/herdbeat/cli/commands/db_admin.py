@@ -13,8 +13,7 @@ from herdbeat.domain.fleet import Retention
 from herdbeat.durations import format_duration
 from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import PruneHistory, PruneResult, result_to_json
-from herdbeat.service.maintenance.migrate_store import migrate_to_postgres
-from herdbeat.service.maintenance.restore import RestoreResult, restore_backup
+from herdbeat.service.maintenance.ledger import RestoreResult, migrate_to_postgres, restore_backup
 from herdbeat.service.maintenance.retention import count_prunable
 from herdbeat.store.location import PostgresLocation, open_audit, require_sqlite_path
 

@@ -1,4 +1,4 @@
-"""`herdbeat up --demo`: a fleet of its own, what it needs beside it, and what to try while it runs."""
+"""`herdbeat up --demo`: a fleet of its own, the endpoints it calls, and what to try while it runs."""
 
 import os
 import shlex
@@ -8,13 +8,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from herdbeat.bootstrap.config import find_holder_pid
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.demo.endpoints import open_socket, serve_endpoints
-from herdbeat.demo.fleet import demo_folder, write_fleet
+from herdbeat.demo.fleet import demo_folder, open_socket, serve_endpoints, write_fleet
 from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
-from herdbeat.store.state_lock import find_lock_holder
 
 _TOUR_COMMANDS = (
     ("herdbeat status", "what runs, what is late, what comes next"),
@@ -28,18 +27,18 @@ _TOUR_COMMANDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoFleet:
-    """The demo's own fleet file, the socket at which its endpoints will answer, and what starts it again."""
+    """The demo's fleet file, the socket of its endpoints, and the command that starts it again."""
 
     file: Path
     socket: socket.socket
     restart_command: str = "herdbeat up --demo"
 
     def serve_endpoints(self) -> AbstractAsyncContextManager[None]:
-        """What has to run beside the fleet."""
+        """Serve the endpoints until the block is left."""
         return serve_endpoints(self.socket)
 
     def tour_lines(self, context: Context) -> Iterator[str]:
-        """What to try now, in another terminal. The folder is named once: commands find the fleet from there."""
+        """Yield what to try in another terminal. The folder is named once: commands find the fleet from there."""
         yield "Try in another terminal:"
         yield f"  cd {_shorten_path(self.file.parent, context)}"
         yield from context.terminal.format_table(_TOUR_COMMANDS, indent="  ")
@@ -49,7 +48,7 @@ class DemoFleet:
 
 
 def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
-    """None if nobody asked for it. Raises Conflict if it runs already: its fleet file must not change under it."""
+    """Return the demo; None without --demo. Raises Conflict if it runs already: its file must not change meanwhile."""
     if not args.has(flags.DEMO):
         _reject_state_dir(args)
         return None
@@ -72,7 +71,7 @@ def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
 
 
 def _prepare_demo(folder: Path) -> DemoFleet:
-    pid = find_lock_holder(folder / ".herdbeat")
+    pid = find_holder_pid(folder / ".herdbeat")
     if pid is not None:
         raise Conflict(
             f"The demo is already running in {folder} (pid {pid}).",
@@ -83,7 +82,7 @@ def _prepare_demo(folder: Path) -> DemoFleet:
 
 
 def _shorten_path(folder: Path, context: Context) -> str:
-    """As short as somebody who stands here may write it."""
+    """Return the path as short as the user may write it: relative, or with ~."""
     home = context.environ.get("HOME", "")
     if folder != context.folder and folder.is_relative_to(context.folder):
         return str(folder.relative_to(context.folder))

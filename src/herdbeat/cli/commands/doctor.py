@@ -1,26 +1,22 @@
-"""`herdbeat doctor`: what is well here, what is not, and what to do about it."""
+"""`herdbeat doctor`: what is in order here, what is not, and how to fix it."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.up import describe_unapplied
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.fleet import Fleet
-from herdbeat.errors import ConfigError, HerdbeatError, Problem, Severity
+from herdbeat.errors import ConfigError, Problem, Severity
 from herdbeat.service.maintenance.doctor import DoctorFinding, FindingLevel, report_ok, report_problem, report_warning
-from herdbeat.service.maintenance.doctor.ledger import check_ledger, check_node, check_state_dir
-from herdbeat.service.maintenance.doctor.machine import check_clock, check_other_schedulers
-from herdbeat.service.maintenance.doctor.programs import check_environment, check_modules, check_programs
-from herdbeat.store.location import PostgresLocation, resolve_state_dir, store_location
-from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.service.maintenance.doctor.fleet import check_fleet
+from herdbeat.service.maintenance.doctor.machine import check_clock
 
 EXIT_UNHEALTHY = 6
 _LEVEL_SYMBOLS = {
@@ -30,23 +26,22 @@ _LEVEL_SYMBOLS = {
 }
 
 
-def run_doctor(args: ParsedArgs, context: Context) -> int:
-    here = f"{context.folder}/"  # what lies here is named as who stands here would
-    found = [
-        replace(each, text=each.text.replace(here, ""))
-        for each in inspect_installation(args.value(flags.CONFIG), context)
+def run_doctor(args: ParsedArgs, context: Context) -> Output:
+    here = f"{context.folder}/"  # paths below the current folder are shown as the user would write them
+    findings = [
+        replace(finding, text=finding.text.replace(here, ""))
+        for finding in inspect_installation(args.value(flags.CONFIG), context)
     ]
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps(_findings_object(found), indent=2, ensure_ascii=False))
-    else:
-        for line in _finding_lines(context.terminal, found):
-            context.terminal.print(line)
-        context.terminal.info(_summarize_findings(found))
-    return EXIT_UNHEALTHY if any(each.level is FindingLevel.PROBLEM for each in found) else 0
+    is_unhealthy = any(finding.level is FindingLevel.PROBLEM for finding in findings)
+    return Output(
+        json=lambda: {"well": not is_unhealthy, "items": [_finding_object(finding) for finding in findings]},
+        lines=_finding_lines(context.terminal, findings),
+        exit_status=EXIT_UNHEALTHY if is_unhealthy else 0,
+    )
 
 
 def inspect_installation(config: str | None, context: Context) -> Iterator[DoctorFinding]:
-    """Everything that can be said. Without a fleet, what can be said of the machine."""
+    """Yield all findings; without a fleet, those about the machine."""
     try:
         reading = load_config(config, context.environ, context.folder)
     except ConfigError as error:
@@ -54,38 +49,12 @@ def inspect_installation(config: str | None, context: Context) -> Iterator[Docto
         yield check_clock()
         return
     yield from _check_config(reading.problems, list(reading.sources))
-    if reading.fleet is not None:
-        yield from _check_fleet(reading.fleet, context)
+    if (fleet := reading.fleet) is not None:
+        counts = f"{format_count(len(fleet.targets), 'target')}, {format_count(len(fleet.schedules), 'schedule')}"
+        yield report_ok("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
+        unapplied = partial(describe_unapplied, fleet, context)
+        yield from check_fleet(fleet, context.clock, context.environ, sys.path, unapplied)
     yield check_clock()
-
-
-def _check_fleet(fleet: Fleet, context: Context) -> Iterator[DoctorFinding]:
-    counts = f"{format_count(len(fleet.targets), 'target')}, {format_count(len(fleet.schedules), 'schedule')}"
-    yield report_ok("fleet", f"{fleet.name}, {counts}, {fleet.zone.key}")
-    path = store_location(fleet)
-    state_findings = list(check_state_dir(path))
-    yield from state_findings
-    if not state_findings or isinstance(path, PostgresLocation):
-        yield from check_ledger(path, context.clock)
-        yield from _check_applied(fleet, context)
-    if not state_findings:
-        yield from check_node(path)
-    yield from check_programs(fleet, context.environ)
-    yield from check_modules(fleet, sys.path)
-    yield from check_environment(fleet, context.environ)
-    yield from check_other_schedulers(
-        Path(fleet.home), None if state_findings else find_lock_holder(resolve_state_dir(path))
-    )
-
-
-def _check_applied(fleet: Fleet, context: Context) -> Iterator[DoctorFinding]:
-    """Whether nodes that share a ledger run what these files say."""
-    try:
-        differs = describe_unapplied(fleet, context)
-    except HerdbeatError:
-        return  # the ledger cannot be asked, as was said above
-    if differs:
-        yield report_warning("files", differs.partition("\n")[0], "herdbeat apply --dry-run, then herdbeat apply")
 
 
 def _check_config(problems: tuple[Problem, ...], sources: list[str]) -> Iterator[DoctorFinding]:
@@ -101,30 +70,28 @@ def _check_config(problems: tuple[Problem, ...], sources: list[str]) -> Iterator
         yield report_ok("config", f"{first}{f' (and {len(sources) - 1} more)' if len(sources) > 1 else ''}")
 
 
-def _finding_lines(terminal: Terminal, found: list[DoctorFinding]) -> Iterator[str]:
-    label_width = max(len(each.subject) for each in found)
-    for each in found:
-        glyph, colour = _LEVEL_SYMBOLS[each.level]
-        head = f"{terminal.style(glyph, colour)} {printable(each.subject):{label_width}}  "
-        indent = " " * (label_width + 4)
-        first, *rest = terminal.wrap(printable(each.text), indent)
-        yield head + first.strip()
+def _finding_lines(terminal: Terminal, findings: list[DoctorFinding]) -> Iterator[str]:
+    label_width = max(len(finding.subject) for finding in findings)
+    indent = " " * (label_width + 4)
+    for finding in findings:
+        glyph, colour = _LEVEL_SYMBOLS[finding.level]
+        first, *rest = terminal.wrap(printable(finding.text), indent)
+        yield f"{terminal.style(glyph, colour)} {printable(finding.subject):{label_width}}  {first.strip()}"
         yield from rest
-        if each.fix:
-            fix, *more = terminal.wrap(f"fix: {printable(each.fix)}", indent)
+        if finding.fix:
+            fix, *more = terminal.wrap(f"fix: {printable(finding.fix)}", indent)
             yield terminal.style(fix, "dim")
             yield from more
+    yield Notice(_summarize_findings(findings))
 
 
-def _summarize_findings(found: list[DoctorFinding]) -> str:
-    problems = sum(each.level is FindingLevel.PROBLEM for each in found)
-    warnings = sum(each.level is FindingLevel.WARNING for each in found)
-    if not problems and not warnings:
-        return "All is well."
-    parts = [format_count(problems, "problem")] if problems else []
-    return ", ".join([*parts, *([format_count(warnings, "warning")] if warnings else [])])
+def _summarize_findings(findings: list[DoctorFinding]) -> str:
+    counts = {"problem": 0, "warning": 0}
+    for finding in findings:
+        if finding.level is not FindingLevel.OK:
+            counts[finding.level] += 1
+    return ", ".join(format_count(count, noun) for noun, count in counts.items() if count) or "All is well."
 
 
-def _findings_object(found: list[DoctorFinding]) -> dict[str, object]:
-    items = [{"level": each.level, "about": each.subject, "text": each.text, "hint": each.fix} for each in found]
-    return {"well": not any(each.level is FindingLevel.PROBLEM for each in found), "items": items}
+def _finding_object(finding: DoctorFinding) -> dict[str, object]:
+    return {"level": finding.level, "about": finding.subject, "text": finding.text, "hint": finding.fix}

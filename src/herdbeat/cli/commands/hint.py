@@ -27,7 +27,8 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import ClearHints, HintSchedules, ScheduleChange, ScheduleChanges
-from herdbeat.service.queries.hints import HintState, HintView, classify_hints, serialize_hint
+from herdbeat.service.queries.hints import HintState, HintView, classify_hints
+from herdbeat.service.serialize import serialize_hint
 from herdbeat.timestamps import parse_timestamp
 
 ENDED_HINT_MAX_AGE = timedelta(days=1)

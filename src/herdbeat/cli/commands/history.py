@@ -1,4 +1,4 @@
-"""`herdbeat changes`: who changed what, the newest first."""
+"""`herdbeat beats`, `changes` and `runs`: the history in the ledger, newest first."""
 
 import json
 import re
@@ -7,11 +7,13 @@ from functools import partial
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle
-from herdbeat.cli.output.pages import ListingSpec, PageRequest, parse_choice, show_page
+from herdbeat.cli.output.pages import ListingSpec, list_page, parse_choice
+from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import (
     RUN_STATUS_SYMBOLS,
     beat_symbol,
     format_cause,
+    format_due,
     format_run_result,
     format_time,
     short_label,
@@ -24,50 +26,29 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.details import find_changes, serialize_change
-from herdbeat.service.queries.selectors import resolve_history_filter
-from herdbeat.service.serialize import serialize_beat, serialize_run
-from herdbeat.store.reader import Filter
+from herdbeat.service.queries.history import find_beats, find_changes, find_runs
+from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
 from herdbeat.timestamps import parse_timestamp
 
-# `herdbeat beats`: every due instant and what became of it, the newest first.
+_TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 
 
-def run_beats(args: ParsedArgs, context: Context) -> int:
+def run_beats(args: ParsedArgs, context: Context) -> Output:
     outcome = parse_choice(flags.OUTCOME, args.value(flags.OUTCOME), BeatOutcome)
     spec = ListingSpec(
         noun="beats",
-        find=partial(_find_beats, args.positional(0), outcome),
+        find=partial(find_beats, selector=args.positional(0), outcome=outcome),
         as_object=serialize_beat,
         headings=["DUE", "SCHEDULE", "OUTCOME", "REASON", "WHY", "RUN"],
         row=_beat_row,
         shrink=(4, 1, 3),
     )
-    return show_page(args, context, spec)
-
-
-def _find_beats(
-    selector: str | None, outcome: BeatOutcome | None, handle: FleetHandle, page_request: PageRequest
-) -> list[BeatRecord]:
-    reader = handle.require_reader()
-    target, name = resolve_history_filter(reader, selector)
-    return reader.beats(
-        Filter(
-            target=target,
-            name=name,
-            outcome=outcome,
-            since=page_request.since,
-            before=page_request.before,
-            limit=page_request.limit,
-        )
-    )
+    return list_page(args, context, spec)
 
 
 def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_brief: bool) -> list[str]:
     glyph, colour = beat_symbol(beat)
-    due = format_time(beat.due_at, handle.now, handle.zone)
-    if beat.count > 1:
-        due += f" to {format_time(beat.last_due_at, handle.now, handle.zone)}"
+    due = format_due(beat, handle.now, handle.zone)
     many = f" x{beat.count}" if beat.count > 1 else ""
     why = format_cause(beat.source, beat.origin, is_brief=is_brief)
     runs = " ".join(format_short_id(run) for run in beat.runs)
@@ -76,50 +57,35 @@ def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_b
 
 
 def _beat_reason(beat: BeatRecord) -> str:
-    """Of a beat that ran and did not succeed, how it ended: a green tick there would be a lie."""
+    """Return why a beat has its outcome; for one that ran and did not succeed, how its last run ended."""
     has_failed = beat.outcome is BeatOutcome.RAN and beat.last_status not in (None, RunStatus.SUCCEEDED)
     return str(beat.last_status) if has_failed else beat.reason
 
 
-_TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
-
-
-def run_changes(args: ParsedArgs, context: Context) -> int:
+def run_changes(args: ParsedArgs, context: Context) -> Output:
     spec = ListingSpec(
         noun="changes",
-        find=partial(_find_changes, args.positional(0)),
+        find=partial(find_changes, selector=args.positional(0)),
         as_object=serialize_change,
         headings=["WHEN", "WHO", "WHAT", "OF", "HOW"],
         row=_change_row,
         shrink=(3, 4, 1),
     )
-    return show_page(args, context, spec)
-
-
-def _find_changes(selector: str | None, handle: FleetHandle, page_request: PageRequest) -> list[Change]:
-    return find_changes(
-        handle.require_reader(),
-        selector,
-        since=page_request.since,
-        before=page_request.before,
-        limit=page_request.limit,
-    )
+    return list_page(args, context, spec)
 
 
 def _change_row(terminal: Terminal, handle: FleetHandle, change: Change, *, is_brief: bool) -> list[str]:  # noqa: ARG001
-    when = format_time(change.at, handle.now, handle.zone)
-    subject = printable(short_label(change.subject))
     return [
-        when,
+        format_time(change.at, handle.now, handle.zone),
         printable(change.who),
         change.what,
-        subject,
+        printable(short_label(change.subject)),
         printable(_format_differences(handle, change.before, change.after)),
     ]
 
 
 def _format_differences(handle: FleetHandle, before: ChangeData | None, after: ChangeData | None) -> str:
-    """Only what differs: `until 16:04 → 18:04`."""
+    """Return only what differs: `until 16:04 → 18:04`."""
     old, new = (
         {name: _format_value(handle, value) for name, value in (facts or {}).items()} for facts in (before, after)
     )
@@ -132,51 +98,30 @@ def _format_difference(name: str, old_value: str, new_value: str) -> str:
 
 
 def _format_value(handle: FleetHandle, value: object) -> str:
-    """Empty for what is not there, or says nothing. A moment is told as on every other screen."""
+    """Return the value in words: empty for none, and times as on every other screen."""
     if value in (None, "", []):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return (
-        format_time(parse_timestamp(value), handle.now, handle.zone) if _TIMESTAMP_PATTERN.fullmatch(value) else value
-    )
+    if _TIMESTAMP_PATTERN.fullmatch(value):
+        return format_time(parse_timestamp(value), handle.now, handle.zone)
+    return value
 
 
-# `herdbeat runs`: what was run, how long it took, how it ended and why it happened. The newest first.
-
-
-def run_runs(args: ParsedArgs, context: Context) -> int:
+def run_runs(args: ParsedArgs, context: Context) -> Output:
     status = parse_choice(flags.RUN_STATUS, args.value(flags.RUN_STATUS), RunStatus)
     spec = ListingSpec(
         noun="runs",
-        find=partial(_find_runs, args.positional(0), status),
+        find=partial(find_runs, selector=args.positional(0), status=status),
         as_object=serialize_run,
         headings=["RUN", "SCHEDULE", "STARTED", "TOOK", "RESULT", "WHY"],
         row=_run_row,
         shrink=(5, 4, 1),
         default_count=20,
     )
-    return show_page(args, context, spec)
-
-
-def _find_runs(
-    selector: str | None, status: RunStatus | None, handle: FleetHandle, page_request: PageRequest
-) -> list[RunRecord]:
-    reader = handle.require_reader()
-    target, name = resolve_history_filter(reader, selector)
-    return reader.runs(
-        Filter(
-            target=target,
-            name=name,
-            status=status,
-            since=page_request.since,
-            before=page_request.before,
-            limit=page_request.limit,
-            include_declined=status is not None,
-        )
-    )
+    return list_page(args, context, spec)
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brief: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""`herdbeat init`: a fleet file to begin with, and everything around it that one would forget."""
+"""`herdbeat init`: a fleet file to begin with, its schema for editors, and the entry in .gitignore."""
 
 import json
 import re
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from herdbeat.bootstrap.config import build_file_schema
+from herdbeat.bootstrap.config import build_file_schema, choose_new_fleet_file, find_fleet_file
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs, closest_match
 from herdbeat.cli.starters import SCHEMA_PATH, STARTERS, Starter, render_starter
-from herdbeat.config.locate import NATIVE_FILE_NAMES, find_fleet_file
 from herdbeat.errors import Conflict, HerdbeatError, UsageError
 
 STATE_DIR_ENTRY = ".herdbeat/"
@@ -21,7 +21,7 @@ _NON_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 @dataclass(slots=True)
 class CreatedFiles:
-    """What was written, in the order it was."""
+    """What was written, in order: action, name, description."""
 
     folder: Path
     rows: list[tuple[str, str, str]] = field(default_factory=list)
@@ -30,7 +30,7 @@ class CreatedFiles:
         self.rows.append((action, name, what))
 
 
-def run_init(args: ParsedArgs, context: Context) -> int:
+def run_init(args: ParsedArgs, context: Context) -> Output:
     starter = _choose_starter(args, context)
     folder = (context.folder / (args.positional(0) or "")).absolute()
     existing = find_fleet_file(folder)
@@ -46,8 +46,9 @@ def run_init(args: ParsedArgs, context: Context) -> int:
         raise HerdbeatError(
             f"{error.filename}: {error.strerror}.", hint="Choose a folder that you may write in."
         ) from error
-    _show_result(args, context, created, starter)
-    return 0
+    return Output(
+        json=lambda: _created_object(created, starter), is_compact=True, lines=_created_lines(context, created, starter)
+    )
 
 
 def _choose_starter(args: ParsedArgs, context: Context) -> Starter:
@@ -58,7 +59,7 @@ def _choose_starter(args: ParsedArgs, context: Context) -> Starter:
 
 
 def _prompt_for_starter(context: Context) -> str:
-    """By number or by name; the first one if nothing is said. Raises UsageError where nobody can be asked."""
+    """Return what the user chooses, by number or name; the first by default. Raises UsageError without a terminal."""
     names = [each.name for each in STARTERS]
     if not context.is_interactive or context.stdin is None:
         raise UsageError("Nobody can be asked what to schedule here.", hint=f"Write --template {', '.join(names)}.")
@@ -79,8 +80,7 @@ def _prompt_for_starter(context: Context) -> str:
 def _write_files(created: CreatedFiles, starter: Starter) -> None:
     folder = created.folder
     folder.mkdir(parents=True, exist_ok=True)
-    file = find_fleet_file(folder) or folder / NATIVE_FILE_NAMES[0]
-    file = file if file.name in NATIVE_FILE_NAMES else folder / NATIVE_FILE_NAMES[0]
+    file = choose_new_fleet_file(folder)
     file.write_text(render_starter(starter.name, _fleet_name(folder)), encoding="utf-8")
     created.add("Created", file.name, starter.meaning)
     schema = folder / SCHEMA_PATH
@@ -98,15 +98,13 @@ def _fleet_name(folder: Path) -> str:
     return _NON_NAME_CHARS.sub("-", folder.name).strip("-_") or "my-fleet"
 
 
-def _show_result(args: ParsedArgs, context: Context, created: CreatedFiles, starter: Starter) -> None:
-    if args.has(flags.JSON):
-        written = [{"did": action.lower(), "name": name} for action, name, _ in created.rows]
-        context.terminal.print(
-            json.dumps({"folder": str(created.folder), "template": starter.name, "written": written})
-        )
-        return
-    for line in context.terminal.format_table([*created.rows, *_next_steps(context, created, starter)], shrink=(2,)):
-        context.terminal.print(line)
+def _created_object(created: CreatedFiles, starter: Starter) -> dict[str, object]:
+    written = [{"did": action.lower(), "name": name} for action, name, _ in created.rows]
+    return {"folder": str(created.folder), "template": starter.name, "written": written}
+
+
+def _created_lines(context: Context, created: CreatedFiles, starter: Starter) -> list[str]:
+    return context.terminal.format_table([*created.rows, *_next_steps(context, created, starter)], shrink=(2,))
 
 
 def _next_steps(context: Context, created: CreatedFiles, starter: Starter) -> Iterator[tuple[str, str, str]]:

@@ -1,80 +1,67 @@
-"""`herdbeat list`: all schedules, one line each. From the ledger, or from the files where nothing has ever run."""
+"""`herdbeat list`: all schedules, one line each: from the ledger, or from the files if nothing has ever run."""
 
-import json
+from collections.abc import Iterator
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
-from herdbeat.cli.output.symbols import (
-    beat_mark_symbol,
-    format_beat_marks,
-    format_last_run,
-    format_next_run,
-    format_state,
-    format_time,
-    format_trigger,
-)
+from herdbeat.cli.output.render import Notice, Output
+from herdbeat.cli.output.schedule_cells import format_trigger, schedule_row
+from herdbeat.cli.output.symbols import beat_mark_symbol, format_time
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.durations import format_duration
-from herdbeat.service.queries.schedules import SchedulePage, ScheduleSummary, list_configured_schedules, list_schedules
-from herdbeat.service.serialize import JsonObject, serialize_page, serialize_schedule
-from herdbeat.store.reader import ScheduleQuery
+from herdbeat.service.queries.schedules import (
+    SchedulePage,
+    ScheduleQuery,
+    ScheduleSummary,
+    list_configured_schedules,
+    list_schedules,
+)
+from herdbeat.service.serialize import JsonObject, serialize_page, serialize_summary
 from herdbeat.timestamps import format_timestamp
 
 DEFAULT_ROWS = 200
 MIN_MARKS_COLUMNS = 70
-"""Columns from which on there is room for the last beats beside all the words."""
+"""Columns from which on the last beats fit beside the other columns."""
 
 PLAIN_PAGE_SIZE = 1_000
 
 _HEADINGS = ["SCHEDULE", "WHEN", "STATE", "LAST", "NEXT", "LAST 10"]
 
 
-def run_list(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        if args.has(flags.PLAIN):
-            return _show_plain(args, context.terminal, handle)
-        listing = _find_schedules(args, handle)
-        if args.has(flags.JSON):
-            cursor = None if listing.next_after is None else format_short_id(listing.next_after)
-            page = serialize_page([schedule_row_object(each) for each in listing.rows], cursor)
-            context.terminal.print(json.dumps(page, indent=2, ensure_ascii=False))
-        else:
-            _show_table(context.terminal, handle, listing)
-        _show_notices(args, context.terminal, handle, listing)
-    return 0
+def run_list(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    if args.has(flags.PLAIN):
+        return Output(plain=_plain_lines(args, handle))
+    page = _find_schedules(args, handle)
+    return Output(
+        json=lambda: _page_object(page),
+        lines=_table_lines(context.terminal, handle, page),
+        notices=_notices(args, handle, page),
+    )
 
 
-def _show_plain(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> int:
-    """All of them, or as many as -n says, page by page: a script reads the first while the last is looked up."""
-    wanted = args.value(flags.COUNT)
-    left = None if wanted is None else parse_row_count(wanted)
+def _plain_lines(args: ParsedArgs, handle: FleetHandle) -> Iterator[str]:
+    """Yield all schedules, or as many as -n says, page by page: a script reads the first while the last is queried."""
+    count = args.value(flags.COUNT)
+    left = None if count is None else parse_row_count(count)
     after = _parse_cursor(args)
     while True:
-        listing = _find_schedules(
-            args, handle, after=after, limit=PLAIN_PAGE_SIZE if left is None else min(left, PLAIN_PAGE_SIZE)
-        )
-        for each in listing.rows:
-            terminal.print("\t".join(_plain_fields(each)))
-        left = None if left is None else left - len(listing.rows)
-        after = listing.next_after
+        limit = PLAIN_PAGE_SIZE if left is None else min(left, PLAIN_PAGE_SIZE)
+        page = _find_schedules(args, handle, after=after, limit=limit)
+        yield from ("\t".join(_plain_fields(each)) for each in page.rows)
+        left = None if left is None else left - len(page.rows)
+        after = page.next_after
         if after is None or left == 0:
-            _show_notices(args, terminal, handle, listing)
-            return 0
+            break
+    yield from _more_notice(page)
+    yield from map(Notice, _notices(args, handle, page))
 
 
-def schedule_row_object(each: ScheduleSummary) -> JsonObject:
-    """A schedule as the API gives it."""
-    hint = each.hint
-    pace = None
-    if hint is not None and hint.every is not None:
-        pace = {"every": format_duration(hint.every), "origin": hint.origin, "reason": hint.reason}
-    strip = [
-        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in each.strip
-    ]
-    return {**serialize_schedule(each.record, each.state), "pace": pace, "recent": strip}
+def _page_object(page: SchedulePage) -> JsonObject:
+    cursor = None if page.next_after is None else format_short_id(page.next_after)
+    return serialize_page([serialize_summary(each) for each in page.rows], cursor)
 
 
 def _find_schedules(
@@ -89,9 +76,8 @@ def _find_schedules(
         after=after or _parse_cursor(args),
         limit=limit or parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS),
     )
-    if handle.reader is not None:
-        return list_schedules(handle.reader, query)
-    return list_configured_schedules(handle.fleet, query)
+    reader = handle.reader
+    return list_configured_schedules(handle.fleet, query) if reader is None else list_schedules(reader, query)
 
 
 def _parse_cursor(args: ParsedArgs) -> int | None:
@@ -102,37 +88,35 @@ def _parse_cursor(args: ParsedArgs) -> int | None:
     return parse_cursor(args.value(flags.CURSOR))
 
 
-def _show_table(terminal: Terminal, handle: FleetHandle, listing: SchedulePage) -> None:
-    if not listing.rows:
-        return
-    is_roomy = terminal.columns is None or terminal.columns >= MIN_MARKS_COLUMNS
-    rows = [_HEADINGS, *(_schedule_row(terminal, handle, each) for each in listing.rows)]
-    for line in terminal.format_table(rows if is_roomy else [row[:-1] for row in rows], shrink=(1, 0)):
-        terminal.print(line)
-    legend = _format_legend(listing)
-    total = f"{len(listing.rows)} of {listing.total}"
-    legend_width = (
-        display_width(legend) + 6 if terminal.columns is None else max(0, terminal.columns - display_width(total))
-    )
-    terminal.print(terminal.style(f"{legend:<{legend_width}}{total}" if legend else total, "dim"))
+def _table_lines(terminal: Terminal, handle: FleetHandle, page: SchedulePage) -> Iterator[str]:
+    if page.rows:
+        is_roomy = terminal.columns is None or terminal.columns >= MIN_MARKS_COLUMNS
+        rows = [_HEADINGS, *(schedule_row(terminal, each, handle.now, handle.zone) for each in page.rows)]
+        yield from terminal.format_table(rows if is_roomy else [row[:-1] for row in rows], shrink=(1, 0))
+        yield terminal.style(_format_footer(terminal, page), "dim")
+    yield from _more_notice(page)
 
 
-def _schedule_row(terminal: Terminal, handle: FleetHandle, each: ScheduleSummary) -> list[str]:
-    return [
-        printable(each.record.label),
-        printable(format_trigger(each)),
-        format_state(terminal, each),
-        format_last_run(each, handle.now),
-        format_next_run(each, handle.now, handle.zone),
-        format_beat_marks(terminal, each.strip),
-    ]
+def _format_footer(terminal: Terminal, page: SchedulePage) -> str:
+    """Return the legend on the left, and how many of all schedules are shown on the right."""
+    legend, total = _format_legend(page), f"{len(page.rows)} of {page.total}"
+    if not legend:
+        return total
+    if terminal.columns is None:
+        return f"{legend}      {total}"
+    return f"{legend:<{max(0, terminal.columns - display_width(total))}}{total}"
 
 
-def _format_legend(listing: SchedulePage) -> str:
-    """Only of the signs that are there."""
-    glyphs = {beat_mark_symbol(mark)[0] for each in listing.rows for mark in each.strip}
+def _more_notice(page: SchedulePage) -> Iterator[Notice]:
+    if page.next_after is not None:
+        yield Notice(f"There are more: --cursor {format_short_id(page.next_after)}, or a larger -n.")
+
+
+def _format_legend(page: SchedulePage) -> str:
+    """Return the meaning of the glyphs that are shown, and of no others."""
+    glyphs = {beat_mark_symbol(mark)[0] for each in page.rows for mark in each.strip}
     meanings = {"–": "– skipped", "·": "· missed"}
-    hinted = ["↯ a hint is active, baseline in brackets"] if any(each.hint for each in listing.rows) else []
+    hinted = ["↯ a hint is active, baseline in brackets"] if any(each.hint for each in page.rows) else []
     return "   ".join([*hinted, *(words for glyph, words in meanings.items() if glyph in glyphs)])
 
 
@@ -143,15 +127,13 @@ def _plain_fields(each: ScheduleSummary) -> list[str]:
     return [printable(record.label), each.state, format_trigger(each), *moments, str(record.failures), strip or "-"]
 
 
-def _show_notices(args: ParsedArgs, terminal: Terminal, handle: FleetHandle, listing: SchedulePage) -> None:
-    if listing.next_after is not None and not args.has(flags.JSON):
-        terminal.info(f"There are more: --cursor {format_short_id(listing.next_after)}, or a larger -n.")
-    if not listing.rows:
-        wanted = args.value(flags.IN_STATE)
-        terminal.info(f"None of them is {wanted}." if wanted and listing.total else "There are no schedules.")
+def _notices(args: ParsedArgs, handle: FleetHandle, page: SchedulePage) -> Iterator[str]:
+    if not page.rows:
+        state = args.value(flags.IN_STATE)
+        yield f"None of them is {state}." if state and page.total else "There are no schedules."
     if handle.reader is None:
-        terminal.info(NEVER_RAN_NOTICE)
+        yield NEVER_RAN_NOTICE
     elif handle.holder_pid is None:
         node = handle.reader.last_node()
         since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
-        terminal.info(f"scheduler: not running{since}. Nothing starts until: herdbeat up")
+        yield f"scheduler: not running{since}. Nothing starts until: herdbeat up"

@@ -1,8 +1,10 @@
-"""`herdbeat logs`: what runs have printed, and with -f what they print now. It looks at files and ledger alone, so it
-does not matter which process runs the fleet, or whether one does."""
+"""`herdbeat logs`: what runs have printed, and with -f what they print now.
+
+It reads files and ledger, so it does not matter which process runs the fleet, or whether one does. It prints line by
+line and returns an exit status, because it may not end.
+"""
 
 import json
-import platform
 import time
 from collections.abc import Iterable
 from datetime import datetime
@@ -17,65 +19,47 @@ from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection, serialize_log_entry
-from herdbeat.service.queries.schedules import no_such_name
-from herdbeat.service.queries.selectors import find_run, split_selector
-from herdbeat.store.reader import ScheduleQuery
-from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
+from herdbeat.service.queries.run_output import find_remote_runs, resolve_log_selection
+from herdbeat.service.queries.selectors import split_selector
+from herdbeat.service.serialize import serialize_log_entry
 
 MAX_NAMED_RUNS = 3
-"""Runs of other nodes that are named, when many are going."""
+"""Active runs of other nodes that are named."""
 
 DEFAULT_LINES = 100
 DEFAULT_FOLLOW_LINES = 10
-"""Lines of the past before a follower goes on, as `tail -f` does."""
+"""Lines of the past before `--follow` continues, as with `tail -f`."""
 
 ACTIVE_POLL_INTERVAL_S = 0.1
 IDLE_POLL_INTERVAL_S = 0.5
-"""Seconds between two looks: while something is being said, and while nothing is."""
+"""Seconds between two polls, while there is output and while there is none."""
 
 _TARGET_COLOURS = ("cyan", "green", "blue", "yellow")
 
 
 def run_logs(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        selection = _resolve_selectors(args, handle)
-        feed = LogFeed(handle.require_reader(), handle.state_dir, selection)
-        past = feed.past(handle.now, since=_parse_since(args, handle), lines=_parse_line_limit(args, selection))
-        _show_entries(args, context.terminal, handle, past)
-        if handle.is_shared:
-            _show_remote_runs(context, handle, feed)
-        if args.has(flags.FOLLOW):
-            _follow_entries(args, context, handle, feed)
-        elif not past:
-            context.terminal.info("No output there.")
+    handle = context.enter(open_fleet_handle(args, context))
+    reader = handle.require_reader()
+    selection = resolve_log_selection(reader, args.positionals, handle.now)
+    feed = LogFeed(reader, handle.state_dir, selection)
+    past = feed.past(handle.now, since=_parse_since(args, handle), lines=_parse_line_limit(args, selection))
+    _show_entries(args, context.terminal, handle, past)
+    if handle.is_shared:
+        _show_remote_runs(context, feed)
+    if args.has(flags.FOLLOW):
+        _follow_entries(args, context, handle, feed)
+    elif not past:
+        context.terminal.info("No output there.")
     return 0
 
 
-def _show_remote_runs(context: Context, handle: FleetHandle, feed: LogFeed) -> None:
-    """A log is written where its run is: until that has ended, its words come here a little later."""
-    here = (platform.node(), find_lock_holder(handle.state_dir))
-    for run in feed.silent_runs[:MAX_NAMED_RUNS]:
-        details = handle.require_reader().details(run.id)
-        if (details.host, details.pid) != here:
-            label = f"{printable(run.schedule)} {format_short_id(run.id)}"
-            what = f"{label} runs on {printable(details.host)} (pid {details.pid})"
-            context.terminal.info(f"{what}; what it says comes here every few seconds.")
-
-
-def _resolve_selectors(args: ParsedArgs, handle: FleetHandle) -> LogSelection:
-    """A name comes before an id: a target may well be called `beef`."""
-    reader = handle.require_reader()
-    names, runs = [], []
-    for word in args.positionals:
-        target, name = split_selector(word)
-        if reader.find(ScheduleQuery(now=handle.now, names=(f"{target}/{name or '*'}",), limit=1)):
-            names.append(word)
-        elif (run := find_run(reader, word)) is not None:
-            runs.append(run.id)
-        else:
-            raise no_such_name(reader, word)
-    return LogSelection(names=tuple(names), runs=tuple(runs))
+def _show_remote_runs(context: Context, feed: LogFeed) -> None:
+    """Say why an active run shows nothing: its log is on its own node, and reaches the ledger a little later."""
+    for run, details in find_remote_runs(feed, MAX_NAMED_RUNS):
+        label = f"{printable(run.schedule)} {format_short_id(run.id)}"
+        what = f"{label} runs on {printable(details.host)} (pid {details.pid})"
+        context.terminal.info(f"{what}; what it says comes here every few seconds.")
 
 
 def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
@@ -84,7 +68,7 @@ def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
 
 
 def _parse_line_limit(args: ParsedArgs, selection: LogSelection) -> int | None:
-    """Of one run, or since a moment, all; else the last so many."""
+    """Return None, which means all lines, for single runs or with --since; otherwise how many of the last."""
     count = args.value(flags.COUNT)
     if count is None and (args.value(flags.SINCE) is not None or (selection.runs and not selection.names)):
         return None
@@ -92,7 +76,7 @@ def _parse_line_limit(args: ParsedArgs, selection: LogSelection) -> int | None:
 
 
 def _follow_entries(args: ParsedArgs, context: Context, handle: FleetHandle, feed: LogFeed) -> None:
-    """Until Ctrl+C, or until the runs that were named have ended."""
+    """Print what is written from now on, until Ctrl+C or until the named runs have ended."""
     if handle.holder_pid is None:
         context.terminal.info("scheduler: not running. Waiting for: herdbeat up")
     while not feed.is_over:
@@ -111,7 +95,7 @@ def _show_entries(args: ParsedArgs, terminal: Terminal, handle: FleetHandle, ent
 
 
 def _format_entry(terminal: Terminal, handle: FleetHandle, entry: LogEntry) -> str:
-    """14:02:13 triage 7f3k   what it said"""
+    """Return for example `14:02:13 triage 7f3k   what it printed`."""
     target, _ = split_selector(entry.run.schedule)
     colour = _TARGET_COLOURS[crc32(target.encode()) % len(_TARGET_COLOURS)]
     local = entry.at.astimezone(handle.zone)

@@ -1,37 +1,77 @@
-"""`herdbeat next`: what to look at, from when to when, and in which form."""
+"""`herdbeat next`: when schedules, or a bare expression, run next; with `--by hour`, where the instants crowd.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+An expression must not pay for a fleet: what reads the ledger or the files, and the governor, is imported where a fleet
+is meant.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.output.time_format import parse_time, parse_zone_flags
-from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.trigger import Trigger
-from herdbeat.errors import UsageError
+from herdbeat.cli.output.details import filled_columns, select_columns
+from herdbeat.cli.output.render import Notice, Output
+from herdbeat.cli.output.terminal import Terminal, display_width, printable
+from herdbeat.cli.output.time_format import (
+    format_clock,
+    format_date,
+    format_short_date,
+    format_time_left,
+    format_utc_clock,
+    has_seconds,
+)
+from herdbeat.cli.output.time_parse import parse_time, parse_zone_flags
+from herdbeat.cli.parser import ParsedArgs, parse_count
+from herdbeat.domain.decision import step_to_json
+from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.errors import StoreUnavailable, UsageError
 from herdbeat.service.queries.expressions import (
+    NoNextRunReason,
     UnscheduledEntry,
     UpcomingRun,
     iter_trigger_runs,
     parse_cron,
     parse_expression,
 )
+from herdbeat.timestamps import format_timestamp
 
 if TYPE_CHECKING:
+    from herdbeat.cli.fleet_handle import FleetHandle
     from herdbeat.service.queries.upcoming import ForecastInput
 
 DEFAULT_INSTANTS = 5
 MAX_INSTANTS = 100_000
-"""Past that many instants nobody reads on, and a fleet of seconds would count for minutes."""
+"""Nobody reads more, and a fleet that runs every second would be counted for minutes."""
+
+THUNDERING_HERD_SIZE = 10
+"""Schedules that start at the same instant before `--by hour` warns of it."""
+
+MAX_COUNTED_INSTANTS = 1_000_000
+"""Where `--by hour` stops counting, after about half a minute."""
+
+MAX_HOURS_RANGE = timedelta(days=31)
+
+_BAR_GLYPHS = " ▁▂▃▄▅▆▇█"
+_HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
+_UNSCHEDULED_LABELS = {
+    NoNextRunReason.DISABLED: "○ disabled",
+    NoNextRunReason.PAUSED: "‖ paused",
+    NoNextRunReason.RUNNING: "● after run",
+    NoNextRunReason.LATE: "◷ due, waits",
+    NoNextRunReason.BROKEN: "✗ broken",
+    NoNextRunReason.WAITING: "⚡ on call",
+    NoNextRunReason.ENDED: "▪ ended",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeRange:
-    """The part of time that is asked for."""
+    """The time to look at, from `start` to `until` if that is given. `count` limits the instants."""
 
     now: datetime
     start: datetime
@@ -43,7 +83,7 @@ class TimeRange:
         return self.start == self.now
 
     def take(self, instants: Iterator[UpcomingRun], default_count: int = MAX_INSTANTS) -> list[UpcomingRun]:
-        """Those inside. Without a count or an end, the usual number of them."""
+        """Return the instants inside. Without a count or an end, at most `default_count`."""
         limit = self.count or (default_count if self.until is None else MAX_INSTANTS)
         return list(islice(self.before_end(instants), limit))
 
@@ -54,7 +94,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpcomingSource:
-    """What is asked about: a bare expression, or schedules of a fleet."""
+    """What to look at: the trigger of a bare expression, or schedules of a fleet."""
 
     zone: ZoneInfo
     trigger: Trigger | None = None
@@ -65,7 +105,7 @@ class UpcomingSource:
         return self.trigger is not None or len(self.schedules) == 1
 
     def upcoming(self, start: datetime) -> Iterator[UpcomingRun]:
-        """Every instant, by time."""
+        """Yield every instant, by time."""
         if self.trigger is not None:
             return iter_trigger_runs(self.trigger, start)
         from herdbeat.service.queries.upcoming import iter_fleet_runs  # noqa: PLC0415 -- an expression needs no governor
@@ -73,14 +113,14 @@ class UpcomingSource:
         return iter_fleet_runs(self.schedules, start)
 
     def instants(self, time_range: TimeRange) -> list[UpcomingRun]:
-        """Those to show: of many schedules each one's first, unless a number or an end was given."""
-        found = self._instants(time_range)
-        wishes = {each.label: each.skips for each in self.schedules if each.skips}
-        if not wishes or not time_range.is_from_now:
-            return found
+        """Return those to show: of many schedules each one's first, unless a count or an end is given."""
+        instants = self._instants(time_range)
+        skips = {each.label: each.skips for each in self.schedules if each.skips}
+        if not skips or not time_range.is_from_now:
+            return instants
         from herdbeat.service.queries.upcoming import annotate_skips  # noqa: PLC0415
 
-        return list(annotate_skips(found, wishes))
+        return list(annotate_skips(instants, skips))
 
     def _instants(self, time_range: TimeRange) -> list[UpcomingRun]:
         if self.is_single:
@@ -91,8 +131,8 @@ class UpcomingSource:
 
         return find_next_runs(self.schedules, time_range.start)
 
-    def idle(self, time_range: TimeRange) -> list[UnscheduledEntry]:
-        """The schedules without a time."""
+    def unscheduled(self, time_range: TimeRange) -> list[UnscheduledEntry]:
+        """Return the schedules that have no next time."""
         if not self.schedules:
             return []
         from herdbeat.service.queries.upcoming import find_unscheduled  # noqa: PLC0415
@@ -100,27 +140,48 @@ class UpcomingSource:
         return find_unscheduled(self.schedules, time_range.start)
 
 
-def run_next(args: ParsedArgs, context: Context) -> int:
-    zone = parse_zone_flags(args)
-    source = _resolve_source(args, context, zone)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpcomingView:
+    """What is shown: the source, the time, the instants in it, and the schedules that have none."""
+
+    source: UpcomingSource
+    time_range: TimeRange
+    instants: list[UpcomingRun]
+    unscheduled: list[UnscheduledEntry]
+
+
+@dataclass(slots=True)
+class HourCount:
+    """The instants of one hour, and how many schedules share each."""
+
+    starts_at: datetime
+    schedules_by_instant: Counter[datetime] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        return self.schedules_by_instant.total()
+
+    @property
+    def peak(self) -> int:
+        return max(self.schedules_by_instant.values(), default=0)
+
+
+def run_next(args: ParsedArgs, context: Context) -> Output:
+    source = _resolve_source(args, context, parse_zone_flags(args))
     time_range = _parse_time_range(args, context, source.zone)
-    _show_output(args, context, source, time_range)
-    return 0
-
-
-def _show_output(args: ParsedArgs, context: Context, source: UpcomingSource, time_range: TimeRange) -> None:
     if args.value(flags.BY):
-        from herdbeat.cli.output.upcoming_fleet import show_hours  # noqa: PLC0415 -- each form is loaded when asked for
-
-        show_hours(args, context.terminal, source, time_range)
-    elif args.has(flags.JSON):
-        from herdbeat.cli.output.upcoming import show_upcoming_json  # noqa: PLC0415
-
-        show_upcoming_json(context.terminal, source, time_range)
-    else:
-        from herdbeat.cli.output.upcoming import show_upcoming  # noqa: PLC0415
-
-        show_upcoming(args, context.terminal, source, time_range)
+        return _count_hours(context.terminal, source, time_range)
+    view = UpcomingView(
+        source=source,
+        time_range=time_range,
+        instants=source.instants(time_range),
+        unscheduled=source.unscheduled(time_range),
+    )
+    return Output(
+        json=lambda: _view_object(view),
+        plain=_plain_lines(view),
+        lines=_view_lines(context.terminal, view, is_verbose=args.has(flags.VERBOSE)),
+    )
 
 
 def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
@@ -128,7 +189,7 @@ def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -
     if cron is not None and what is not None:
         raise UsageError("--cron and WHAT exclude each other.", hint="Give the expression once.")
     if cron is not None or what is not None:
-        from herdbeat.bootstrap.config import detect_system_zone  # noqa: PLC0415 -- asks the file system, so only if needed
+        from herdbeat.bootstrap.config import detect_system_zone  # noqa: PLC0415 -- it reads the file system
 
         here = zone or detect_system_zone(context.environ)
         trigger = parse_expression(what, here) if what is not None else parse_cron(cron or "", here)
@@ -138,14 +199,51 @@ def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -
 
 
 def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
-    """A fleet is read only if one is meant: an expression must not pay for YAML, nor for the ledger."""
+    """Read a fleet, with its ledger if it has one. Raises NotFound or ConfigError."""
     from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415
-    from herdbeat.cli.output.upcoming_fleet import load_forecast_inputs  # noqa: PLC0415
 
-    with open_fleet_handle(args, context) as handle:
-        schedules = load_forecast_inputs(handle, context, args.positional(0))
-        own = schedules[0].zone if len(schedules) == 1 else handle.zone
+    handle = context.enter(open_fleet_handle(args, context))
+    schedules = _load_forecasts(handle, context, args.positional(0))
+    own = schedules[0].zone if len(schedules) == 1 else handle.zone
     return UpcomingSource(zone=zone or own, schedules=tuple(schedules))
+
+
+def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | None) -> "list[ForecastInput]":
+    """Return what the ledger, the files, or both say about the schedules. Raises NotFound, with a suggestion.
+
+    While a fleet runs, only its ledger counts: files that changed a moment ago, or are broken, are not what it runs.
+    Otherwise the files count too, because the next `up` begins with them.
+    """
+    from herdbeat.service.queries.forecast_inputs import load_ledger_forecasts, load_merged_forecasts  # noqa: PLC0415
+    from herdbeat.service.queries.upcoming import build_file_forecast  # noqa: PLC0415
+
+    try:
+        if (reader := handle.reader) is not None:
+            has_live_node = handle.holder_pid is not None
+            if has_live_node or not handle.has_files or handle.is_shared:
+                return load_ledger_forecasts(reader, selector, handle.now, has_live_node=has_live_node)
+            merged = load_merged_forecasts(reader, handle.fleet.schedules, handle.now)
+            return _filter_by_selector(handle, merged, selector)
+    except StoreUnavailable as error:
+        if not handle.has_files:
+            raise
+        context.terminal.info(f"{error.message.rstrip('.')}. These are the times of the files alone.")
+    from_files = [build_file_forecast(each, handle.now) for each in handle.fleet.schedules]
+    return _filter_by_selector(handle, from_files, selector)
+
+
+def _filter_by_selector(
+    handle: "FleetHandle", forecasts: "list[ForecastInput]", selector: str | None
+) -> "list[ForecastInput]":
+    """Return all, those of a target or of a pattern, or one `target/schedule`. Raises NotFound."""
+    from herdbeat.cli.fleet_handle import matches_selector, unknown_selector_error  # noqa: PLC0415
+
+    if selector is None:
+        return forecasts
+    chosen = [each for each in forecasts if matches_selector(each.id, selector)]
+    if not chosen and handle.fleet.target(selector) is None:
+        raise unknown_selector_error(handle.fleet, selector, (each.label for each in forecasts))
+    return chosen
 
 
 def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> TimeRange:
@@ -155,13 +253,234 @@ def _parse_time_range(args: ParsedArgs, context: Context, zone: ZoneInfo) -> Tim
     until = None if until_text is None else parse_time(until_text, start, zone)
     if until is not None and until <= start:
         raise UsageError("--until lies before the start.", hint="Give a later time, or a duration such as 24h.")
-    return TimeRange(now=now, start=start, until=until, count=_parse_count(args.value(flags.COUNT)))
+    count = args.value(flags.COUNT)
+    limit = None if count is None else parse_count(count, MAX_INSTANTS)
+    return TimeRange(now=now, start=start, until=until, count=limit)
 
 
-def _parse_count(text: str | None) -> int | None:
-    if text is None:
-        return None
-    # isdecimal() alone lets ٣ through, which is a number to Python and a puzzle to everybody else.
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_INSTANTS):
-        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_INSTANTS}.")
-    return int(text)
+def _view_object(view: UpcomingView) -> dict[str, object]:
+    source, until, trigger = view.source, view.time_range.until, view.source.trigger
+    return {
+        "from": format_timestamp(view.time_range.start),
+        "until": None if until is None else format_timestamp(until),
+        "timezone": source.zone.key,
+        "trigger": trigger and {"kind": trigger.kind, "description": trigger.describe(), **trigger.options()},
+        "items": [_instant_object(instant, source.zone) for instant in view.instants],
+        "idle": [
+            {"schedule": entry.schedule, "standing": entry.cause, "reason": entry.reason} for entry in view.unscheduled
+        ],
+    }
+
+
+def _instant_object(instant: UpcomingRun, zone: ZoneInfo) -> dict[str, object]:
+    return {
+        "schedule": instant.schedule or None,
+        "due_at": format_timestamp(instant.due_at),
+        "next_run_at": format_timestamp(instant.next_run_at),
+        "local": instant.next_run_at.astimezone(zone).isoformat(),
+        "source": instant.source,
+        "notes": list(instant.notes),
+        "steps": [step_to_json(step) for step in instant.trace],
+    }
+
+
+def _plain_lines(view: UpcomingView) -> Iterator[str]:
+    """Yield the instant, the schedule, the source and the notes, separated by tabs. `-` stands for no time."""
+    for instant in view.instants:
+        at, notes = format_timestamp(instant.next_run_at), "; ".join(instant.notes)
+        yield "\t".join([at, instant.schedule or "-", instant.source, notes])
+    for entry in view.unscheduled:
+        yield "\t".join(["-", entry.schedule, entry.cause, entry.reason])
+    yield from _limit_notices(view)
+
+
+def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> Iterator[str]:
+    if view.source.is_single:
+        yield from _headline(terminal, view)
+        yield from (_trace_lines if is_verbose else _single_lines)(terminal, view)
+    elif view.instants or view.unscheduled:
+        yield from _fleet_lines(terminal, view)
+    yield from _limit_notices(view)
+
+
+def _limit_notices(view: UpcomingView) -> Iterator[Notice]:
+    if not view.instants and not view.unscheduled:
+        yield Notice("There is nothing in that time." if view.source.is_single else "There are no schedules.")
+    if len(view.instants) == MAX_INSTANTS:
+        yield Notice(f"Stopped at {MAX_INSTANTS} instants.")
+
+
+def _headline(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+    """triage/standup   0 9 * * 1-5   "at 09:00, Monday to Friday"   Europe/Berlin"""
+    source = view.source
+    trigger = source.trigger or source.schedules[0].trigger
+    parts = [terminal.style(printable(each.label), "bold") for each in source.schedules]
+    expression = trigger.options().get("expression")
+    parts += [expression, f'"{trigger.describe()}"'] if expression else [trigger.describe()]
+    yield "   ".join([*parts, terminal.style(_format_zones(source), "dim")])
+    for entry in view.unscheduled:
+        yield f"  {_UNSCHEDULED_LABELS[entry.cause]}: {entry.reason}"
+
+
+def _format_zones(source: UpcomingSource) -> str:
+    """Return the zone of the times, and the schedule's own if that is another one."""
+    own = {each.zone.key for each in source.schedules} - {source.zone.key}
+    return f"{own.pop()}, shown in {source.zone.key}" if own else source.zone.key
+
+
+def _single_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+    rows = _single_rows(terminal, view)
+    lines = terminal.format_table(select_columns(rows, filled_columns(rows)), indent="  ")
+    for line, instant in zip(lines, view.instants, strict=True):
+        yield from _with_notes(terminal, line, instant)
+
+
+def _single_rows(terminal: Terminal, view: UpcomingView) -> list[list[str]]:
+    zone, number_width = view.source.zone, len(str(len(view.instants)))
+    seconds = has_seconds([instant.next_run_at for instant in view.instants])
+    rows = []
+    for number, instant in enumerate(view.instants, start=1):
+        at = instant.next_run_at
+        clock, utc_clock = (show(at, zone, seconds=seconds) for show in (format_clock, format_utc_clock))
+        rows.append(
+            [
+                f"{number:>{number_width}}",
+                format_date(at, zone),
+                terminal.style(clock, "bold"),
+                "" if utc_clock == clock else utc_clock,
+                _format_left(at, view.time_range),
+            ]
+        )
+    return rows
+
+
+def _trace_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+    """Yield every instant with all steps of the governor's decision."""
+    for row, instant in zip(_single_rows(terminal, view), view.instants, strict=True):
+        yield f"  {'  '.join(filter(None, row))}  {instant.source}"
+        for step in instant.trace:
+            glyph = "✓" if step.won else "·"
+            at = "" if step.at is None else f"  {format_clock(step.at, view.source.zone, seconds=True)}"
+            yield terminal.style(f"       {glyph} {printable(step.text)}{at}", "dim")
+
+
+def _fleet_lines(terminal: Terminal, view: UpcomingView) -> Iterator[str]:
+    rows = _fleet_rows(view)
+    headings, *rows = select_columns([_HEADINGS, *rows], filled_columns(rows))
+    shrink = [headings.index("WHEN"), headings.index("SCHEDULE")]
+    heading_line, *lines = terminal.format_table([headings, *rows], shrink=shrink)
+    yield heading_line
+    for line, instant in zip(lines, view.instants, strict=False):
+        yield from _with_notes(terminal, line, instant)
+    yield from lines[len(view.instants) :]
+    is_guess = view.time_range.count is not None or view.time_range.until is not None
+    if is_guess and any(each.trigger.kind is TriggerKind.INTERVAL for each in view.source.schedules):
+        yield Notice("Intervals count from the end of a run; shown as if runs took no time.")
+
+
+def _fleet_rows(view: UpcomingView) -> list[list[str]]:
+    source, time_range = view.source, view.time_range
+    # "now" says enough: its seconds would put a :00 behind every other time.
+    seconds = has_seconds([each.next_run_at for each in view.instants if each.next_run_at != time_range.now])
+    trigger_cells = {each.label: [each.trigger.describe(), _trigger_zone(each, source)] for each in source.schedules}
+    rows = []
+    for instant in view.instants:
+        at = instant.next_run_at
+        when = f"{format_short_date(at, time_range.now, source.zone)}  {format_clock(at, source.zone, seconds=seconds)}"
+        rows.append([when, _format_left(at, time_range), printable(instant.schedule), *trigger_cells[instant.schedule]])
+    left = "—" if time_range.is_from_now else ""
+    return rows + [
+        [_UNSCHEDULED_LABELS[entry.cause], left, printable(entry.schedule), entry.when, ""]
+        for entry in view.unscheduled
+    ]
+
+
+def _format_left(at: datetime, time_range: TimeRange) -> str:
+    """Return how long it is from now; empty if the time range begins at another moment."""
+    return format_time_left(at, time_range.now) if time_range.is_from_now else ""
+
+
+def _trigger_zone(schedule: "ForecastInput", source: UpcomingSource) -> str:
+    """Return the zone of a calendar if it is not the one shown: "at 01:00" beside 02:00 CET would puzzle."""
+    zone = schedule.trigger.options().get("timezone", "")
+    return "" if zone == source.zone.key else zone
+
+
+def _with_notes(terminal: Terminal, line: str, instant: UpcomingRun) -> Iterator[str]:
+    """Yield the line with its notes behind it, or below it if the screen is too narrow."""
+    notes = "; ".join(instant.notes)
+    styled = terminal.style(notes, "yellow")
+    if not notes or terminal.columns is None or display_width(f"{line}  {notes}") <= terminal.columns:
+        yield f"{line}  {styled}".rstrip()
+    else:
+        yield line
+        yield f"     {styled}"
+
+
+def _count_hours(terminal: Terminal, source: UpcomingSource, time_range: TimeRange) -> Output:
+    start, zone = time_range.start, source.zone
+    until = time_range.until or start + timedelta(hours=24)
+    if until - start > MAX_HOURS_RANGE:
+        raise UsageError("--by hour shows at most 31 days.", hint="Give a nearer --until, such as 7d.")
+    instants = replace(time_range, until=until).before_end(source.upcoming(start))
+    hours = count_by_hour(islice(instants, MAX_COUNTED_INSTANTS), zone, start, until)
+    is_cut = sum(hour.count for hour in hours) == MAX_COUNTED_INSTANTS
+    stopped = f"Stopped counting at {MAX_COUNTED_INSTANTS} instants; take a shorter time with --until."
+    return Output(
+        json=lambda: _hours_object(hours, zone, start, until),
+        plain=(f"{hour.starts_at.astimezone(zone).isoformat()}\t{hour.count}" for hour in hours),
+        lines=_histogram_lines(terminal, hours, zone, has_days=until - start > timedelta(hours=24)),
+        notices=[stopped] if is_cut else [],
+    )
+
+
+def count_by_hour(instants: Iterable[UpcomingRun], zone: ZoneInfo, start: datetime, until: datetime) -> list[HourCount]:
+    """Return every hour from start to end, empty ones too: a gap is worth seeing."""
+    hours: dict[datetime, HourCount] = {}
+    starts_at = _start_of_hour(start, zone)
+    while starts_at < until:
+        hours[starts_at] = HourCount(starts_at)
+        starts_at += timedelta(hours=1)
+    for each in instants:
+        starts_at = _start_of_hour(each.next_run_at, zone)
+        hours.setdefault(starts_at, HourCount(starts_at)).schedules_by_instant[each.next_run_at] += 1
+    return [hours[key] for key in sorted(hours)]
+
+
+def _start_of_hour(moment: datetime, zone: ZoneInfo) -> datetime:
+    """Return the start of the hour on the wall clock of the zone: in India that is half past in UTC."""
+    return moment.astimezone(zone).replace(minute=0, second=0, microsecond=0).astimezone(UTC)
+
+
+def _histogram_lines(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo, *, has_days: bool) -> Iterator[str]:
+    peak_count = max(hour.count for hour in hours)
+    busiest_hour = max(hours, key=lambda hour: hour.peak)
+    for hour in hours:
+        local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
+        bar = terminal.style(_BAR_GLYPHS[-(-hour.count * 8 // peak_count)], "cyan") if peak_count else " "
+        remark = terminal.style(_thundering_herd_warning(hour, zone), "yellow") if hour is busiest_hour else ""
+        yield f"{local} {bar} {hour.count:>{len(str(peak_count))}}{remark}"
+
+
+def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:
+    """Return the warning about the fullest instant of an hour; empty if few schedules share it."""
+    if hour.peak < THUNDERING_HERD_SIZE:
+        return ""
+    at = min(moment for moment, count in hour.schedules_by_instant.items() if count == hour.peak)
+    return f"   {hour.peak} schedules share {at.astimezone(zone):%H:%M:%S}; `jitter: 10%` would spread them"
+
+
+def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until: datetime) -> dict[str, object]:
+    return {
+        "from": format_timestamp(start),
+        "until": format_timestamp(until),
+        "timezone": zone.key,
+        "hours": [
+            {
+                "local": hour.starts_at.astimezone(zone).isoformat(),
+                "count": hour.count,
+                "most_at_once": hour.peak,
+            }
+            for hour in hours
+        ],
+    }

@@ -1,60 +1,54 @@
-"""`herdbeat nodes`: who runs this fleet."""
+"""`herdbeat nodes`: the processes that run this fleet."""
 
-import json
+from collections.abc import Iterator
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import NodeRecord
-from herdbeat.service.queries.nodes import NodeState, find_nodes, resolve_node_state, serialize_nodes
+from herdbeat.service.queries.nodes import NodeState, NodeView, find_nodes
+from herdbeat.service.serialize import serialize_nodes
 
 _HEADINGS = ["NODE", "HOST", "PID", "VERSION", "STATE", "SINCE", "SEEN", "RUNS", "LABELS"]
 _STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEAD: "red"}
 
 
-def run_nodes(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        has_live_node, limit = handle.holder_pid is not None, parse_row_count(args.value(flags.COUNT))
-        found = find_nodes(
-            handle.require_reader(),
-            handle.now,
-            limit=limit,
-            has_live_node=has_live_node,
-            include_stopped=args.has(flags.ALL),
-        )
-        if args.has(flags.JSON):
-            context.terminal.print(
-                json.dumps(serialize_nodes(found, handle.now, has_live_node=has_live_node), indent=2)
-            )
-            return 0
-        rows = [_node_row(context.terminal, handle, each, has_live_node=has_live_node) for each in found]
-        for line in context.terminal.format_table([_HEADINGS, *rows], shrink=(1, 8)) if rows else []:
-            context.terminal.print(line)
-        _show_notice(context, handle)
-    return 0
+def run_nodes(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    nodes = find_nodes(
+        handle.require_reader(),
+        handle.now,
+        limit=parse_row_count(args.value(flags.COUNT)),
+        has_live_node=handle.holder_pid is not None,
+        include_stopped=args.has(flags.ALL),
+    )
+    return Output(json=lambda: serialize_nodes(nodes), lines=_node_lines(context.terminal, handle, nodes))
 
 
-def _show_notice(context: Context, handle: FleetHandle) -> None:
+def _node_lines(terminal: Terminal, handle: FleetHandle, nodes: list[NodeView]) -> Iterator[str]:
+    if nodes:
+        rows = [_node_row(terminal, handle, view) for view in nodes]
+        yield from terminal.format_table([_HEADINGS, *rows], shrink=(1, 8))
     if handle.holder_pid is not None:
         return
     if handle.live_nodes:
-        context.terminal.info("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
+        yield Notice("No node works, so nothing starts. Start one without --no-workers: herdbeat up")
     else:
-        context.terminal.info("No node runs this fleet. Start one with: herdbeat up")
+        yield Notice("No node runs this fleet. Start one with: herdbeat up")
 
 
-def _node_row(terminal: Terminal, handle: FleetHandle, node: NodeRecord, *, has_live_node: bool) -> list[str]:
-    node_state = resolve_node_state(node, handle.now, has_live_node=has_live_node)
+def _node_row(terminal: Terminal, handle: FleetHandle, view: NodeView) -> list[str]:
+    node = view.record
     return [
         format_short_id(node.id),
         printable(node.host),
         str(node.pid),
         node.version,
-        terminal.style(node_state, _STATE_COLOURS[node_state]),
+        terminal.style(view.state, _STATE_COLOURS[view.state]),
         format_time(node.started_at, handle.now, handle.zone),
         format_time(node.stopped_at or node.seen_at, handle.now, handle.zone),
         str(node.running) if node.works else "none here",

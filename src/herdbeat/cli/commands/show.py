@@ -1,24 +1,21 @@
 """`herdbeat show`: everything about one target, schedule, run or beat."""
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import assert_never
 
-from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
-from herdbeat.cli.output.details import print_fields, print_headline, print_section
-from herdbeat.cli.output.symbols import (
-    RUN_STATUS_SYMBOLS,
-    beat_symbol,
-    format_beat_marks,
+from herdbeat.cli.output.details import field_lines, headline, section_lines
+from herdbeat.cli.output.render import Output
+from herdbeat.cli.output.schedule_cells import (
     format_last_run,
     format_next_run,
-    format_state,
-    format_time,
-    format_trigger,
+    schedule_row,
 )
+from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
 from herdbeat.cli.parser import ParsedArgs
@@ -26,7 +23,6 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
-from herdbeat.runners.run_log import LogLine, LogStream, find_log, read_log, read_stored_log
 from herdbeat.service.queries.details import (
     BeatView,
     DetailView,
@@ -34,74 +30,84 @@ from herdbeat.service.queries.details import (
     ScheduleView,
     TargetView,
     find_details,
-    serialize_beat_view,
-    serialize_run_view,
-    serialize_schedule_view,
-    serialize_target,
 )
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
+from herdbeat.service.queries.run_output import find_log_path, read_output
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
-from herdbeat.service.serialize import JsonObject
-
-# A schedule, or a target with its schedules, as `show` tells it.
-
+from herdbeat.service.serialize import JsonObject, serialize_details
 
 MAX_PROMPT_CHARS = 200
+MAX_RESPONSE_CHARS = 600
+TAIL_LINES = 20
+
+_STREAM_STYLES = {"out": (" ", ""), "err": ("!", "yellow"), "note": (" ", "dim")}
 
 
-def show_target_details(terminal: Terminal, handle: FleetHandle, shown: TargetView) -> None:
-    target = shown.target
-    capacity_text = f"{shown.running} of {target.max_concurrent} running"
-    print_headline(terminal, target.name, target.kind, capacity_text)
-    budget = f"{shown.budget}, shared by its schedules" if shown.budget else ""
-    print_fields(terminal, [*_target_fields(target), ("budget", budget), ("written", shown.written_at)])
-    rows = [
-        [
-            printable(each.record.label),
-            printable(format_trigger(each)),
-            format_state(terminal, each),
-            format_last_run(each, handle.now),
-            format_next_run(each, handle.now, handle.zone),
-            format_beat_marks(terminal, each.strip),
-        ]
-        for each in shown.schedules
-    ]
-    print_section(terminal, "SCHEDULES", rows, shrink=(1, 0))
+def run_show(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    view = find_details(handle.require_reader(), args.positionals[0], handle.now)
+    return Output(json=lambda: _details_object(handle, view), lines=_detail_lines(context.terminal, handle, view))
 
 
-def show_schedule_details(terminal: Terminal, handle: FleetHandle, shown: ScheduleView) -> None:
-    listed = shown.summary
-    print_headline(
-        terminal,
-        listed.record.label,
-        format_state(terminal, listed),
-        printable(format_trigger(listed)),
-        format_beat_marks(terminal, listed.strip),
-    )
-    print_fields(terminal, [*_target_fields(shown.target), *_schedule_fields(handle, shown)])
-    print_section(terminal, "NEXT", _next_rows(handle, shown))
-    hints = [_hint_row(handle, each) for each in shown.hints]
-    print_section(terminal, "HINTS", hints, shrink=(4,))
-    print_section(terminal, "LAST RUNS", [format_run_row(terminal, handle, each) for each in shown.runs], shrink=(3, 4))
+def _detail_lines(terminal: Terminal, handle: FleetHandle, view: DetailView) -> Iterator[str]:
+    match view:
+        case TargetView():
+            return _target_lines(terminal, handle, view)
+        case ScheduleView():
+            return _schedule_lines(terminal, handle, view)
+        case RunView():
+            return _run_lines(terminal, handle, view)
+        case BeatView():
+            return _beat_lines(terminal, handle, view)
+        case never:
+            assert_never(never)
+
+
+def _details_object(handle: FleetHandle, view: DetailView) -> JsonObject:
+    log = {"log": find_log_path(handle.state_dir, view.run.id)} if isinstance(view, RunView) else {}
+    return {**serialize_details(view), **log}
+
+
+def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> Iterator[str]:
+    target = view.target
+    capacity_text = f"{view.running} of {target.max_concurrent} running"
+    yield from headline(terminal, target.name, target.kind, capacity_text)
+    budget = f"{view.budget}, shared by its schedules" if view.budget else ""
+    yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("written", view.written_at)])
+    rows = [schedule_row(terminal, each, handle.now, handle.zone) for each in view.schedules]
+    yield from section_lines(terminal, "SCHEDULES", rows, shrink=(1, 0))
+
+
+def _schedule_lines(terminal: Terminal, handle: FleetHandle, view: ScheduleView) -> Iterator[str]:
+    label, trigger, state, _, _, marks = schedule_row(terminal, view.summary, handle.now, handle.zone)
+    yield from headline(terminal, label, state, trigger, marks)
+    yield from field_lines(terminal, [*_target_fields(view.target), *_schedule_fields(handle, view)])
+    yield from section_lines(terminal, "NEXT", _next_rows(handle, view))
+    hints = [_hint_row(handle, each) for each in view.hints]
+    yield from section_lines(terminal, "HINTS", hints, shrink=(4,))
+    yield from _runs_section(terminal, handle, "LAST RUNS", view.runs)
     rows = [
         [each.key, printable(each.text), terminal.style("default", "dim") if each.is_default else ""]
-        for each in shown.policies
+        for each in view.policies
     ]
-    print_section(terminal, "POLICIES", rows, shrink=(1,))
+    yield from section_lines(terminal, "POLICIES", rows, shrink=(1,))
 
 
-def format_run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:
+def _runs_section(terminal: Terminal, handle: FleetHandle, title: str, runs: Sequence[RunRecord]) -> Iterator[str]:
+    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(3, 4))
+
+
+def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:
     glyph, word, colour = RUN_STATUS_SYMBOLS[run.status]
     spent = format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
     error = f" {' '.join(printable(run.error).split())}" if run.error else ""
-    attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return [
         format_short_id(run.id),
         format_time(run.began_at, handle.now, handle.zone),
         spent,
         terminal.style(f"{glyph} {word}{error}", colour),
-        printable(f"{run.source} {run.origin}".strip() + attempt),
+        printable(_format_cause(run)),
     ]
 
 
@@ -123,24 +129,24 @@ def _target_fields(target: Target) -> list[tuple[str, str]]:
 
 
 def _format_folder(written: str) -> str:
-    """Each node has the fleet's folder in a place of its own, so that one is not named."""
+    """Return the folder; a relative one is not resolved, because each node has the fleet's folder elsewhere."""
     if Path(written).is_absolute():
         return written
     return "the fleet's folder" if written == "." else f"{written} (from the fleet's folder)"
 
 
-def _schedule_fields(handle: FleetHandle, shown: ScheduleView) -> list[tuple[str, str]]:
-    record = shown.summary.record
+def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str, str]]:
+    record = view.summary.record
     failures = f"{record.failures} in a row: {record.last_error or 'no words'}" if record.failures else ""
     return [
-        ("prompt", _truncate_prompt(shown.brief.prompt or "")),
+        ("prompt", _truncate(" ".join((view.brief.prompt or "").split()), MAX_PROMPT_CHARS)),
         ("written", record.origin),
-        ("paused", _format_pause(handle, shown.summary)),
+        ("paused", _format_pause(handle, view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),
         ("failures", failures),
-        ("skips", _format_skips(shown.summary)),
-        ("last", format_last_run(shown.summary, handle.now).strip("—")),
+        ("skips", _format_skips(view.summary)),
+        ("last", format_last_run(view.summary, handle.now).strip("—")),
     ]
 
 
@@ -161,108 +167,85 @@ def _format_skips(each: ScheduleSummary) -> str:
     return f"{what}, by {record.skips_by or 'somebody'}" + (f": {record.skips_reason}" if record.skips_reason else "")
 
 
-def _next_rows(handle: FleetHandle, shown: ScheduleView) -> list[list[str]]:
-    """Its next times; where there is none to know, the word for it."""
-    listed = shown.summary
-    if listed.next is not NextRunKind.AT:
-        first = [[format_next_run(listed, handle.now, handle.zone), _format_optional_time(handle, listed.at), ""]]
-        return (
-            first
-            if listed.next is not NextRunKind.RESUMES
-            else [[*first[0][:2], "the pause ends"], *_upcoming_rows(handle, shown)]
-        )
-    return _upcoming_rows(handle, shown)
+def _next_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
+    """Return the next times; without one, the word for why not."""
+    summary = view.summary
+    if summary.next is NextRunKind.AT:
+        return _upcoming_rows(handle, view)
+    is_resuming = summary.next is NextRunKind.RESUMES
+    when, at = format_next_run(summary, handle.now, handle.zone), _format_time(handle, summary.at)
+    first = [when, at, "the pause ends" if is_resuming else ""]
+    return [first, *(_upcoming_rows(handle, view) if is_resuming else [])]
 
 
-def _upcoming_rows(handle: FleetHandle, shown: ScheduleView) -> list[list[str]]:
-    source = shown.summary.record.next_source or ""
+def _upcoming_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
+    source = view.summary.record.next_source or ""
     return [
         [
             format_time_left(at, handle.now),
-            _format_optional_time(handle, at),
-            "" if index or shown.summary.next is not NextRunKind.AT else source,
+            _format_time(handle, at),
+            "" if index or view.summary.next is not NextRunKind.AT else source,
         ]
-        for index, at in enumerate(shown.instants)
+        for index, at in enumerate(view.instants)
     ]
 
 
-def _format_optional_time(handle: FleetHandle, at: datetime | None) -> str:
-    return "" if at is None else format_full_time(at, handle.now, handle.zone)
-
-
-def _hint_row(handle: FleetHandle, each: HintView) -> list[str]:
-    hint = each.record
-    what = (
-        f"every {format_duration(hint.every)}"
-        if hint.every is not None
-        else f"at {_format_optional_time(handle, hint.at)}"
-    )
+def _hint_row(handle: FleetHandle, view: HintView) -> list[str]:
+    hint = view.record
+    what = f"at {_format_time(handle, hint.at)}" if hint.every is None else f"every {format_duration(hint.every)}"
     ends = f"until {format_time(hint.expires_at, handle.now, handle.zone)}"
-    return [what, printable(hint.origin), ends, each.state, printable(hint.reason)]
+    return [what, printable(hint.origin), ends, view.state, printable(hint.reason)]
 
 
-def _truncate_prompt(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= MAX_PROMPT_CHARS else f"{flat[:MAX_PROMPT_CHARS]}…"
-
-
-# A run, or a beat with its runs, as `show` tells it.
-
-
-TAIL_LINES = 20
-MAX_RESPONSE_CHARS = 600
-
-
-def show_run_details(terminal: Terminal, handle: FleetHandle, shown: RunView) -> None:
-    run, details = shown.run, shown.details
+def _run_lines(terminal: Terminal, handle: FleetHandle, view: RunView) -> Iterator[str]:
+    run = view.run
     glyph, word, colour = RUN_STATUS_SYMBOLS[run.status]
-    start, spent = run.began_at, format_elapsed(run.elapsed(handle.now))
+    spent = format_elapsed(run.elapsed(handle.now))
     took = f"took {spent}" if run.finished_at else f"for {spent}"
-    print_headline(
-        terminal, f"{format_short_id(run.id)}  {run.schedule}", terminal.style(f"{glyph} {word}", colour), took
-    )
+    status = terminal.style(f"{glyph} {word}", colour)
+    yield from headline(terminal, f"{format_short_id(run.id)}  {run.schedule}", status, took)
+    yield from field_lines(terminal, _run_fields(handle, view))
+    if len(view.attempts) > 1:
+        yield from _runs_section(terminal, handle, "ATTEMPTS", view.attempts)
+    yield from _output_tail_lines(terminal, handle, run)
+    yield ""
+    yield terminal.style(f"why?  herdbeat explain {format_short_id(run.id)}", "dim")
+
+
+def _run_fields(handle: FleetHandle, view: RunView) -> list[tuple[str, str]]:
+    run, details = view.run, view.details
+    started, delay = run.began_at, max(run.began_at - run.due_at, timedelta(0))
+    response = "" if details.response is None else json.dumps(details.response, ensure_ascii=False)
     node = f"{details.host} (pid {details.pid}), herdbeat {details.version}" if details.host else ""
-    facts = [
-        ("why", f"{run.source} {run.origin}".strip() + (f", attempt {run.attempt}" if run.attempt > 1 else "")),
+    return [
+        ("why", _format_cause(run)),
         ("due", _format_time(handle, run.due_at)),
-        (
-            "started",
-            f"{_format_time(handle, start)}, {format_elapsed(max(start - run.due_at, timedelta(0)))} after that",
-        ),
-        ("ended", _format_time(handle, run.finished_at) if run.finished_at else "still going"),
+        ("started", f"{_format_time(handle, started)}, {format_elapsed(delay)} after that"),
+        ("ended", _format_time(handle, run.finished_at) or "still going"),
         ("code", "" if run.code is None else str(run.code)),
         ("error", run.error or ""),
         ("summary", run.summary or ""),
         ("note", details.note),
         ("used", ", ".join(f"{name} {number:g}" for name, number in details.usage.items())),
         ("session", details.session),
-        (
-            "response",
-            _truncate_response(json.dumps(details.response, ensure_ascii=False))
-            if details.response is not None
-            else "",
-        ),
+        ("response", _truncate(response, MAX_RESPONSE_CHARS)),
         ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
         ("node", node),
-        ("log", find_log_path(handle, run) or _explain_missing_log(handle, shown)),
+        ("log", find_log_path(handle.state_dir, run.id) or _explain_missing_log(handle, view)),
     ]
-    print_fields(terminal, facts)
-    if len(shown.attempts) > 1:
-        print_section(
-            terminal, "ATTEMPTS", [format_run_row(terminal, handle, each) for each in shown.attempts], shrink=(3, 4)
-        )
-    _show_output_tail(terminal, handle, run)
-    terminal.print()
-    terminal.print(terminal.style(f"why?  herdbeat explain {format_short_id(run.id)}", "dim"))
 
 
-def show_beat_details(terminal: Terminal, handle: FleetHandle, shown: BeatView) -> None:
-    beat = shown.beat
+def _format_cause(run: RunRecord) -> str:
+    return f"{run.source} {run.origin}".strip() + (f", attempt {run.attempt}" if run.attempt > 1 else "")
+
+
+def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iterator[str]:
+    beat = view.beat
     glyph, colour = beat_symbol(beat)
     many = f" x{beat.count}" if beat.count > 1 else ""
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
-    print_headline(terminal, f"beat {format_short_id(beat.id)}  {beat.schedule}", outcome)
-    print_fields(
+    yield from headline(terminal, f"beat {format_short_id(beat.id)}  {beat.schedule}", outcome)
+    yield from field_lines(
         terminal,
         [
             ("due", _format_time(handle, beat.due_at)),
@@ -270,44 +253,29 @@ def show_beat_details(terminal: Terminal, handle: FleetHandle, shown: BeatView) 
             ("reason", _format_reason(beat)),
             ("why", f"{beat.source} {beat.origin}".strip()),
             ("dedup", beat.dedup_id),
-            ("settled", _format_time(handle, beat.settled_at) if beat.settled_at else "not yet"),
+            ("settled", _format_time(handle, beat.settled_at) or "not yet"),
         ],
     )
-    print_section(terminal, "RUNS", [format_run_row(terminal, handle, each) for each in shown.runs], shrink=(3, 4))
+    yield from _runs_section(terminal, handle, "RUNS", view.runs)
 
 
-def find_log_path(handle: FleetHandle, run: RunRecord) -> str | None:
-    """None for a run that has printed nothing, or whose log was pruned."""
-    path = find_log(handle.state_dir, run.id)
-    return None if path is None else str(path)
+def _explain_missing_log(handle: FleetHandle, view: RunView) -> str:
+    if handle.require_reader().run_output(view.run.id) is None:
+        return "it has printed nothing" + (" yet" if view.run.finished_at is None else "")
+    return f"all of it is on {view.details.host}"
 
 
-def _explain_missing_log(handle: FleetHandle, shown: RunView) -> str:
-    if handle.require_reader().run_output(shown.run.id) is None:
-        return "it has printed nothing" + (" yet" if shown.run.finished_at is None else "")
-    return f"all of it is on {shown.details.host}"
-
-
-def _show_output_tail(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> None:
-    lines = _read_output(handle, run)
+def _output_tail_lines(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> Iterator[str]:
+    lines = read_output(handle.require_reader(), handle.state_dir, run.id)
     if not lines:
         return
     left_out = f", the last {TAIL_LINES} of {len(lines)} lines" if len(lines) > TAIL_LINES else ""
-    terminal.print()
-    terminal.print(terminal.style(f"OUTPUT{left_out}", "bold"))
+    yield ""
+    yield terminal.style(f"OUTPUT{left_out}", "bold")
     for line in lines[-TAIL_LINES:]:
-        colour = {LogStream.ERR: "yellow", LogStream.NOTE: "dim"}.get(line.stream)
-        mark = "!" if line.stream is LogStream.ERR else " "
+        mark, colour = _STREAM_STYLES[line.stream]
         text = f"  {mark} {format_output_line(line.text)}"
-        terminal.print(terminal.style(text, colour) if colour else text)
-
-
-def _read_output(handle: FleetHandle, run: RunRecord) -> list[LogLine]:
-    path = find_log(handle.state_dir, run.id)
-    if path is not None:
-        return read_log(path)
-    kept = handle.require_reader().run_output(run.id)  # of a run of another node
-    return [] if kept is None else read_stored_log(kept)
+        yield terminal.style(text, colour) if colour else text
 
 
 def _format_reason(beat: BeatRecord) -> str:
@@ -315,47 +283,9 @@ def _format_reason(beat: BeatRecord) -> str:
     return beat.reason if words == beat.reason else f"{beat.reason}: {words}"
 
 
-def _format_time(handle: FleetHandle, moment: datetime) -> str:
-    return format_full_time(moment, handle.now, handle.zone)
+def _format_time(handle: FleetHandle, moment: datetime | None) -> str:
+    return "" if moment is None else format_full_time(moment, handle.now, handle.zone)
 
 
-def _truncate_response(text: str) -> str:
-    return text if len(text) <= MAX_RESPONSE_CHARS else f"{text[:MAX_RESPONSE_CHARS]}…"
-
-
-def run_show(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        shown = find_details(handle.require_reader(), args.positionals[0], handle.now)
-        if args.has(flags.JSON):
-            context.terminal.print(json.dumps(_details_object(handle, shown), indent=2, ensure_ascii=False))
-        else:
-            _show_details(context, handle, shown)
-    return 0
-
-
-def _show_details(context: Context, handle: FleetHandle, shown: DetailView) -> None:
-    match shown:
-        case TargetView():
-            show_target_details(context.terminal, handle, shown)
-        case ScheduleView():
-            show_schedule_details(context.terminal, handle, shown)
-        case RunView():
-            show_run_details(context.terminal, handle, shown)
-        case BeatView():
-            show_beat_details(context.terminal, handle, shown)
-        case never:
-            assert_never(never)
-
-
-def _details_object(handle: FleetHandle, shown: DetailView) -> JsonObject:
-    match shown:
-        case TargetView():
-            return serialize_target(shown)
-        case ScheduleView():
-            return serialize_schedule_view(shown)
-        case RunView():
-            return {**serialize_run_view(shown), "log": find_log_path(handle, shown.run)}
-        case BeatView():
-            return serialize_beat_view(shown)
-        case never:
-            assert_never(never)
+def _truncate(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[:max_chars]}…"

@@ -1,15 +1,15 @@
-"""`herdbeat status`: how is the fleet? Empty groups are not printed."""
+"""`herdbeat status`: what runs, what is late, failed or held, and what comes next. Empty groups are not printed."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
-from herdbeat.cli.output.details import print_headline
-from herdbeat.cli.output.symbols import format_count, format_time
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, select_schedules
+from herdbeat.cli.output.details import filled_columns, headline, select_columns
+from herdbeat.cli.output.render import Output
+from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_count, format_time
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.output.time_format import format_time_left
 from herdbeat.cli.output.watch import watch_screen
@@ -20,67 +20,64 @@ from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.service.queries.nodes import format_hosts
 from herdbeat.service.queries.status import (
     FleetStatus,
+    HeldSchedule,
     LateBeat,
     RunInProgress,
     describe_backoff,
     read_status,
-    serialize_status,
 )
+from herdbeat.service.serialize import serialize_status
 
 EXIT_CHECK_FAILED = 6
 SLOW_THRESHOLD = timedelta(seconds=1)
 MAX_GROUP_ROWS = 10
-"""Rows of a group. Who has more to look at finds them with `beats`, `runs` and `--json`."""
+"""Rows of a group; `beats`, `runs` and `--json` have the others."""
 
 
-def run_status(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        if args.has(flags.WATCH):
-            return watch_screen(args, context, handle, draw_status)
-        status = load_status(args, handle)
-        if args.has(flags.JSON):
-            answer = serialize_status(status, handle.name)
-            context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
-        else:
-            show_status(context.terminal, handle, status)
-    return EXIT_CHECK_FAILED if args.has(flags.CHECK) and status.needs_attention else 0
+def run_status(args: ParsedArgs, context: Context) -> Output | int:
+    handle = context.enter(open_fleet_handle(args, context))
+    if args.has(flags.WATCH):
+        return watch_screen(args, context, handle, _draw_status)
+    status = _load_status(args, handle)
+    is_failed_check = args.has(flags.CHECK) and status.needs_attention
+    return Output(
+        json=lambda: serialize_status(status, handle.name),
+        lines=_status_lines(context.terminal, handle, status),
+        exit_status=EXIT_CHECK_FAILED if is_failed_check else 0,
+    )
 
 
-def draw_status(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> None:
-    """The whole screen, as it is at the moment of the ledger."""
-    show_status(terminal, handle, load_status(args, handle))
+def _draw_status(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> Iterator[str]:
+    return _status_lines(terminal, handle, _load_status(args, handle))
 
 
-def load_status(args: ParsedArgs, handle: FleetHandle) -> FleetStatus:
+def _load_status(args: ParsedArgs, handle: FleetHandle) -> FleetStatus:
     if handle.reader is None:
-        from herdbeat.cli.fleet_handle import select_schedules  # noqa: PLC0415 -- the ledger knows, once there is one
-
         schedules = select_schedules(handle.fleet, args.positional(0))
         return FleetStatus(now=handle.now, pid=handle.holder_pid, node=None, schedules=len(schedules))
     status = read_status(handle.reader, handle.now, handle.holder_pid, args.positional(0), zone=handle.zone)
     return replace(status, live_nodes=handle.live_nodes)
 
 
-def show_status(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> None:
-    parts = [
-        *_scheduler_parts(terminal, handle, status),
-        format_count(status.schedules, "schedule"),
-        *_format_spend(terminal, status),
-    ]
-    print_headline(terminal, handle.name, *parts)
+def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> Iterator[str]:
+    schedules = format_count(status.schedules, "schedule")
+    parts = [*_scheduler_parts(terminal, handle, status), schedules, *_format_spend(terminal, status)]
+    yield from headline(terminal, handle.name, *parts)
     if status.schedules and not status.needs_attention and status.pid:
-        all_of_them = f"all {status.schedules} schedules" if status.schedules > 1 else "its schedule is"
-        terminal.print(terminal.style(f"{all_of_them} on time", "green"))
-    _show_group(terminal, "RUNNING", "cyan", [_running_row(each, handle) for each in status.running])
-    _show_group(terminal, "LATE", "yellow", [_late_row(each, handle) for each in status.late])
-    _show_group(terminal, "FAILED", "red", [_failing_row(each, handle) for each in status.failing], "not recovered")
-    remark = "by hand" if status.is_held_by_user else ""
-    _show_group(terminal, "HELD", "blue", [_held_row(each, handle) for each in status.held], remark)
-    _show_group(terminal, "NEXT", "bold", [_next_row(each, status) for each in status.upcoming], is_counted=False)
+        subject = f"all {status.schedules} schedules" if status.schedules > 1 else "its schedule is"
+        yield terminal.style(f"{subject} on time", "green")
+    yield from _group_lines(terminal, "RUNNING", "cyan", [_running_row(run, handle) for run in status.running])
+    yield from _group_lines(terminal, "LATE", "yellow", [_late_row(beat, handle) for beat in status.late])
+    failing = [_failing_row(record, handle) for record in status.failing]
+    yield from _group_lines(terminal, "FAILED", "red", failing, "not recovered")
+    held = [_held_row(each, handle) for each in status.held]
+    yield from _group_lines(terminal, "HELD", "blue", held, "by hand" if status.is_held_by_user else "")
+    upcoming = [_next_row(record, status) for record in status.upcoming]
+    yield from _group_lines(terminal, "NEXT", "bold", upcoming, is_counted=False)
     if status.needs_attention:
         worst = status.late[0].schedule if status.late else status.failing[0].label
-        terminal.print()
-        terminal.print(terminal.style(f"why?  herdbeat explain {printable(worst)}", "dim"))
+        yield ""
+        yield terminal.style(f"why?  herdbeat explain {printable(worst)}", "dim")
 
 
 def _scheduler_parts(terminal: Terminal, handle: FleetHandle, status: FleetStatus) -> list[str]:
@@ -121,7 +118,7 @@ def _format_lag(terminal: Terminal, behind: timedelta | None) -> str:
     return terminal.style(f"scheduler {format_elapsed(behind)} behind", "yellow")
 
 
-def _show_group(
+def _group_lines(
     terminal: Terminal,
     title: str,
     colour: str,
@@ -129,18 +126,15 @@ def _show_group(
     remark: str = "",
     *,
     is_counted: bool = True,
-) -> None:
+) -> Iterator[str]:
     if not rows:
         return
-    heading = f"{title} {len(rows)} {remark}".strip() if is_counted else title
-    terminal.print()
-    terminal.print(terminal.style(heading, colour))
-    kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column)]
-    shown = [[row[index] for index in kept] for row in rows[:MAX_GROUP_ROWS]]
-    for line in terminal.format_table(shown, indent="  ", shrink=(2, 3, 0, 1)):
-        terminal.print(line)
+    yield ""
+    yield terminal.style(f"{title} {len(rows)} {remark}".strip() if is_counted else title, colour)
+    shown = select_columns(rows[:MAX_GROUP_ROWS], filled_columns(rows))
+    yield from terminal.format_table(shown, indent="  ", shrink=(2, 3, 0, 1))
     if len(rows) > MAX_GROUP_ROWS:
-        terminal.print(f"  and {len(rows) - MAX_GROUP_ROWS} more")
+        yield f"  and {len(rows) - MAX_GROUP_ROWS} more"
 
 
 def _running_row(each: RunInProgress, handle: FleetHandle) -> list[str]:
@@ -160,15 +154,13 @@ def _format_usual_duration(each: RunInProgress) -> str:
 def _late_row(each: LateBeat, handle: FleetHandle) -> list[str]:
     due = f"due {_format_time(each.due_at, handle)}, {format_time_left(each.due_at, handle.now)}"
     parts = [each.detail] if each.detail else []
-    if each.blocking_run is not None:
-        parts.insert(
-            0, f"{format_short_id(each.blocking_run.id)} since {_format_time(each.blocking_run.began_at, handle)}"
-        )
+    if (run := each.blocking_run) is not None:
+        parts.insert(0, f"{format_short_id(run.id)} since {_format_time(run.began_at, handle)}")
     return [printable(each.schedule), due, f"{each.reason}: {', '.join(parts)}" if parts else each.reason]
 
 
 def _format_time(moment: datetime, handle: FleetHandle) -> str:
-    """09:05; seconds only where there are any, for this is the narrowest of screens."""
+    """Return 09:05; seconds only where there are any, because this screen is the narrowest."""
     return format_time(moment, handle.now, handle.zone).removesuffix(":00")
 
 
@@ -179,17 +171,11 @@ def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     return [printable(record.label), count, error, describe_backoff(record), following]
 
 
-def _held_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
-    if record.disabled_by is not None:
-        return [printable(record.label), "○ disabled", f"by {printable(record.disabled_by)}", ""]
-    until = record.paused_until
-    end = "" if until is None else f" until {format_time(until, handle.now, handle.zone)}"
-    return [
-        printable(record.label),
-        f"‖ paused{end}",
-        f"by {printable(record.paused_by)}",
-        printable(record.paused_reason),
-    ]
+def _held_row(each: HeldSchedule, handle: FleetHandle) -> list[str]:
+    hold = each.hold
+    end = "" if hold.until is None else f" until {format_time(hold.until, handle.now, handle.zone)}"
+    state = f"{STATE_SYMBOLS[hold.state][0]} {hold.state}{end}"
+    return [printable(each.record.label), state, f"by {printable(hold.by)}", printable(hold.reason)]
 
 
 def _next_row(record: ScheduleRecord, status: FleetStatus) -> list[str]:
@@ -198,7 +184,7 @@ def _next_row(record: ScheduleRecord, status: FleetStatus) -> list[str]:
 
 
 def _format_pace(record: ScheduleRecord, status: FleetStatus) -> tuple[str, str]:
-    """Its own pace; or that of a hint, with its author and how long it holds."""
+    """Return its own pace, or that of a hint with its author and how long it lasts."""
     hint = status.interval_hints.get(record.label)
     if hint is not None and hint.every is not None:
         ends = humanize(hint.expires_at - status.now)

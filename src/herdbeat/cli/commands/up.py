@@ -16,7 +16,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files
-from herdbeat.cli.output.errors import show_problem
+from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
 from herdbeat.cli.output.symbols import format_count
@@ -74,8 +74,9 @@ def run_up(args: ParsedArgs, context: Context) -> int:
     is_hopeless = bool(reading.errors) and not fleet.schedules
     if is_hopeless and args.has(flags.JSON):
         raise ConfigError(reading.errors)
-    for problem in reading.errors:
-        show_problem(Terminal(out=context.terminal.err, err=context.terminal.err), problem, reading.sources)
+    plain_terminal = Terminal(out=context.terminal.err, err=context.terminal.err)
+    for line in (line for each in reading.errors for line in problem_lines(plain_terminal, each, reading.sources)):
+        plain_terminal.print(line)
     if is_hopeless:
         # An empty fleet is not what anybody meant; and it would take the last good one out of the ledger.
         context.terminal.error("Nothing is left that could run. Nothing was changed.")

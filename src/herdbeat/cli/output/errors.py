@@ -1,37 +1,37 @@
-"""Errors as people see them, in one shape: where, what happened, the line with a caret, what to do."""
+"""Errors for people, in one shape: where, what happened, the source line with a caret, what to do."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.errors import ConfigError, CronParseError, HerdbeatError, Problem, Severity, SourceLocation
 
 _DEFAULT_FRAME_COLUMNS = 200
-"""How wide a code frame may be where no screen limits it."""
+"""The width of a code frame if stdout is not a terminal."""
 
 _MIN_FRAME_COLUMNS = 24
 
 _SEVERITY_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
-def show_problem(terminal: Terminal, problem: Problem, sources: Mapping[str, str]) -> None:
-    """One problem of a configuration, on stdout: for `validate` it is the data."""
+def problem_lines(terminal: Terminal, problem: Problem, sources: Mapping[str, str]) -> Iterator[str]:
+    """Yield one problem of a configuration: its place, the message, the source line with a caret, the hint."""
     colour = _SEVERITY_COLOURS[problem.severity]
     where = problem.where
     if where is not None:
         path = f"  {terminal.style(printable(where.path), 'dim')}" if where.path else ""
-        terminal.print(f"{terminal.style(printable(str(where)), 'bold')}{path}")
+        yield f"{terminal.style(printable(str(where)), 'bold')}{path}"
     for line in terminal.wrap(f"{problem.severity}: {printable(problem.message)}", "  "):
-        terminal.print(line.replace(f"  {problem.severity}:", f"  {terminal.style(problem.severity, colour)}:", 1))
+        yield line.replace(f"  {problem.severity}:", f"  {terminal.style(problem.severity, colour)}:", 1)
     if where is not None:
         for line in code_frame(where, sources.get(where.file, ""), terminal.columns or _DEFAULT_FRAME_COLUMNS):
-            terminal.print(_colour_frame(terminal, line, colour))
-    for line in terminal.wrap(printable(problem.hint), "  ") if problem.hint else []:
-        terminal.print(line)
+            yield _colour_frame(terminal, line, colour)
+    if problem.hint:
+        yield from terminal.wrap(printable(problem.hint), "  ")
 
 
 def show_error(terminal: Terminal, error: HerdbeatError, *, as_json: bool = False) -> None:
-    """What stopped a command, on stderr."""
+    """Print the error that stopped a command, on stderr."""
     problems = error.problems if isinstance(error, ConfigError) else ()
     if as_json:
         listed = problems or (Problem(code=error.code, message=error.message, where=error.where, hint=error.hint),)
@@ -47,7 +47,7 @@ def show_error(terminal: Terminal, error: HerdbeatError, *, as_json: bool = Fals
 
 
 def problem_object(problem: Problem) -> dict[str, object]:
-    """A problem as `--json` gives it."""
+    """Return a problem as `--json` prints it."""
     where = problem.where
     return {
         "severity": problem.severity.value,
@@ -63,10 +63,10 @@ def problem_object(problem: Problem) -> dict[str, object]:
 
 
 def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME_COLUMNS) -> list[str]:
-    """The line that is meant and the one above it, with a caret below the value.
+    """Return the line in question and the one above it, with a caret below the value.
 
-    Of lines that are too long the part around the value is shown: a prompt of two thousand letters would
-    bury its caret.
+    Of a line that is too long the part around the value is shown: the caret of a prompt with two thousand letters
+    would otherwise be far off the screen.
     """
     lines = source.splitlines()
     if not 0 < where.line <= len(lines):
@@ -79,12 +79,12 @@ def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME
     shown = [_clip_line(lines[number - 1], start, available_width) for number in range(first, where.line + 1)]
     frame = [f"{first + index:>{gutter}} | {line}".rstrip() for index, line in enumerate(shown)]
     before, value = shown[-1][: at - start], shown[-1][at - start : at - start + where.width]
-    indent = display_width(before) + (at - start - len(before))  # a place may lie behind the end of its line
+    indent = display_width(before) + (at - start - len(before))  # a location may lie behind the end of its line
     return [*frame, f"{'':>{gutter}} | {' ' * indent}{'^' * max(1, display_width(value))}"]
 
 
 def _clip_line(line: str, start: int, available_width: int) -> str:
-    """So much of a line as there is room for; … stands where something was cut off."""
+    """Return the part of a line that fits, with … where something was cut off."""
     part = _flatten_tabs(line[start : start + available_width])
     if start and part:
         part = "…" + part[1:]
@@ -92,7 +92,7 @@ def _clip_line(line: str, start: int, available_width: int) -> str:
 
 
 def _flatten_tabs(line: str) -> str:
-    """A line as it is shown: a tab is one blank, so that the caret stands right below."""
+    """Return a line with one blank for each tab, so that the caret is right below its value."""
     return printable(line.replace("\t", " "))
 
 
@@ -103,7 +103,7 @@ def _colour_frame(terminal: Terminal, line: str, colour: str) -> str:
 
 
 def _cron_frame(error: CronParseError) -> list[str]:
-    """The expression with a caret below the token that is wrong."""
+    """Return the expression with a caret below the wrong token."""
     expression = " ".join(printable(error.expression).split())
     at = _find_token(expression, error.token) if error.token else -1
     if at < 0 or len(expression) > 100 or not error.token:
@@ -112,6 +112,6 @@ def _cron_frame(error: CronParseError) -> list[str]:
 
 
 def _find_token(expression: str, token: str) -> int:
-    """Where the token stands as a whole item; items are parted by blanks and commas."""
+    """Return the index of the token as a whole item; blanks and commas separate items."""
     padded = f" {expression.upper()} ".replace(",", " ")
     return padded.find(f" {token.upper()} ")

@@ -1,4 +1,9 @@
-"""The live lines of `herdbeat up`: one event, one line. Pure, but for the colours of the terminal."""
+"""The live output of `herdbeat up`.
+
+`LiveLineFormatter` turns one event into one line, `BeatAggregator` counts beats of one kind once there are many,
+`gap_lines` tells what happened to the beats of a time in which nothing ran, and `LiveFeed` prints all of it in order.
+`JsonFeed` prints the same events as JSON, one a line.
+"""
 
 import json
 from collections import Counter
@@ -8,7 +13,14 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.symbols import OUTCOME_SYMBOLS, RUN_STATUS_SYMBOLS, format_count, format_time, short_label
+from herdbeat.cli.output.symbols import (
+    OUTCOME_SYMBOLS,
+    RUN_STATUS_SYMBOLS,
+    format_count,
+    format_due,
+    format_time,
+    short_label,
+)
 from herdbeat.cli.output.terminal import Terminal, display_width, printable
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
@@ -33,15 +45,12 @@ from herdbeat.events import (
 from herdbeat.service.queries.gates import MISSED_TEXTS
 from herdbeat.timestamps import format_timestamp
 
-# What a live line says of the files: what they have changed, or why they have changed nothing.
-
-
 _MAX_NAMED_SCHEDULES = 3
-"""Schedules that are named one by one; more are counted."""
+"""Schedules of a configuration change that are named; more are counted."""
 
 
 def describe_config_event(event: ConfigApplied | ConfigRejected) -> tuple[str, str, str]:
-    """Glyph, colour and words."""
+    """Return glyph, colour and text of a change of the files: what it changed, or why it was refused."""
     if isinstance(event, ConfigRejected):
         more = f" (and {event.problems - 1} more)" if event.problems > 1 else ""
         what = f"{printable(event.where)}  {truncate_for_message(event.reason, 100)}{more}"
@@ -65,32 +74,29 @@ _SEPARATOR = "   "
 _INDENT = " " * len("09:41:04  ▶ ")
 
 _LATE_THRESHOLD_S = 30.0
-"""Seconds. A start is only called late when a person would call it so."""
+"""Starts that are less late than this are not called late: a person would not do so either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveLineFormatter:
-    """Writes events as lines: time, glyph, schedule, and what happened. `room` is the width of the names."""
+    """Formats an event as a line: time, glyph, schedule, text. `label_width` is the width of the schedule column."""
 
     terminal: Terminal
     zone: ZoneInfo
     label_width: int = 0
 
     def line(self, event: Event) -> str | None:
-        """None for what has no line of its own."""
+        """Return the line of an event; None for one that has none."""
         match event:
             case RunStarted():
                 return self._format_line(event.at, event.schedule, "▶", "cyan", _describe_start(event))
             case RunFinished():
                 glyph, word, colour = RUN_STATUS_SYMBOLS[event.status]
-                return self._format_line(
-                    event.at, event.schedule, glyph, colour, _describe_finish(event, word, self.zone)
-                )
+                what = _describe_finish(event, word, self.zone)
+                return self._format_line(event.at, event.schedule, glyph, colour, what)
             case BeatSettled():
-                glyph, colour = OUTCOME_SYMBOLS[event.outcome]
-                return self._format_line(
-                    event.at, event.schedule, glyph, colour, _describe_settled_beat(event, self.zone)
-                )
+                what = _describe_settled_beat(event, self.zone)
+                return self._format_line(event.at, event.schedule, *OUTCOME_SYMBOLS[event.outcome], what)
             case ScheduleQuarantined() | InconsistencyRepaired() | SchedulesChanged():
                 return self._format_line(event.at, *_describe_schedule_event(event))
             case ConfigApplied() | ConfigRejected():
@@ -105,7 +111,7 @@ class LiveLineFormatter:
                 assert_never(never)
 
     def summary_line(self, at: datetime, outcome_key: tuple[BeatOutcome, str], number: int) -> str:
-        """Beats of one fate that have no line of their own."""
+        """Return the line for beats of one outcome that are counted, not named."""
         outcome, reason = outcome_key
         glyph, colour = OUTCOME_SYMBOLS[outcome]
         waits = "waits" if number == 1 else "wait"
@@ -119,7 +125,7 @@ class LiveLineFormatter:
         return self._fold_line(f"{self._format_time(at)}  {self.terminal.style(glyph, colour)} {padded}  ", what)
 
     def _fold_line(self, head: str, what: str) -> str:
-        """On a screen that is too narrow, what does not fit stands below: whole parts if it can be, else words."""
+        """Return head and text; what does not fit continues below, in whole parts if possible, else in words."""
         columns = self.terminal.columns
         if columns is None or display_width(head + what) <= columns:
             return head + what
@@ -140,7 +146,7 @@ class LiveLineFormatter:
 
 
 def _append_words(lines: list[str], text: str, columns: int) -> None:
-    """As much as fits goes on the last line, and the rest below."""
+    """Append the words of a text to the last line while they fit, and then to new lines."""
     for word in text.split(" "):
         between = "" if lines[-1].endswith(" ") else " "
         if display_width(lines[-1] + between + word) <= columns:
@@ -172,14 +178,12 @@ def _describe_settled_beat(event: BeatSettled, zone: ZoneInfo) -> str:
     many = f" x{event.count}" if event.count > 1 else ""
     if event.outcome is BeatOutcome.PENDING:
         return f"waits{many}: {event.reason}{_describe_blocking_run(event)}"
-    due = format_time(event.due_at, event.at, zone)
-    if event.count > 1:
-        due += f" to {format_time(event.last_due_at, event.at, zone)}"
+    due = format_due(event, event.at, zone)
     return f"{event.outcome}{many}: {event.reason}{_describe_blocking_run(event)}   due {due}"
 
 
 def _describe_blocking_run(event: BeatSettled) -> str:
-    """Who has the place: (7f2z, running 12m)"""
+    """Return the run that the beat waits for: ` (7f2z, running 12m)`."""
     if event.held_by is None or event.held_since is None:
         return ""
     return f" ({format_short_id(event.held_by)}, running {humanize(event.at - event.held_since)})"
@@ -188,7 +192,7 @@ def _describe_blocking_run(event: BeatSettled) -> str:
 def _describe_schedule_event(
     event: ScheduleQuarantined | InconsistencyRepaired | SchedulesChanged,
 ) -> tuple[str, str, str, str]:
-    """What is not about one beat: its subject, glyph, colour and words."""
+    """Return subject, glyph, colour and text of an event that is not about one beat."""
     match event:
         case ScheduleQuarantined():
             what = f"quarantined: {truncate_for_message(event.reason, 100)}   it rests until it is edited"
@@ -202,14 +206,11 @@ def _describe_schedule_event(
             return subject, "↻", "blue", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
 
 
-# A herd that all waits for one target is one story: a few of it are told one by one, the others are counted.
-
-
 MAX_NAMED_BEATS = 10
-"""Beats of one fate that are told one by one before the rest is counted."""
+"""Beats of one outcome and reason that get a line each, before the others are counted."""
 
 COUNT_INTERVAL_S = 1.0
-"""Seconds between two counts. A herd that was quiet for so long is a new story."""
+"""Seconds between two counts. After a quiet interval, beats get lines of their own again."""
 
 OutcomeKey = tuple[BeatOutcome, str]
 """Outcome and reason."""
@@ -219,7 +220,10 @@ CallLater = Callable[[float, Callable[[], None]], object]
 
 @dataclass(slots=True)
 class BeatAggregator:
-    """Decides which beats have a line of their own. `tell` is given the fate of the others, and how many there are."""
+    """Decides which beats get a line of their own; `on_count` receives the outcome and number of the others.
+
+    A thousand beats that wait for one busy target would otherwise scroll everything else away.
+    """
 
     call_later: CallLater
     on_count: Callable[[OutcomeKey, int], None]
@@ -228,7 +232,7 @@ class BeatAggregator:
     _is_waiting: bool = False
 
     def fold_if_repeated(self, event: BeatSettled) -> bool:
-        """Whether it is counted instead of being told. What was missed is told, always: somebody should look."""
+        """Return whether the beat is counted instead of shown. Missed beats are always shown: a person should look."""
         if event.outcome is BeatOutcome.MISSED:
             return False
         outcome_key = (event.outcome, event.reason)
@@ -237,8 +241,8 @@ class BeatAggregator:
         self._start_interval()
         return is_many
 
-    def print(self) -> None:
-        """Tell what was counted so far."""
+    def flush_counts(self) -> None:
+        """Report what was counted so far."""
         counted, self._folded_counts = self._folded_counts, Counter()
         for outcome_key, number in counted.items():
             self.on_count(outcome_key, number)
@@ -249,33 +253,30 @@ class BeatAggregator:
             self.call_later(COUNT_INTERVAL_S, self._on_interval)
 
     def _on_interval(self) -> None:
-        """What came since goes on being counted; who was not heard of any more begins anew."""
+        """Report the counts. Outcomes that were counted stay so; those that were quiet begin anew."""
         self._is_waiting = False
         self._shown_counts = Counter(dict.fromkeys(self._folded_counts, MAX_NAMED_BEATS))
         if self._folded_counts:
             self._start_interval()
-        self.print()
-
-
-# The block of `herdbeat up` about time in which nobody was there: how long, what is caught up, what was missed.
+        self.flush_counts()
 
 
 MIN_REPORTED_GAP = timedelta(seconds=30)
-"""A restart within the usual grace loses nothing, so nothing is said about it."""
+"""A shorter gap without lost beats is a restart, and is not reported."""
 
 MAX_GAP_ROWS = 10
-"""Schedules that are named one by one; the ledger has the others."""
+"""Beats of a gap that are listed; the ledger has the others."""
 
 
 def is_gap_beat(event: BeatSettled) -> bool:
-    """Whether instants were lost, or are caught up, because of the gap."""
+    """Return whether a beat was lost, or is caught up, because of a gap."""
     if event.outcome is BeatOutcome.PENDING:
         return event.reason == Source.CATCH_UP
     return event.outcome in (BeatOutcome.MISSED, BeatOutcome.MERGED)
 
 
 def gap_lines(terminal: Terminal, gap: Gap, events: list[BeatSettled], now: datetime, zone: ZoneInfo) -> list[str]:
-    """Empty if there is nothing to tell."""
+    """Return how long nothing ran, what is caught up and what was missed; empty if there is nothing to report."""
     if gap.until - gap.from_at < MIN_REPORTED_GAP and not events:
         return []
     down = humanize(gap.until - gap.from_at)
@@ -291,7 +292,7 @@ def gap_lines(terminal: Terminal, gap: Gap, events: list[BeatSettled], now: date
 
 
 def _gap_headline(terminal: Terminal, head: str, hint: str) -> list[str]:
-    """What to call stands behind it, or below where the screen is narrow."""
+    """Return the headline with its hint behind it, or below it on a narrow screen."""
     styled = terminal.style(hint, "dim")
     if terminal.columns is None or display_width(f"{head}   {hint}") <= terminal.columns:
         return [f"{head}   {styled}".rstrip()]
@@ -299,13 +300,13 @@ def _gap_headline(terminal: Terminal, head: str, hint: str) -> list[str]:
 
 
 def _format_since(age: timedelta) -> str:
-    """A round duration that reaches back past the beginning of the gap."""
+    """Return a round duration that reaches back beyond the beginning of the gap."""
     minutes = int(age.total_seconds() // 60) + 1
     return f"{minutes}m" if minutes < 60 else f"{minutes // 60 + 1}h"
 
 
 def _count_outcomes(events: Iterable[BeatSettled]) -> str:
-    """1 caught up, 2 missed"""
+    """Return for example `1 caught up, 2 missed`."""
     sums = {"caught up": 0, "missed": 0, "merged": 0}
     for event in events:
         word = "caught up" if event.outcome is BeatOutcome.PENDING else event.outcome.value
@@ -315,11 +316,8 @@ def _count_outcomes(events: Iterable[BeatSettled]) -> str:
 
 
 def _gap_row(event: BeatSettled, now: datetime, zone: ZoneInfo) -> list[str]:
-    due = f"due {format_time(event.due_at, now, zone)}"
-    if event.count > 1:
-        due += f" to {format_time(event.last_due_at, now, zone)}"
     word, why = _describe_gap_outcome(event, now)
-    return [printable(short_label(event.schedule)), due, word, why]
+    return [printable(short_label(event.schedule)), f"due {format_due(event, now, zone)}", word, why]
 
 
 def _describe_gap_outcome(event: BeatSettled, now: datetime) -> tuple[str, str]:
@@ -333,15 +331,12 @@ def _describe_gap_outcome(event: BeatSettled, now: datetime) -> tuple[str, str]:
     return f"missed{many}", "not caught up"
 
 
-# What `herdbeat up` does with its events: print them in order, with the story of a gap told before all else.
-
-
 GAP_HOLD_S = 0.25
-"""Seconds in which the beats of a gap are settled: one turn of the loop."""
+"""Seconds in which the beats of a gap are settled: one cycle of the loop."""
 
 
 class LiveFeed:
-    """A listener. After time was lost it holds everything back for a moment, to tell the whole story first."""
+    """An event listener that prints lines. After a gap it holds events back for a moment, to report the gap first."""
 
     def __init__(
         self, lines: LiveLineFormatter, clock: Clock, call_later: CallLater, *, is_quiet: bool = False
@@ -365,15 +360,15 @@ class LiveFeed:
             self._print_event(event)
 
     def use_clock(self, clock: Clock) -> None:
-        """The time of the fleet at work, which need not be this machine's."""
+        """Take the time from the clock of the running fleet, which may be that of a database."""
         self._clock = clock
 
     def flush(self) -> None:
-        """The block about the gap, then everything that was held back."""
+        """Print the report about the gap, then everything that was held back."""
         gap, held_events = self._gap, self._held_events
         self._gap, self._held_events = None, []
         if gap is None:
-            self._fold.print()
+            self._fold.flush_counts()
             return
         about = [event for event in held_events if isinstance(event, BeatSettled) and is_gap_beat(event)]
         terminal = self._lines.terminal
@@ -383,7 +378,7 @@ class LiveFeed:
         for event in held_events:
             if event not in about:
                 self._print_event(event)
-        self._fold.print()
+        self._fold.flush_counts()
         terminal.out.flush()
 
     def _print_event(self, event: Event) -> None:
@@ -403,7 +398,7 @@ class LiveFeed:
 
 
 def _needs_attention(event: Event) -> bool:
-    """What `--quiet` still says: failures, beats that nobody ran, and what had to be put right."""
+    """Return whether `--quiet` still shows it: failures, missed beats, quarantine, repairs and refused files."""
     if isinstance(event, RunFinished):
         return event.status.is_failure
     if isinstance(event, BeatSettled):
@@ -412,7 +407,7 @@ def _needs_attention(event: Event) -> bool:
 
 
 class JsonFeed:
-    """A listener that writes every event as one line of JSON."""
+    """An event listener that prints every event as one line of JSON."""
 
     def __init__(self, lines: LiveLineFormatter) -> None:
         self._terminal = lines.terminal
@@ -422,11 +417,11 @@ class JsonFeed:
         self._terminal.out.flush()
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no event is held back."""
 
 
 def event_object(event: Event) -> dict[str, object]:
-    """`{"event": "run_started", "at": …}`: the fields of the event, in the words of the other commands' JSON."""
+    """Return `{"event": "run_started", "at": …}`: the fields of the event, named as in other JSON output."""
     return {"event": event.name, **{each.name: _field_value(each.name, event) for each in fields(event)}}
 
 

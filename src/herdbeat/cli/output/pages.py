@@ -1,15 +1,14 @@
-"""A page of the ledger, the newest first: what every command that lists its rows has in common."""
+"""A page of the ledger, newest first: what `beats`, `runs` and `changes` have in common."""
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import Terminal, display_width
 from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs, closest_match
@@ -37,23 +36,15 @@ class RowFormatter(Protocol[R_contra]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequest:
-    """Which part of all rows is wanted: `limit` is one more than the page has, which tells whether there is another."""
-
-    since: datetime | None
-    before: int | None
-    limit: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ListingSpec(Generic[R]):
-    """What is listed, and how a row looks: brief where the screen is too narrow for the whole.
+    """What is listed, and how a row looks: brief if the screen is too narrow for the full row.
 
-    `shrink` are the columns that give way if that is not enough, in this order.
+    `find` takes the reader, `since`, `before` and `limit`. `shrink` are the columns that are shortened if that is not
+    enough, in this order.
     """
 
     noun: str
-    find: Callable[[FleetHandle, PageRequest], list[R]]
+    find: Callable[..., list[R]]
     as_object: Callable[[R], JsonObject]
     headings: list[str]
     row: RowFormatter[R]
@@ -61,25 +52,24 @@ class ListingSpec(Generic[R]):
     default_count: int = 50
 
 
-def show_page(args: ParsedArgs, context: Context, spec: ListingSpec[R]) -> int:
-    with open_fleet_handle(args, context) as handle:
-        rows = parse_row_count(args.value(flags.COUNT), spec.default_count)
-        since, before = args.value(flags.SINCE), parse_cursor(args.value(flags.CURSOR))
-        start = None if since is None else parse_past_time(since, handle.now, handle.zone)
-        found = (
-            [] if handle.reader is None else spec.find(handle, PageRequest(since=start, before=before, limit=rows + 1))
-        )
-        cursor = format_short_id(found[rows - 1].id) if len(found) > rows else None
-        if args.has(flags.JSON):
-            page = serialize_page([spec.as_object(each) for each in found[:rows]], cursor)
-            context.terminal.print(json.dumps(page, indent=2, ensure_ascii=False))
-        else:
-            _show_rows(context.terminal, handle, spec, found[:rows], cursor)
-    return 0
+def list_page(args: ParsedArgs, context: Context, spec: ListingSpec[R]) -> Output:
+    """Return the page that the flags ask for. Raises UsageError for a flag, and what `spec.find` raises."""
+    handle = context.enter(open_fleet_handle(args, context))
+    limit = parse_row_count(args.value(flags.COUNT), spec.default_count)
+    since, before = args.value(flags.SINCE), parse_cursor(args.value(flags.CURSOR))
+    start = None if since is None else parse_past_time(since, handle.now, handle.zone)
+    # One row more than the page shows tells whether there is another page.
+    found = [] if handle.reader is None else spec.find(handle.reader, since=start, before=before, limit=limit + 1)
+    cursor = format_short_id(found[limit - 1].id) if len(found) > limit else None
+    rows = found[:limit]
+    return Output(
+        json=lambda: serialize_page([spec.as_object(row) for row in rows], cursor),
+        lines=_page_lines(context.terminal, handle, spec, rows, cursor),
+    )
 
 
 def parse_cursor(text: str | None) -> int | None:
-    """Where the page before ended."""
+    """Return the id at which the page before ended. Raises UsageError."""
     number = parse_short_id(text) if text is not None else None
     if text is not None and (number is None or number >= 1 << 62):
         raise UsageError(
@@ -89,7 +79,7 @@ def parse_cursor(text: str | None) -> int | None:
 
 
 def parse_choice(option: flags.Option, text: str | None, words: type[E]) -> E | None:
-    """The value of an option that takes one of a few words. Raises UsageError, which guesses."""
+    """Return the member of the enum that an option names. Raises UsageError, which suggests the closest one."""
     if text is None:
         return None
     try:
@@ -100,15 +90,15 @@ def parse_choice(option: flags.Option, text: str | None, words: type[E]) -> E | 
         raise UsageError(f'{option.names[0]} cannot be "{truncate_for_message(text)}".', hint=hint) from None
 
 
-def _show_rows(
-    terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], found: list[R], cursor: str | None
-) -> None:
-    for line in _format_table(terminal, handle, spec, found) if found else ():
-        terminal.print(line)
+def _page_lines(
+    terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], rows: list[R], cursor: str | None
+) -> Iterator[str]:
+    if rows:
+        yield from _format_table(terminal, handle, spec, rows)
     if cursor is not None:
-        terminal.info(f"There are more: --cursor {cursor}, or a larger -n.")
-    elif not found:
-        terminal.info(NEVER_RAN_NOTICE if handle.reader is None else f"No {spec.noun} there.")
+        yield Notice(f"There are more: --cursor {cursor}, or a larger -n.")
+    elif not rows:
+        yield Notice(NEVER_RAN_NOTICE if handle.reader is None else f"No {spec.noun} there.")
 
 
 def _format_table(terminal: Terminal, handle: FleetHandle, spec: ListingSpec[R], found: list[R]) -> list[str]:

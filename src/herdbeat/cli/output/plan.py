@@ -1,4 +1,4 @@
-"""A plan in words: a line for each schedule, old and new time beside each other, and what it comes to."""
+"""The plan of `apply` as lines: one for each schedule with old and new time, its warnings, and the total."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ def format_plan(terminal: Terminal, plan: ApplyPlan, now: datetime, zone: ZoneIn
     for line, each in zip(terminal.format_table(rows, shrink=(2, 1)), plan.items, strict=True):
         yield line
         for warning in each.warnings:
-            # Beside the table, which a sentence would make too wide.
+            # Not in the table, which a sentence would make too wide.
             first, *rest = terminal.wrap(f"{printable(each.subject)}: {printable(warning)}", "   ")
             yield f"{terminal.style('!', 'yellow')}  {first.strip()}"
             yield from rest
@@ -40,7 +40,7 @@ def _plan_row(terminal: Terminal, item: PlannedChange, now: datetime, zone: Zone
 
 
 def summarize_plan(plan: ApplyPlan, verb: str) -> str:
-    """1 to add, 1 to change, 1 warning. — or, without the verb, in the past."""
+    """Return `1 to add, 1 to change, 1 warning.`; without a verb `1 added, 1 changed, 1 warning.`"""
     words = (
         ("add", "added", ChangeKind.ADD),
         ("change", "changed", ChangeKind.EDIT),

@@ -1,18 +1,22 @@
-"""Glyphs, colours and short words for what happened: one state, one glyph, one word, everywhere."""
+"""Glyphs, colours and short words for states and outcomes: one state, one glyph, one word, on every screen.
 
-from collections.abc import Iterable
+It imports nothing that reads the ledger or logs: `validate` counts with `format_count` and must not load SQLite.
+"""
+
 from datetime import datetime
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.terminal import printable
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.decision import Source
 from herdbeat.domain.records import BeatMark, BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
-from herdbeat.durations import format_duration, humanize_short
 from herdbeat.service.queries.schedule_state import DisplayState
-from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
+
+if TYPE_CHECKING:
+    from herdbeat.events import BeatSettled
 
 OUTCOME_SYMBOLS = {
     BeatOutcome.PENDING: ("◷", "yellow"),
@@ -33,53 +37,6 @@ RUN_STATUS_SYMBOLS = {
     RunStatus.SKIPPED: ("–", "skipped", "dim"),
 }
 
-
-def beat_symbol(beat: BeatRecord) -> tuple[str, str]:
-    """Glyph and colour; of a beat that ran, those of how it ended."""
-    if beat.outcome is BeatOutcome.RAN and beat.last_status is not None:
-        glyph, _, colour = RUN_STATUS_SYMBOLS[beat.last_status]
-        return glyph, colour
-    return OUTCOME_SYMBOLS[beat.outcome]
-
-
-def format_run_result(run: RunRecord) -> str:
-    """How a run ended. An endpoint says it by its status, as in `✓ 200`; a failure's is the first word of its error."""
-    return str(run.code) if run.code and run.status is RunStatus.SUCCEEDED else RUN_STATUS_SYMBOLS[run.status][1]
-
-
-def short_label(schedule: str) -> str:
-    """`target/default` as people call it: the target alone."""
-    target, slash, name = schedule.rpartition("/")
-    return display_name(target, name) if slash else schedule
-
-
-def format_time(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
-    """09:05:04 today, "tomorrow 09:00", "Mon 30 Mar 09:00" later; seconds only where there are any."""
-    local, today = moment.astimezone(zone), now.astimezone(zone).date()
-    clock = local.strftime("%H:%M:%S" if local.second or local.date() == today else "%H:%M")
-    days = (local.date() - today).days
-    if days == 0:
-        return clock
-    day = {1: "tomorrow", -1: "yesterday"}.get(days) or local.strftime(
-        "%a %d %b" if local.year == today.year else "%a %d %b %Y"
-    )
-    return f"{day} {clock}"
-
-
-def format_cause(source: Source, origin: str, *, is_brief: bool) -> str:
-    """Why an instant was due, and by whom. Where room is short, what is usual goes without saying."""
-    if is_brief and source in (Source.BASELINE_CRON, Source.BASELINE_INTERVAL):
-        return ""
-    return printable(f"{source} {origin}".strip())
-
-
-def format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-# Glyph, colour and words for how a schedule stands, and what comes next: the same in every list.
-
-
 STATE_SYMBOLS = {
     DisplayState.RUNNING: ("●", "cyan"),
     DisplayState.OK: ("✓", "green"),
@@ -92,49 +49,59 @@ STATE_SYMBOLS = {
     DisplayState.DONE: ("▪", "dim"),
 }
 
-_NEXT_WITHOUT_TIME = {NextRunKind.AFTER_RUN: "after run", NextRunKind.ON_CALL: "on call", NextRunKind.NEVER: "—"}
 
-
-def format_state(terminal: Terminal, each: ScheduleSummary) -> str:
-    glyph, colour = STATE_SYMBOLS[each.state]
-    count = f" {each.record.failures}" if each.state is DisplayState.FAILING and each.record.failures else ""
-    return terminal.style(f"{glyph} {each.state}{count}", colour)
-
-
-def format_trigger(each: ScheduleSummary) -> str:
-    """every 5m; under a hint: every 30s ↯ (5m)"""
-    own = each.record.plan.trigger.describe()
-    if each.hint is None or each.hint.every is None:
-        return own
-    return f"every {format_duration(each.hint.every)} ↯ ({own.removeprefix('every ')})"
-
-
-def format_next_run(each: ScheduleSummary, now: datetime, zone: ZoneInfo) -> str:
-    if each.at is None:
-        return _NEXT_WITHOUT_TIME.get(each.next, "—")
-    match each.next:
-        case NextRunKind.OVERDUE:
-            return f"{humanize_short(now - each.at)} ago"
-        case NextRunKind.RESUMES:
-            return format_time(each.at, now, zone).removesuffix(":00")
-        case _:
-            return "now" if each.at <= now else humanize_short(each.at - now)
-
-
-def format_last_run(each: ScheduleSummary, now: datetime) -> str:
-    if each.state is DisplayState.RUNNING:
-        return "now"
-    last = each.record.last_run_at
-    return "—" if last is None else f"{humanize_short(now - last)} ago"
-
-
-def format_beat_marks(terminal: Terminal, strip: Iterable[BeatMark]) -> str:
-    """One glyph for each of the last beats, the newest on the right."""
-    return "".join(terminal.style(*beat_mark_symbol(mark)) for mark in strip)
+def beat_symbol(beat: BeatRecord) -> tuple[str, str]:
+    """Return glyph and colour; for a beat that ran, those of its last run."""
+    return _outcome_symbol(beat.outcome, beat.last_status)
 
 
 def beat_mark_symbol(mark: BeatMark) -> tuple[str, str]:
-    if mark.outcome is BeatOutcome.RAN and mark.status is not None:
-        glyph, _, colour = RUN_STATUS_SYMBOLS[mark.status]
+    return _outcome_symbol(mark.outcome, mark.status)
+
+
+def _outcome_symbol(outcome: BeatOutcome, status: RunStatus | None) -> tuple[str, str]:
+    if outcome is BeatOutcome.RAN and status is not None:
+        glyph, _, colour = RUN_STATUS_SYMBOLS[status]
         return glyph, colour
-    return OUTCOME_SYMBOLS[mark.outcome]
+    return OUTCOME_SYMBOLS[outcome]
+
+
+def format_run_result(run: RunRecord) -> str:
+    """Return how a run ended. A request that succeeded shows its HTTP status; the error of a failure begins with it."""
+    return str(run.code) if run.code and run.status is RunStatus.SUCCEEDED else RUN_STATUS_SYMBOLS[run.status][1]
+
+
+def short_label(schedule: str) -> str:
+    """Return the name that people use: `target/default` is the target alone."""
+    target, slash, name = schedule.rpartition("/")
+    return display_name(target, name) if slash else schedule
+
+
+def format_time(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
+    """Return 09:05:04 today, "tomorrow 09:00", "Mon 30 Mar 09:00" later; seconds only if there are any."""
+    local, today = moment.astimezone(zone), now.astimezone(zone).date()
+    clock = local.strftime("%H:%M:%S" if local.second or local.date() == today else "%H:%M")
+    days = (local.date() - today).days
+    if days == 0:
+        return clock
+    day = {1: "tomorrow", -1: "yesterday"}.get(days) or local.strftime(
+        "%a %d %b" if local.year == today.year else "%a %d %b %Y"
+    )
+    return f"{day} {clock}"
+
+
+def format_due(beat: "BeatRecord | BeatSettled", now: datetime, zone: ZoneInfo) -> str:
+    """Return when a beat was due; from first to last instant if it stands for several."""
+    first = format_time(beat.due_at, now, zone)
+    return f"{first} to {format_time(beat.last_due_at, now, zone)}" if beat.count > 1 else first
+
+
+def format_cause(source: Source, origin: str, *, is_brief: bool) -> str:
+    """Return why a beat was due, and its origin. The brief form is empty for the usual cause, the baseline."""
+    if is_brief and source in (Source.BASELINE_CRON, Source.BASELINE_INTERVAL):
+        return ""
+    return printable(f"{source} {origin}".strip())
+
+
+def format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What we write on: data to stdout, remarks to stderr, colour only where somebody sees it."""
+"""The terminal: data to stdout, remarks to stderr, colours and line widths only if a person sees them."""
 
 import os
 import re
@@ -12,18 +12,18 @@ from unicodedata import combining, east_asian_width
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _ANSI_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 _MIN_SHRINK_COLUMNS = 40
-"""Below this many columns nothing is shortened any more: there would be nothing left to read."""
+"""On a narrower screen nothing is shortened: there would be nothing left to read."""
 
 UNBOUNDED_COLUMNS = 100_000
-"""The room of a line where nothing limits it."""
+"""The width of a line that nothing limits."""
 
 _MIN_COLUMN_WIDTH = 12
-"""No column is made narrower than this."""
+"""The least width to which a column shrinks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """Two streams and what they can do. `columns` is None where lines may be as long as they like."""
+    """Two streams and what they can do. `columns` is None if lines may have any length."""
 
     out: TextIO
     err: TextIO
@@ -33,20 +33,20 @@ class Terminal:
     is_quiet: bool = False
 
     def print(self, text: str = "") -> None:
-        """Data."""
+        """Write a line of data to stdout."""
         self.out.write(text + "\n")
 
     def info(self, text: str) -> None:
-        """A message beside the data; `--quiet` leaves it out."""
+        """Write a remark to stderr; `--quiet` leaves it out."""
         if not self.is_quiet:
             self.error(text)
 
     def error(self, text: str) -> None:
-        """A message that must not be lost."""
+        """Write a message to stderr, also with `--quiet`."""
         self.err.write(text + "\n")
 
     def wrap(self, text: str, indent: str) -> list[str]:
-        """A text in indented lines that fit the screen; one line where there is no screen."""
+        """Return the text in indented lines that fit the screen; in one line without a screen."""
         if self.columns is None:
             return [indent + text]
         return [indent + line for line in wrap(text, self.columns - len(indent))]
@@ -58,7 +58,7 @@ class Terminal:
         return _apply_styles(text, styles) if self.has_error_colour else text
 
     def format_table(self, rows: Sequence[Sequence[str]], *, indent: str = "", shrink: Sequence[int] = ()) -> list[str]:
-        """A table: columns side by side, no borders. `shrink` are those that give way on a narrow screen, in turn."""
+        """Return the lines of a table. `shrink` are the columns to shorten on a narrow screen, in this order."""
         widths = [max(map(display_width, column), default=0) for column in zip(*rows, strict=True)]
         for column in shrink if self.columns is not None and self.columns >= _MIN_SHRINK_COLUMNS else ():
             excess = len(indent) + sum(widths) + 2 * (len(widths) - 1) - (self.columns or 0)
@@ -68,7 +68,7 @@ class Terminal:
 
 
 def open_terminal(environ: Mapping[str, str], out: TextIO, err: TextIO, options: Sequence[str] = ()) -> Terminal:
-    """The terminal of a call. `options` are the switches that were given: no-color, wide, quiet."""
+    """Return the terminal of a command. `options` are its switches: no-color, wide and quiet count."""
     wants_no_colour = "no-color" in options
     return Terminal(
         out=out,
@@ -81,15 +81,15 @@ def open_terminal(environ: Mapping[str, str], out: TextIO, err: TextIO, options:
 
 
 def standard_streams() -> tuple[TextIO, TextIO]:
-    """stdout and stderr, told to write a question mark for what their encoding does not have.
+    """Return stdout and stderr, set to write a question mark for what their encoding does not have.
 
-    Without it, a ✓ in a Latin-1 locale, or a file name that is no UTF-8, ended in a traceback.
+    A ✓ in a Latin-1 locale, or a file name that is not UTF-8, once ended in a traceback.
     """
     return _replace_unencodable(sys.stdout), _replace_unencodable(sys.stderr)
 
 
 def _replace_unencodable(stream: TextIO | None) -> TextIO:
-    """Python has no stream at all where the shell closed it (`>&-`): then we write into nothing."""
+    """Return the stream; one that discards its text if the shell closed it (`>&-`) and Python has none."""
     if stream is None:
         return StringIO()
     if isinstance(stream, TextIOWrapper):
@@ -98,17 +98,17 @@ def _replace_unencodable(stream: TextIO | None) -> TextIO:
 
 
 def printable(text: str) -> str:
-    """Text from files and arguments, without the characters that would steer a terminal."""
+    """Return text from files and arguments without the characters that control a terminal."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def format_output_line(text: str) -> str:
-    """A line that a run has printed: tabs are blanks, and the end of a line from elsewhere is gone."""
+    """Return a line that a run printed, with blanks for tabs and without a carriage return at its end."""
     return printable(text.rstrip("\r").expandtabs(4))
 
 
 def display_width(text: str) -> int:
-    """How many columns a text takes: colours none, East Asian wide letters two, accents of their own none."""
+    """Return how many columns a text takes: colours and combining accents none, East Asian wide letters two."""
     bare = _ANSI_SEQUENCE.sub("", text)
     if bare.isascii():
         return len(bare)
@@ -116,7 +116,7 @@ def display_width(text: str) -> int:
 
 
 def shorten(text: str, available_width: int) -> str:
-    """Take out the middle of a name, for names differ at their ends; a sentence loses its end."""
+    """Cut out the middle of a name, because names differ at their ends; a sentence loses its end."""
     if display_width(text) <= available_width or available_width < 5:
         return text
     head = available_width - 1 if " " in text else available_width // 2
@@ -125,7 +125,7 @@ def shorten(text: str, available_width: int) -> str:
 
 
 def wrap(text: str, available_width: int) -> list[str]:
-    """A text in lines of at most so many columns. By hand: textwrap would be the slowest import of the help."""
+    """Return the text in lines of at most so many columns. Importing textwrap would be the slowest part of the help."""
     lines = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > max(available_width, 24):
@@ -160,7 +160,7 @@ def _has_colour(environ: Mapping[str, str], stream: TextIO) -> bool:
 
 
 def _detect_columns(environ: Mapping[str, str], stream: TextIO) -> int | None:
-    """The width of the screen; a pipe or a file has none."""
+    """Return the width of the screen; None for a pipe or a file."""
     if environ.get("COLUMNS", "").isdecimal():
         return int(environ["COLUMNS"][:6]) or None
     try:

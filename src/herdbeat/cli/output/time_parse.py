@@ -1,80 +1,105 @@
-"""Moments in the past as people say them: "5m" (ago), "09:00", "yesterday 09:00", "2026-03-26", RFC 3339."""
+"""Times as people write them on a command line, with the zone they are read in.
+
+All understand RFC 3339, a day ("2026-03-28") and a duration ("2h"). For a moment ahead, a bare clock ("18:00") is the
+next one and a duration counts from now; for one in the past, it is the last one and a duration counts back.
+"""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.time_format import parse_time, require_supported_year
+from herdbeat.cli import spec as flags
+from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import parse_duration
-from herdbeat.errors import TimeParseError, truncate_for_message
+from herdbeat.errors import TimeParseError, UsageError, truncate_for_message
+from herdbeat.timestamps import parse_timestamp, parse_zone
 
-# Moments ahead as people say them: "2h" (from now), "18:00", "tomorrow 09:00", "2026-03-28", RFC 3339.
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+"""Far from both ends of the calendar, so that nothing near a time can fall off it."""
 
-
-_FUTURE_PATTERN = re.compile(
-    r"((?P<day>today|tomorrow|[0-9]{4}-[0-9]{2}-[0-9]{2})[\sT]+)?(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)",
-    re.IGNORECASE,
-)
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_RELATIVE_PATTERN = re.compile(r"[+-]?[0-9]+[.,]?[0-9]*\s*[a-z]{0,2}", re.IGNORECASE)
+_CLOCK = r"(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)"
+_FUTURE_PATTERN = re.compile(rf"((?P<day>today|tomorrow|{_DATE})[\sT]+)?{_CLOCK}", re.IGNORECASE)
 _FUTURE_HINT = 'Write for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 2026-03-28T18:00:00Z.'
+_PAST_PATTERN = re.compile(rf"(?P<day>today|yesterday|{_DATE})?[\sT]*{_CLOCK}?", re.IGNORECASE)
+_PAST_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
+_AGO_PATTERN = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
+_DAY_OFFSETS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 
 
-def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """A time of day alone is the next one to come. Raises TimeParseError or IntervalParseError."""
+def parse_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return the moment of "2026-03-28" (midnight in the zone), RFC 3339, or a duration from now: "2h", "-1d".
+
+    Raises TimeParseError or IntervalParseError, by what the text looks like.
+    """
     written = text.strip()
-    parts = _FUTURE_PATTERN.fullmatch(written)
-    if parts is None:
-        return parse_time(written, now, zone)
     try:
-        return require_supported_year(_parse_future_phrase(parts, now, zone), written)
-    except (ValueError, OverflowError) as error:
-        raise TimeParseError(
-            f'"{truncate_for_message(written)}" is not a time of the calendar.', written, hint=_FUTURE_HINT
-        ) from error
+        moment = _parse_time_text(written, now, zone)
+    except OverflowError as error:
+        raise _out_of_range_error(written) from error
+    return require_supported_year(moment, written)
 
 
-def _parse_future_phrase(parts: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
-    today = now.astimezone(zone).date()
-    clock = time.fromisoformat(parts["clock"].rjust(8 if parts["clock"].count(":") > 1 else 5, "0"))
-    moment = _local_to_utc(_parse_future_day(parts["day"], today), clock, zone)
-    if parts["day"] is None and moment <= now:
-        return _local_to_utc(today + timedelta(days=1), clock, zone)
+def require_supported_year(moment: datetime, written: str) -> datetime:
+    """Return the moment itself. Raises TimeParseError for one that is too far away."""
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise _out_of_range_error(written)
     return moment
 
 
-def _parse_future_day(written: str | None, today: date) -> date:
-    match (written or "today").lower():
-        case "today":
-            return today
-        case "tomorrow":
-            return today + timedelta(days=1)
-        case day:
-            return date.fromisoformat(day)
+def parse_zone_flags(args: ParsedArgs) -> ZoneInfo | None:
+    """Return the zone of --tz or --utc; None without either. Raises UsageError or TimezoneError."""
+    name = args.value(flags.ZONE)
+    if args.has(flags.UTC):
+        if name is not None:
+            raise UsageError("--utc and --tz exclude each other.", hint="Keep the one you mean.")
+        return ZoneInfo("UTC")
+    return None if name is None else parse_zone(name)
 
 
-def _local_to_utc(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, clock, zone).astimezone(UTC)
-
-
-_AGO_PATTERN = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
-_PAST_PATTERN = re.compile(
-    r"(?P<day>today|yesterday|[0-9]{4}-[0-9]{2}-[0-9]{2})?[\sT]*(?P<clock>[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?",
-    re.IGNORECASE,
-)
-_PAST_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
+def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return a moment ahead; a clock alone is the next one. Raises TimeParseError or IntervalParseError."""
+    written = text.strip()
+    phrase = _FUTURE_PATTERN.fullmatch(written)
+    if phrase is None:
+        return parse_time(written, now, zone)
+    try:
+        moment = _resolve_phrase(phrase, now, zone)
+        if phrase["day"] is None and moment <= now:
+            moment = _resolve_phrase(phrase, now, zone, day_offset=1)
+        return require_supported_year(moment, written)
+    except (ValueError, OverflowError) as error:
+        message = f'"{truncate_for_message(written)}" is not a time of the calendar.'
+        raise TimeParseError(message, written, hint=_FUTURE_HINT) from error
 
 
 def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """A time of day alone is the last one that has passed. Raises TimeParseError or IntervalParseError."""
+    """Return a moment in the past; a clock alone is the last one. Raises TimeParseError or IntervalParseError."""
     written = text.strip()
-    if parts := _AGO_PATTERN.fullmatch(written):
-        return _subtract_duration(now, parts["duration"], written)
-    parts = _PAST_PATTERN.fullmatch(written)
-    if not written or parts is None:
+    if ago := _AGO_PATTERN.fullmatch(written):
+        return _subtract_duration(now, ago["duration"], written)
+    phrase = _PAST_PATTERN.fullmatch(written)
+    if not written or phrase is None:
         return parse_time(written, now, zone)
     try:
-        return require_supported_year(_parse_past_phrase(parts, now, zone), written)
+        moment = _resolve_phrase(phrase, now, zone)
+        if phrase["day"] is None and moment > now:
+            moment = _resolve_phrase(phrase, now, zone, day_offset=-1)
+        return require_supported_year(moment, written)
     except (ValueError, OverflowError) as error:
         raise TimeParseError(f'"{written}" is not a time of the calendar.', written, hint=_PAST_HINT) from error
+
+
+def _resolve_phrase(phrase: re.Match[str], now: datetime, zone: ZoneInfo, *, day_offset: int = 0) -> datetime:
+    """Return the moment of `[day] [clock]` in the zone: today without a day, midnight without a clock."""
+    day_text, clock_text = (phrase["day"] or "today").lower(), phrase["clock"] or "00:00"
+    clock = time.fromisoformat(clock_text if clock_text[2:3] == ":" else f"0{clock_text}")
+    if day_text in _DAY_OFFSETS:
+        day = now.astimezone(zone).date() + timedelta(days=_DAY_OFFSETS[day_text] + day_offset)
+    else:
+        day = date.fromisoformat(day_text)
+    return datetime.combine(day, clock, zone).astimezone(UTC)
 
 
 def _subtract_duration(now: datetime, duration: str, written: str) -> datetime:
@@ -84,20 +109,23 @@ def _subtract_duration(now: datetime, duration: str, written: str) -> datetime:
         raise TimeParseError(f'"{written}" is too far away.', written, hint=_PAST_HINT) from error
 
 
-def _parse_past_phrase(parts: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
-    today = now.astimezone(zone).date()
-    clock = time.fromisoformat(parts["clock"].rjust(5, "0")) if parts["clock"] else time()
-    moment = _past_local_to_utc(_parse_past_day(parts["day"], today), clock, zone)
-    if parts["day"] is None and moment > now:
-        return _past_local_to_utc(today - timedelta(days=1), clock, zone)
-    return moment
+def _parse_time_text(written: str, now: datetime, zone: ZoneInfo) -> datetime:
+    if re.fullmatch(_DATE, written):
+        return _parse_date(written, zone)
+    if _RELATIVE_PATTERN.fullmatch(written):
+        sign = -1 if written.startswith("-") else 1
+        return now + sign * parse_duration(written.lstrip("+-"))
+    return parse_timestamp(written)
 
 
-def _parse_past_day(written: str | None, today: date) -> date:
-    if written is None or written.lower() == "today":
-        return today
-    return today - timedelta(days=1) if written.lower() == "yesterday" else date.fromisoformat(written)
+def _parse_date(written: str, zone: ZoneInfo) -> datetime:
+    try:
+        return datetime.fromisoformat(written).replace(tzinfo=zone).astimezone(UTC)
+    except ValueError as error:
+        hint = 'Write for example "2026-03-28".'
+        raise TimeParseError(f'"{written}" is not a day of the calendar.', written, hint=hint) from error
 
 
-def _past_local_to_utc(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, clock, zone).astimezone(UTC)
+def _out_of_range_error(written: str) -> TimeParseError:
+    hint = f"Times from {FIRST_YEAR} to {LAST_YEAR} can be shown."
+    return TimeParseError(f'"{written}" is too far away.', written, hint=hint)

@@ -1,4 +1,4 @@
-"""Fleet files to begin with. Each is valid, and runs as it is or says in its comments what to fill in."""
+"""Fleet files to begin with. Each is valid, and runs as it is or says in comments what to fill in."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -9,7 +9,7 @@ _SCHEMA_COMMENT = f"# yaml-language-server: $schema={SCHEMA_PATH}\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """`needs` is what has to be there before it can run, if anything."""
+    """A template. `needs` is what must exist before it can run, if anything."""
 
     name: str
     meaning: str
@@ -30,6 +30,6 @@ STARTERS = (
 
 
 def render_starter(name: str, fleet: str) -> str:
-    """The file, for a fleet of that name."""
+    """Return the text of the file, for a fleet of that name."""
     text = (files("herdbeat.cli.starters") / f"{name}.yaml").read_text(encoding="utf-8")
     return _SCHEMA_COMMENT + text.replace("{ name: NAME }", f'{{ name: "{fleet}" }}', 1)

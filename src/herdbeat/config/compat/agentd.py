@@ -1,25 +1,23 @@
-"""agentd's files -> agents and schedules in our own keys, each value still in its own place."""
+"""agentd's files as agents and schedules in our own keys. Each value keeps the location it has in those files."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import resolve_relative_path
 from herdbeat.config.files import FileReader
+from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.formats import PATH, TEXT, TEXTS, VARIABLE_NAME
 from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.schedule import MODE, TOOLS
 from herdbeat.config.schema.table import Field, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
-from herdbeat.config.sources import warn_cron_day_semantics
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation, did_you_mean_suffix
 
-# The keys of agentd's files. They are translated into ours, so only what is passed over is said here.
-
+# The keys of agentd's files. They are translated into ours, so they need no meaning for a reference.
 
 _ANY_VALUE = AnyValue(lenient=True)
 TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS), ignores_unknown=True), "")
@@ -104,10 +102,7 @@ AGENTD_AGENT = Table(
     ignores_unknown=True,
 )
 DOCKER_NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
-"""agentd's words for Docker's networks, where they differ."""
-
-
-# The `source:` of an agentd workflow -> the trigger keys of a schedule.
+"""agentd's names of Docker's networks, where they differ."""
 
 
 _POLLED_ITEMS = {"github_issues": "issues", "github_pull_requests": "pull_requests"}
@@ -115,7 +110,7 @@ _DEFAULT_POLL_INTERVAL_S = 60
 
 
 def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str, ConfigNode] | None:
-    """What fires it, in our keys; None after it was said why nothing can."""
+    """Return the trigger of a workflow in our keys; None after the reason was reported."""
     source = workflow.find(("source",))
     kind = source.child("type")
     if kind is None or not isinstance(kind.value, str):
@@ -131,7 +126,7 @@ def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str
         return None
     _warn_unused_poll_interval(workflow, kind, diagnostics)
     if kind.value == "cron":
-        warn_cron_day_semantics(source.find(("expression",)), diagnostics)
+        _warn_cron_day_semantics(source.find(("expression",)), diagnostics)
     return _translate_trigger(workflow, source, kind.value)
 
 
@@ -147,10 +142,10 @@ def _translate_trigger(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
 
 
 def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
-    """Polling is an interval with a work source. agentd marks nothing on GitHub: it remembers what it took."""
+    """Polling is an interval with a work source. agentd marks nothing on GitHub; it remembers which items it took."""
     here = source.find(("type",))
     poll = workflow.child("poll_interval")
-    # agentd takes 0 and then asks GitHub without a pause; once a second is as eager as we get.
+    # agentd accepts 0 and then polls GitHub without a pause; once a second is our limit.
     seconds = max(1, int(str(poll.value))) if poll is not None else _DEFAULT_POLL_INTERVAL_S
     owner, repo = source.find(("owner",)), source.find(("repo",))
     work: dict[str, ConfigNode] = {
@@ -172,26 +167,18 @@ def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
 
 
 def _with_value(node: ConfigNode, value: Scalar) -> ConfigNode:
-    """Another value in the same place."""
+    """Return another value at the same location."""
     return ConfigNode(value, node.location, node.key, raw=str(value))
 
 
 def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> None:
     if kind.value in UNSUPPORTED_SOURCES:
         message = f'Workflows of type "{kind.value}" are not served; this one is left out.'
-        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {_join_names(SOURCE_TABLES)}.")
+        diagnostics.warning(Code.NOT_SERVED, message, kind.location, f"Served are {', '.join(SOURCE_TABLES)}.")
         return
     guess = find_closest_match(str(kind.value), SOURCE_TABLES)
-    diagnostics.error(
-        Code.INVALID_VALUE,
-        f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}',
-        kind.location,
-        f"Write {_join_names(SOURCE_TABLES)}.",
-    )
-
-
-def _join_names(names: Mapping[str, object]) -> str:
-    return ", ".join(names)
+    message = f'"{kind.value}" is not a type of source{did_you_mean_suffix(guess)}'
+    diagnostics.error(Code.INVALID_VALUE, message, kind.location, f"Write {', '.join(SOURCE_TABLES)}.")
 
 
 def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -201,6 +188,23 @@ def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnosti
         diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")
 
 
+def _warn_cron_day_semantics(expression: ConfigNode, diagnostics: Diagnostics) -> None:
+    """With both day fields set, agentd fires on a day of either; cron takes `*/2` for a star and needs both."""
+    fields = str(expression.value).split()
+    if len(fields) == 7:
+        fields.pop()  # the year
+    if len(fields) not in (5, 6):
+        return
+    day, _, weekday = fields[-3:]
+    has_star = day.startswith("*") or weekday.startswith("*")
+    if not has_star or {day, weekday} & {"*", "?"} or weekday.startswith("+"):
+        return
+    either = f"{day.replace('*', '1-31')} with {weekday.replace('*', '0-6')}"
+    message = f"agentd fires on a day that {day} or {weekday} names; here, as in cron, both must name it."
+    hint = f"Write {either} if one is enough, or +{weekday} if both must: so the two tools agree."
+    diagnostics.warning(Code.CHANGED_MEANING, message, expression.location, hint)
+
+
 _UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")
 
 
@@ -208,7 +212,7 @@ _UNCHANGED_KEYS = ("name", "system_prompt", "model", "env", "tool_policy")
 class AgentdWorkflow:
     """One workflow, translated: the agent it is for, and its schedule in our keys.
 
-    A refused one has no prompt; it is still looked through for more.
+    An invalid one has no prompt; it is still checked for more.
     """
 
     name: ConfigNode
@@ -225,7 +229,7 @@ class AgentdReader:
     diagnostics: Diagnostics
 
     def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
-        """Every agent of the folder that can be used, with its file."""
+        """Yield every valid agent of the folder with its file."""
         for file in self._list_yaml_files(folder / "agents"):
             node = self.agent(file, folder.parent)
             if node is not None:
@@ -235,12 +239,12 @@ class AgentdReader:
             self.diagnostics.warning(Code.NOT_SERVED, "Rooms have no effect: there are none here.", location)
 
     def workflows(self, folder: Path) -> Iterator[AgentdWorkflow]:
-        """Every workflow of the folder that can be used."""
-        found = (self.workflow(file) for file in self._list_yaml_files(folder / "workflows"))
-        yield from (workflow for workflow in found if workflow is not None)
+        """Yield every usable workflow of the folder."""
+        workflows = (self.workflow(file) for file in self._list_yaml_files(folder / "workflows"))
+        yield from (workflow for workflow in workflows if workflow is not None)
 
     def agent(self, file: Path, root: Path) -> ConfigNode | None:
-        """One agent file in our keys. `root` is what its working_dir "." means: the folder around .agentd."""
+        """Return one agent file in our keys. `root` is what its working_dir "." means: the folder around .agentd."""
         tree = self._load_valid(file, AGENTD_AGENT)
         if tree is None:
             return None
@@ -255,7 +259,7 @@ class AgentdReader:
         return replace(tree, value=keys | _translate_docker(tree))
 
     def workflow(self, file: Path) -> AgentdWorkflow | None:
-        """One workflow file in our keys; None after it was said why it cannot be served."""
+        """Return one workflow file in our keys; None after the reason was reported."""
         tree = self._load_valid(file, AGENTD_WORKFLOW)
         if tree is None:
             return None
@@ -280,7 +284,7 @@ class AgentdReader:
         except FileNotFoundError:
             return []
         except OSError as error:
-            # To go on as if it were empty would drop schedules without a word.
+            # Going on as if the folder were empty would drop its schedules silently.
             display_name = self.files.display_name(folder)
             message = f'"{display_name}" cannot be read: {error.strerror}.'
             location = SourceLocation(file=display_name, line=1, column=1)
@@ -316,7 +320,7 @@ class AgentdReader:
 
 
 def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> ConfigNode:
-    """ "." is where agentd was called, which is the folder around .agentd; all else counts from the file."""
+    # "." is where agentd was started, which is the folder around .agentd; any other path counts from the file.
     written = tree.child("working_dir")
     if written is not None and written.value != ".":
         return written
@@ -324,7 +328,7 @@ def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> Co
 
 
 def _translate_docker(tree: ConfigNode) -> dict[str, ConfigNode]:
-    """Whoever asks for an image, a network or mounts gets a container, or no run: never less isolation."""
+    """Return the docker block. An agent with an image, a network or mounts gets a container or no run, never less."""
     image, network = tree.child("docker_image"), tree.child("network_policy")
     mounts = tree.child("extra_mounts")
     isolation = image or network or mounts

@@ -1,4 +1,4 @@
-"""Older and shorter names of keys, brought to the one name that the rest of the code knows."""
+"""Older and shorter names of keys, normalized to the one name that the rest of the code knows."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ _DEPRECATED_KEYS = {"workspace": "working_directory"}
 
 
 def normalize_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
-    """A target, defaults or overrides with settled names, those of its schedules included.
+    """Return a target, defaults or overrides with normalized keys, those of its schedules included.
 
-    Before merging: an override that says `expression:` must meet a file that says `cron:`.
+    Call it before merging: an override with `expression:` must meet a file with `cron:`.
     """
     node = _normalize_aliases(normalize_deprecated_keys(node, diagnostics), diagnostics)
     schedules = node.child("schedules")
@@ -26,14 +26,13 @@ def normalize_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
 
 
 def normalize_deprecated_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
-    """The mapping with newer names; each older one is a warning."""
+    """Return the mapping with newer names; each older one is a warning."""
     for old, new in _DEPRECATED_KEYS.items():
         child = node.child(old)
         if child is not None:
             message = f'"{old}" is now called "{new}".'
-            diagnostics.warning(
-                Code.DEPRECATED_KEY, message, child.report_location, f"Write {new} when you next edit the file."
-            )
+            hint = f"Write {new} when you next edit the file."
+            diagnostics.warning(Code.DEPRECATED_KEY, message, child.report_location, hint)
             node = rename_key(node, old, new)
     return node
 
@@ -43,8 +42,8 @@ def _normalize_aliases(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode
         child = node.child(alias)
         if child is None:
             continue
-        # herdctl reads `expression` only where `cron` is missing. In our files the check of all keys
-        # refuses whoever says one thing twice, so both must reach it.
+        # herdctl reads `expression` only where `cron` is missing. In our files both must stay, because the check of
+        # all keys reports two names of one key.
         if node.child(name) is None or diagnostics.is_foreign(child.report_location):
             node = rename_key(node, alias, name)
     return node

@@ -1,1 +1,1 @@
-"""Every key of every file, in tables: what checking, JSON Schema and the reference all read."""
+"""Every key of every file, declared once in tables. Validation, loader, JSON Schema and reference follow them."""

@@ -1,4 +1,4 @@
-"""The keys that only agents have: herdctl's agent file, and what runs other programs."""
+"""The keys that only agents have: those of herdctl's agent file, and those of other runtimes."""
 
 from herdbeat.config.schema.formats import ARGV, LONG_DURATION, PATH, TEXT, TEXTS, URL, VARIABLE_NAME
 from herdbeat.config.schema.table import AnyOf, Field, ListOf, MapOf, Table
@@ -23,19 +23,19 @@ WORKING_DIRECTORY = Field(
         ),
     ),
     "The folder a run works in, relative to the file.",
-    "the file's folder",
+    unset="the file's folder",
 )
 ENV = Field(
     "env",
     AnyOf(sequence=ListOf(VARIABLE_NAME), mapping=MapOf(Text(allows_empty=True), VARIABLE_NAME)),
     "The environment variables a run gets: names to pass on, or names with values.",
-    "a small base list",
+    unset="a small base list",
 )
 
 _MCP_SERVER = Table(
     "An MCP server",
     (
-        Field("type", Choice(("stdio", "sse", "http")), "How it is reached.", "http with url, else stdio"),
+        Field("type", Choice(("stdio", "sse", "http")), "How it is reached.", unset="http with url, else stdio"),
         Field("command", TEXT, "The program."),
         Field("args", ListOf(Text(allows_empty=True)), "Its arguments."),
         Field("env", MapOf(Text(allows_empty=True)), "Its environment."),
@@ -86,7 +86,7 @@ DOCKER = Table(
         Field("image", TEXT, "The image.", "herdctl/runtime:latest"),
         Field("base_image", TEXT, "Older name of image."),
         Field("network", Choice(("bridge", "none", "host")), "The network.", "bridge"),
-        Field("user", TEXT, "uid:gid.", "this user"),
+        Field("user", TEXT, "uid:gid.", unset="this user"),
         Field("volumes", TEXTS, "host:container[:ro]."),
         Field("env", MapOf(Text(allows_empty=True)), "Environment of the container."),
         Field("ports", TEXTS, "host:container."),
@@ -96,18 +96,18 @@ DOCKER = Table(
 
 INHERITABLE_KEYS: tuple[Field[object], ...] = (
     WORKING_DIRECTORY,
-    Field("model", TEXT, "The model.", "the runtime's"),
-    Field("max_turns", Integer(1, 100_000), "Turns of one run.", "the runtime's"),
+    Field("model", TEXT, "The model.", unset="the runtime's"),
+    Field("max_turns", Integer(1, 100_000), "Turns of one run.", unset="the runtime's"),
     Field("permission_mode", Choice(PERMISSION_MODES), "What it may do unasked.", "acceptEdits"),
-    Field("tools", TEXTS, "The tools it has at all.", "all"),
-    Field("allowed_tools", TEXTS, "Tools it may use unasked.", "none"),
-    Field("denied_tools", TEXTS, "Tools it may not use.", "none"),
+    Field("tools", TEXTS, "The tools it has at all.", unset="all"),
+    Field("allowed_tools", TEXTS, "Tools it may use unasked.", unset="none"),
+    Field("denied_tools", TEXTS, "Tools it may not use.", unset="none"),
     Field("mcp_servers", MapOf(_MCP_SERVER), "MCP servers it may use, by name."),
     Field("plugins", ListOf(_PLUGIN), "Plugins of the runtime."),
-    Field("session", _SESSION, "How long sessions go on.", "resumable for 24h"),
-    Field("docker", DOCKER, "Isolation in a container.", "off"),
+    Field("session", _SESSION, "How long sessions go on.", unset="resumable for 24h", domain_field="session_"),
+    Field("docker", DOCKER, "Isolation in a container.", unset="off"),
 )
-"""What `defaults:` of a fleet may give to its agents."""
+"""Keys that the `defaults:` of a fleet may set for its agents."""
 INHERITABLE_KEY_NAMES = frozenset({"instances", "work_source", *(key.name for key in INHERITABLE_KEYS)})
 
 AGENT_KEYS: tuple[Field[object], ...] = (

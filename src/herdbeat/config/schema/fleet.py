@@ -1,4 +1,4 @@
-"""The keys of a fleet file: ours, and herdctl's, which is a part of it."""
+"""The keys of a fleet file. Those of herdctl's fleet file are a part of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from herdbeat.config.schema.hooks import CHANNEL
 from herdbeat.config.schema.policies import BUDGET_TABLE, FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.rules import RULE
 from herdbeat.config.schema.schedule import WORK_SOURCE
-from herdbeat.config.schema.table import Field, ListOf, MapOf, Table
+from herdbeat.config.schema.table import Field, ListOf, MapOf, Table, optional_field
 from herdbeat.config.schema.targets import AGENT, CALLABLE, COMMAND, ENDPOINT, INSTANCES
 from herdbeat.config.schema.types import AnyValue, Boolean, FieldType, Integer, JsonSchema, Text
 
@@ -35,35 +35,44 @@ WEB = Field(
     ),
     "herdctl's block for the dashboard; `server` says the same.",
 )
-WEBHOOK_PORT = Field("port", Integer(1, 65_535), "The port that answers.", "8081")
-SECRET_ENV = Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures.")
-WEBHOOKS_ENABLED = Field("enabled", Boolean(), "Accept webhook calls.", "false")
-WEBHOOKS = Field(
-    "webhooks",
-    Table(
-        "A webhooks block",
-        (WEBHOOKS_ENABLED, WEBHOOK_PORT, SECRET_ENV),
+_WEBHOOKS_TABLE = Table(
+    "A webhooks block",
+    (
+        Field("enabled", Boolean(), "Accept webhook calls.", "false"),
+        Field("port", Integer(1, 65_535), "The port that answers.", unset="8081"),
+        Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures."),
     ),
-    "Webhook calls: POST /hooks/{target}/{schedule}.",
 )
-AGE = Field("age", DURATION, "How long history is kept.", "30d")
-BEATS = Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000")
-RETENTION = Field("retention", Table("A retention block", (AGE, BEATS)), "How much history is kept.")
-ALLOW = Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", "none")
-EGRESS = Field("egress", Table("An egress block", (ALLOW,)), "Where endpoints may connect to.")
+_RETENTION_TABLE = Table(
+    "A retention block",
+    (
+        Field("age", DURATION, "How long history is kept.", "30d"),
+        Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000"),
+    ),
+)
+_EGRESS_TABLE = Table(
+    "An egress block",
+    (Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none"),),
+)
 
-FLEET_NAME = Field("name", TEXT, "The fleet's name.", "the folder's")
+FLEET_NAME = Field("name", TEXT, "The fleet's name.", unset="the folder's")
 FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "For people.")
 IDENTITY = Field("fleet", Table("A fleet block", (FLEET_NAME, FLEET_DESCRIPTION)), "Name and description.")
 VERSION = Field("version", Integer(1, 1_000), "The version of this format.", "1")
-TIMEZONE = Field("timezone", ZONE, "The zone of all schedules without their own.", "the system's")
+TIMEZONE = Field("timezone", ZONE, "The zone of all schedules without their own.", unset="the system's")
 STORE_URL = Field("store", STORE, "Where beats and runs are kept.", "sqlite:.herdbeat/herdbeat.db")
-MAX_CONCURRENT = Field("max_concurrent", Integer(1, 1_000_000), "Runs of the whole fleet at once.", "no limit")
-BUDGET = Field("budget", BUDGET_TABLE, "What a day of all schedules together may cost.", "none", nullable=True)
-LEASE = Field("lease", DURATION, "A node that is silent for this long is dead.", "30s")
-CHECK_INTERVAL = Field("check_interval", DURATION, "How often changes from outside are looked for.", "1s")
-CATCHUP_RATE = Field("catchup_rate", Integer(1, 10_000), "Starts per second while catching up, of all nodes.", "10")
-STOP_TIMEOUT = Field("stop_timeout", DURATION, "How long a stop waits for runs.", "30s")
+ENGINE_SETTINGS: tuple[Field[object], ...] = (
+    Field("max_concurrent", Integer(1, 1_000_000), "Runs of the whole fleet at once.", unset="no limit"),
+    optional_field("budget", BUDGET_TABLE, "What a day of all schedules together may cost."),
+    Field("lease", DURATION, "A node that is silent for this long is dead.", "30s"),
+    Field("check_interval", DURATION, "How often changes from outside are looked for.", "1s"),
+    Field("catchup_rate", Integer(1, 10_000), "Starts per second while catching up, of all nodes.", "10"),
+    Field("stop_timeout", DURATION, "How long a stop waits for runs.", "30s"),
+    Field("retention", _RETENTION_TABLE, "How much history is kept."),
+    Field("egress", _EGRESS_TABLE, "Where endpoints may connect to.", domain_field="egress_"),
+    Field("webhooks", _WEBHOOKS_TABLE, "Webhook calls: POST /hooks/{target}/{schedule}."),
+)
+"""Settings of the scheduler, in the order of `config show`."""
 
 DEFAULTS = Field(
     "defaults",
@@ -87,7 +96,7 @@ SUB_FLEET = Table(
     "A sub-fleet",
     (
         Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
-        Field("name", NAME, "Put before the names of its targets.", "its fleet.name, else its folder"),
+        Field("name", NAME, "Put before the names of its targets.", unset="its fleet.name, else its folder"),
         Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
     ),
 )
@@ -98,7 +107,7 @@ IMPORT = Table("An import", (IMPORT_FOLDER, IMPORT_ZONE))
 
 @dataclass(frozen=True, slots=True)
 class AgentEntry(FieldType[object]):
-    """An agent, written here or in a file of its own. Which of the two, `path` tells."""
+    """An agent, inline or in a file of its own that `path` names."""
 
     def describe(self) -> str:
         return "an agent, or a path to one"
@@ -135,24 +144,9 @@ _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
 )
 
 FLEET_SETTINGS: tuple[Field[object], ...] = (
-    VERSION,
-    IDENTITY,
-    TIMEZONE,
-    STORE_URL,
-    SERVER,
-    MAX_CONCURRENT,
-    BUDGET,
-    LEASE,
-    CHECK_INTERVAL,
-    CATCHUP_RATE,
-    STOP_TIMEOUT,
-    RETENTION,
-    EGRESS,
-    WEBHOOKS,
-    WEB,
-    DEFAULTS,
-    RULES,
-    NOTIFY,
+    *(VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER),
+    *ENGINE_SETTINGS,
+    *(WEB, DEFAULTS, RULES, NOTIFY),
 )
 FLEET = Table(
     "A fleet file",

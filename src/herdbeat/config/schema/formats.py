@@ -1,4 +1,4 @@
-"""The written forms that keys share: names, durations, zones, hours, addresses."""
+"""Text formats that several keys share: names, durations, zones, hours, addresses."""
 
 import ipaddress
 import re
@@ -43,11 +43,11 @@ def parse_name(text: str) -> str:
 
 
 def parse_hours(text: str) -> HoursWindow:
-    """Read "07:00-22:00"."""
-    found = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})\s*", text)
-    if found is None:
+    """Parse "07:00-22:00"."""
+    match = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})\s*", text)
+    if match is None:
         raise _invalid_hours_error(text, "")
-    opens_hour, opens_minute, closes_hour, closes_minute = map(int, found.groups())
+    opens_hour, opens_minute, closes_hour, closes_minute = map(int, match.groups())
     if max(opens_hour, closes_hour) > 24 or max(opens_minute, closes_minute) > 59:
         raise _invalid_hours_error(text, " Hours go from 00:00 to 24:00.")
     opens = time(opens_hour % 24, opens_minute)
@@ -66,12 +66,12 @@ def _invalid_hours_error(text: str, more: str) -> ValidationError:
 
 
 def parse_jitter(text: str) -> Jitter:
-    """Read "10%", "0" or "30s"."""
+    """Parse "10%", "0" or "30s"."""
     written = text.strip()
     if written in ("0", "0%"):
         return Jitter()
-    if found := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
-        share = float(found[1]) / 100
+    if match := re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", written):
+        share = float(match[1]) / 100
         if share <= 1:
             return Jitter(share=share)
         raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than the whole.', hint="Write 0% to 100%.")
@@ -79,17 +79,16 @@ def parse_jitter(text: str) -> Jitter:
         return Jitter(span=parse_duration(written))
     except IntervalParseError as error:
         hint = 'Write a share such as "10%", or a duration such as "30s".'
-        raise ValidationError(
-            Code.INVALID_VALUE, f'"{truncate_for_message(text)}" is not a jitter.', hint=hint
-        ) from error
+        message = f'"{truncate_for_message(text)}" is not a jitter.'
+        raise ValidationError(Code.INVALID_VALUE, message, hint=hint) from error
 
 
 def parse_long_duration(text: str) -> timedelta:
-    """A duration as herdctl writes `session.timeout`: decimals and weeks are allowed."""
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*w\s*|\s*(\d{1,9}\.\d{1,6})\s*([smhd])\s*", text, re.IGNORECASE)
-    if found is None:
+    """Parse a duration as herdctl writes `session.timeout`: decimals and weeks are allowed."""
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*w\s*|\s*(\d{1,9}\.\d{1,6})\s*([smhd])\s*", text, re.IGNORECASE)
+    if match is None:
         return parse_duration(text)
-    weeks, number, unit = found.groups()
+    weeks, number, unit = match.groups()
     seconds = float(weeks or number) * (UNIT_SECONDS[unit.lower()] if unit else _WEEK_SECONDS)
     if not 0 < seconds <= MAX_DURATION.total_seconds():
         raise IntervalParseError(
@@ -114,7 +113,7 @@ def parse_url(text: str) -> str:
 
 
 def make_pattern_parser(pattern: str, problem: str, hint: str) -> Callable[[str], str]:
-    """The reader of texts that one pattern describes; blanks around them do not count."""
+    """Return a parser of texts that match one pattern; blanks around them are removed."""
 
     def parse(text: str) -> str:
         if re.fullmatch(pattern, text.strip()):
@@ -128,7 +127,7 @@ _STORE_PATTERN = re.compile("(sqlite:|postgres(ql)?://)/*[^/].*")
 
 
 def parse_store(text: str) -> str:
-    """An address with an @ is not repeated: it may hold a password, and what looks like its port a part of that."""
+    # An address with an @ is not repeated in the message: it may hold a password, and so may what looks like its port.
     store = text.strip()
     if not _STORE_PATTERN.fullmatch(store):
         named = "What is written here" if "@" in store else f'"{truncate_for_message(text)}"'
@@ -153,7 +152,7 @@ parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a re
 
 
 def parse_network(text: str) -> str:
-    """An address, a range of addresses or a host name that requests may reach although it is private."""
+    """Parse an address, a range of addresses or a host name that requests may reach although it is private."""
     if re.fullmatch(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_-]+)*", text) and not _is_numeric(
         text
     ):

@@ -1,4 +1,4 @@
-"""The keys of hooks, which run after a run and off its path (SPEC 6)."""
+"""The keys of hooks, which are executed after a run and cannot change its outcome."""
 
 from dataclasses import dataclass
 
@@ -60,7 +60,7 @@ _CHANNEL_KEYS: tuple[Field[object], ...] = (
     Field("url", URL, "webhook: the address."),
     Field("method", Choice(("POST", "PUT")), "webhook: the method.", "POST"),
     Field("headers", MapOf(Text(allows_empty=True)), "webhook: headers."),
-    Field("timeout", DurationOrMilliseconds(), "How long it may take.", "30s; webhook: 10s"),
+    Field("timeout", DurationOrMilliseconds(), "How long it may take.", unset="30s; webhook: 10s"),
     Field("channel_id", TEXT, "slack, discord: the channel."),
     Field("bot_token_env", VARIABLE_NAME, "slack, discord: the variable with the token."),
 )
@@ -71,7 +71,7 @@ HOOK = HookTable(
         *_CHANNEL_KEYS,
         Field("name", TEXT, "Its name in the log."),
         Field("continue_on_error", Boolean(), "Whether the next hook runs if this one fails.", "true"),
-        Field("on_events", ListOf(Choice(HOOK_EVENTS)), "The endings it is for.", "all"),
+        Field("on_events", ListOf(Choice(HOOK_EVENTS)), "The endings it is for.", unset="all"),
         Field("when", EXPRESSION, "Only if this holds."),
     ),
 )

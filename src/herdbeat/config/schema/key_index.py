@@ -1,4 +1,4 @@
-"""Where a key belongs, for those who wrote it one level too high or too low."""
+"""Where each key belongs, for messages about a key that stands one level too high or too low."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from herdbeat.config.schema.table import Table
 from herdbeat.config.schema.targets import AGENT, ENDPOINT, INSTANCES
 from herdbeat.config.schema.work import WORK_SOURCE_TABLE
 
-# The most likely home last: a key with several is explained by that one.
+# The most likely table last: it explains a key that several tables have.
 _TABLE_LOCATIONS: tuple[tuple[Table, str], ...] = (
     (DOCKER, "under docker: of the fleet's defaults"),
     (AGENT_REFERENCE, "beside path: of an agent"),

@@ -1,4 +1,4 @@
-"""What is said about a value that does not fit its key."""
+"""Messages about values that do not fit their key."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,11 +8,9 @@ from herdbeat.config.nodes import ConfigNode
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError
 
-# Did you mean? The nearest known word to one that is not known.
-
 
 def find_closest_match(word: str, known: Iterable[str]) -> str | None:
-    """The nearest known word, whatever its case and whether it is written with - or _."""
+    """Return the nearest known word, for "did you mean". Case, - and _ do not count."""
     by_normalized = {_normalize(each): each for each in known}
     if _normalize(word) in by_normalized:
         return by_normalized[_normalize(word)]
@@ -28,10 +26,9 @@ def require_text(node: ConfigNode, description: str) -> str:
     require_defined(node)
     if isinstance(node.value, str):
         if "\0" in node.value:
-            # No path, argument, variable or PostgreSQL text can hold one: better here than at the first run.
-            raise ValidationError(
-                Code.INVALID_VALUE, f"{key_name(node)} holds a NUL character.", hint="Remove the \\0."
-            )
+            # No path, argument, variable or PostgreSQL text can hold one, so the first run would fail.
+            message = f"{key_name(node)} holds a NUL character."
+            raise ValidationError(Code.INVALID_VALUE, message, hint="Remove the \\0.")
         return node.value
     raise wrong_type_error(node, description)
 
@@ -42,15 +39,13 @@ def require_defined(node: ConfigNode) -> None:
 
 
 def _undefined_variable_error(name: str) -> ValidationError:
-    return ValidationError(
-        Code.UNDEFINED_VARIABLE,
-        f"The environment variable {name} is not set.",
-        hint=f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}.",
-    )
+    message = f"The environment variable {name} is not set."
+    hint = f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}."
+    return ValidationError(Code.UNDEFINED_VARIABLE, message, hint=hint)
 
 
 def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
-    """What to say about a value of another type. A missing variable is the better reason, where there is one."""
+    """Return the error for a value of another type; that of an undefined variable, if one is the reason."""
     if node.undefined_variable:
         return _undefined_variable_error(node.undefined_variable)
     if node.value is None:
@@ -58,13 +53,12 @@ def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
         return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint=hint)
     quotes = description == "a text" and not isinstance(node.value, list | dict)
     hint = f'Put it in quotes: "{node.raw}".' if quotes else f"Write {description}."
-    return ValidationError(
-        Code.WRONG_TYPE, f"{key_name(node)} must be {description}, not {describe_value(node)}.", hint=hint
-    )
+    message = f"{key_name(node)} must be {description}, not {describe_value(node)}."
+    return ValidationError(Code.WRONG_TYPE, message, hint=hint)
 
 
 def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> HerdbeatError:
-    """The same complaint without the value, if a variable put it in: it may be a secret, and logs are read by many."""
+    """Return the error without the value if a variable put it in: that may be a secret, and many people read logs."""
     if not node.variable_names:
         return error
     code = error.problem_code if isinstance(error, ValidationError) else error.code
@@ -75,9 +69,8 @@ def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> He
 
 
 def out_of_range_error(node: ConfigNode, bounds: str) -> ValidationError:
-    return ValidationError(
-        Code.INVALID_VALUE, f"{key_name(node)} cannot be {describe_value(node)}.", hint=f"Write {bounds}."
-    )
+    message = f"{key_name(node)} cannot be {describe_value(node)}."
+    return ValidationError(Code.INVALID_VALUE, message, hint=f"Write {bounds}.")
 
 
 def describe_range(at_least: int, at_most: int) -> str:
@@ -85,7 +78,7 @@ def describe_range(at_least: int, at_most: int) -> str:
 
 
 def describe_value(node: ConfigNode) -> str:
-    """A value as it stands in a message: short, on one line, and never what a variable put in."""
+    """Return a value for a message: short, on one line, and never what a variable put in."""
     if isinstance(node.value, dict):
         return "a mapping"
     if isinstance(node.value, list):
@@ -96,5 +89,5 @@ def describe_value(node: ConfigNode) -> str:
 
 
 def key_name(node: ConfigNode) -> str:
-    """The key as it was written, which may be another name of it; a whole document is "The file"."""
+    """Return the key as it was written, perhaps an alias; "The file" for a whole document."""
     return node.report_location.path.rpartition(".")[2] or "The file"

@@ -1,10 +1,11 @@
-"""The keys of one rule under `adapt:` (UX 8.1)."""
+"""The keys of one rule under `adapt:`."""
 
 from dataclasses import dataclass
 
 from herdbeat.config.diagnostics import Diagnostics
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import DURATION, EXPRESSION, NAME, TEXT
+from herdbeat.config.schema.messages import key_name
 from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.config.schema.types import Boolean, Integer
 from herdbeat.error_codes import Code
@@ -24,9 +25,8 @@ class RuleTable(Table):
             self._report_keys_beside_use(node, diagnostics)
             return
         if "when" not in node.value:
-            diagnostics.error(
-                Code.MISSING_KEY, 'A rule needs "when".', node.location, "Add the expression that must hold."
-            )
+            hint = "Add the expression that must hold."
+            diagnostics.error(Code.MISSING_KEY, 'A rule needs "when".', node.location, hint)
         self._check_single_action(node, diagnostics)
 
     def _report_keys_beside_use(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -36,14 +36,12 @@ class RuleTable(Table):
                 diagnostics.error(Code.CONFLICTING_KEYS, message, child.report_location, "Keep one of the two.")
 
     def _check_single_action(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
-        found = [child for name, child in node.items() if name in RULE_ACTIONS]
+        actions = [child for name, child in node.items() if name in RULE_ACTIONS]
         choices = ", ".join(RULE_ACTIONS)
-        if not found:
+        if not actions:
             diagnostics.error(Code.MISSING_KEY, "The rule does nothing.", node.location, f"Add one of {choices}.")
-        for extra in found[1:]:
-            message = (
-                f'A rule has one action, and "{found[0].report_location.path.rpartition(".")[2]}" is already there.'
-            )
+        for extra in actions[1:]:
+            message = f'A rule has one action, and "{key_name(actions[0])}" is already there.'
             diagnostics.error(Code.CONFLICTING_KEYS, message, extra.report_location, f"Keep one of {choices}.")
 
 
@@ -55,7 +53,7 @@ RULE = RuleTable(
         Field("when", EXPRESSION, "The expression that must hold after a run."),
         Field("until", EXPRESSION, "Keeps the hint until this holds; prevents flapping."),
         Field("for_runs", Integer(1, 20), "Runs in a row on which it must hold.", "1"),
-        Field("cooldown", DURATION, "Not again within this time.", "none"),
+        Field("cooldown", DURATION, "Not again within this time.", unset="none"),
         Field("every", DURATION, "Action: run at this pace."),
         Field("run_in", DURATION, "Action: run once, after this time."),
         Field("pause", DURATION, "Action: pause for this time."),

@@ -13,7 +13,7 @@ TYPE = Field(
     Choice(tuple(TriggerKind), {"once": "delay", "at": "delay", "every": "interval", "event": "webhook"}),
     "What fires it; may be left out beside `interval`, `cron` or `at`.",
 )
-# The three are checked where the schedule is built: cron needs its zone, and only the trigger in force counts.
+# These three are parsed where the schedule is built: cron needs its zone, and only the trigger in force is checked.
 _INTERVAL_TYPE = ParsedText("a duration", str, examples=("30s", "5m", "1h"), accepts_numbers=True)
 _CRON_TYPE = ParsedText("a cron expression", str, examples=("0 9 * * MON-FRI", "@daily"), accepts_numbers=True)
 _AT_TYPE = ParsedText("a date and time with offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True)
@@ -31,13 +31,15 @@ OUTPUT_TO_FILE = Field(
     "outputToFile", Boolean(), "Also write the output to a file.", "false", aliases=("output_to_file",)
 )
 SECRET_ENV = Field(
-    "secret_env", VARIABLE_NAME, "webhook: the variable with the secret of its signatures.", "the fleet's"
+    "secret_env", VARIABLE_NAME, "webhook: the variable with the secret of its signatures.", unset="the fleet's"
 )
 
 SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
 MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
-TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", "none")
-TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS)), "Which tools a run may use.", "the agent's")
+TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
+TOOL_POLICY = Field(
+    "tool_policy", Table("A tool policy", (MODE, TOOLS)), "Which tools a run may use.", unset="the agent's"
+)
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
 SCHEDULE_KEYS: tuple[Field[object], ...] = (

@@ -1,27 +1,40 @@
-"""Tables of keys: the one source of what may be written, from which checks, JSON Schema and reference come."""
+"""Keys and tables of keys: the one source of validation, domain values, JSON Schema and reference."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
-from herdbeat.config.nodes import ConfigNode
+from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.schema.messages import find_closest_match, key_name, wrong_type_error
 from herdbeat.config.schema.types import FieldType, JsonSchema
 from herdbeat.error_codes import Code
 from herdbeat.errors import Severity, did_you_mean_suffix, truncate_for_message
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _MAX_LISTED_KEYS = 15
 
 
+class SpecialDefault(NamedTuple):
+    """Another default for some kinds of trigger or target; the reference calls them by the label."""
+
+    label: str
+    kinds: frozenset[str]
+    default: str
+
+
 @dataclass(frozen=True, slots=True)
 class Field(Generic[T_co]):
-    """One key: its name, its shape, what it means, and the default as a reader should know it.
+    """One key, declared once: its check, its JSON Schema, its reference and its domain value follow from this.
 
-    `may_be_null` keys can be written empty: it undoes what the defaults say. `aliases` are other
-    accepted names. `not_served` says why a key of another tool has no effect here.
+    - `default` is written as in a file, and `field_type` parses it. `special_default` replaces it for some kinds.
+    - `unset` is what the reference says about a missing key that has no value then.
+    - `domain_field` is the field of the domain value that the key fills, `name` if not given. `limits.at_least` is a
+      field of the dataclass in `limits`. For a block it is the prefix of its keys' fields, `backoff.` for `backoff`.
+    - A `nullable` key may be written empty, which undoes an inherited value.
+    - `aliases` are other accepted names. `unsupported_reason` says why a key of another tool has no effect here.
     """
 
     name: str
@@ -32,9 +45,36 @@ class Field(Generic[T_co]):
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     unsupported_reason: str = ""
+    unset: str = ""
+    special_default: SpecialDefault | None = None
+    domain_field: str | None = None
+    _default_value: T_co | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Parsed here, once: a default that its own type refuses fails the import, and a fleet of 8,000 schedules
+        # does not parse "30s" for each of them.
+        value = self.field_type.read_text(self.default) if self.default else None
+        object.__setattr__(self, "_default_value", value)
+
+    @property
+    def domain_path(self) -> str:
+        return self.name if self.domain_field is None else self.domain_field
+
+    @property
+    def default_text(self) -> str:
+        """The default in the words of the reference: "once; cron: skip"."""
+        special = self.special_default
+        return f"{self.default}; {special.label}: {special.default}" if special else self.default or self.unset
+
+    def default_value(self, kinds: Collection[str] = ()) -> T_co | None:
+        """Return the parsed default for these kinds of trigger and target; None if there is none."""
+        special = self.special_default
+        if special is not None and not special.kinds.isdisjoint(kinds):
+            return self.field_type.read_text(special.default)
+        return self._default_value
 
     def get(self, node: ConfigNode | None) -> T_co | None:
-        """The value this key has in a mapping; None if it is not there, or empty."""
+        """Return the value this key has in a mapping; None if it is missing or empty. Its default does not count."""
         child = node.child(self.name) if node is not None else None
         if child is None or (child.value is None and self.nullable):
             return None
@@ -45,16 +85,29 @@ class Field(Generic[T_co]):
         if self.nullable:
             inner = {"anyOf": [inner, {"type": "null"}]}
         description = f"No effect: {self.unsupported_reason}." if self.unsupported_reason else self.meaning
-        default = f" Default: {self.default}." if self.default else ""
+        default = f" Default: {self.default_text}." if self.default_text else ""
         return {"description": description + default, **inner}
 
 
-@dataclass(frozen=True, slots=True)
-class Table(FieldType[Mapping[str, object]]):
-    """A mapping with known keys. Those that begin with `x-` are passed over: a place for anchors.
+def optional_field(
+    name: str,
+    field_type: FieldType[T],
+    meaning: str,
+    unset: str = "none",
+    *,
+    aliases: tuple[str, ...] = (),
+    domain_field: str | None = None,
+) -> Field[T]:
+    """Return a key without a default, which may also be written empty."""
+    return Field(name, field_type, meaning, unset=unset, nullable=True, aliases=aliases, domain_field=domain_field)
 
-    `drops_unknown` tables belong to tools that pass over all they do not know; `others` are words
-    of other tools, with ours.
+
+@dataclass(frozen=True, slots=True)
+class Table(FieldType[PlainData]):
+    """A mapping with known keys. Those that begin with `x-` are ignored: a place for anchors.
+
+    `ignores_unknown` tables belong to tools that ignore unknown keys. `suggestions` are names that other tools use,
+    with ours.
     """
 
     title: str
@@ -73,11 +126,11 @@ class Table(FieldType[Mapping[str, object]]):
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (key.field_type for key in self.keys)
 
-    def read(self, node: ConfigNode) -> Mapping[str, object]:
+    def read(self, node: ConfigNode) -> PlainData:
+        """Return the mapping as plain data. Blocks with a domain value of their own are read key by key instead."""
         if not isinstance(node.value, dict):
             raise wrong_type_error(node, self.describe())
-        found = {key.name: key.get(node) for key in self.keys if not key.unsupported_reason}
-        return {name: value for name, value in found.items() if value is not None}
+        return node.to_data()
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         if not isinstance(node.value, dict):
@@ -97,9 +150,8 @@ class Table(FieldType[Mapping[str, object]]):
                 self._report_missing(key, node, diagnostics)
             for name in written[1:]:
                 message = f'"{name}" is another name of "{key.name}", which is also there.'
-                diagnostics.error(
-                    Code.CONFLICTING_KEYS, message, node.value[name].report_location, "Keep one of the two."
-                )
+                hint = "Keep one of the two."
+                diagnostics.error(Code.CONFLICTING_KEYS, message, node.value[name].report_location, hint)
 
     def to_json_schema(self) -> JsonSchema:
         properties = {name: key.to_json_schema() for name, key in self.by_name.items()}
@@ -111,41 +163,33 @@ class Table(FieldType[Mapping[str, object]]):
     def _check_known(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
         if key.unsupported_reason:
             if not node.value:
-                return  # switched off, or empty: whoever wrote it misses nothing
-            diagnostics.warning(
-                Code.NOT_SERVED, f'"{key.name}" has no effect: {key.unsupported_reason}.', node.report_location
-            )
+                return  # switched off or empty: nothing is lost
+            message = f'"{key.name}" has no effect: {key.unsupported_reason}.'
+            diagnostics.warning(Code.NOT_SERVED, message, node.report_location)
         elif not (node.value is None and key.nullable):
             key.field_type.validate(node, diagnostics)
 
     def _report_missing(self, key: Field[object], node: ConfigNode, diagnostics: Diagnostics) -> None:
-        diagnostics.error(
-            Code.MISSING_KEY,
-            f'{self.title} needs "{key.name}".',
-            node.report_location,
-            f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}.",
-        )
+        message = f'{self.title} needs "{key.name}".'
+        hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}."
+        diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
     def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
         where = None if name in self.suggestions else diagnostics.key_locations.get(name)
         guess = self.suggestions.get(name) or (None if where else find_closest_match(name, self.by_name))
-        # The names are settled by now; people look for the word that they wrote.
+        # The keys are normalized by now; the message repeats the name in the file.
         written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
         hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
-        return ValidationError(
-            Code.UNKNOWN_KEY,
-            f'Unknown key "{written}"{did_you_mean_suffix(guess)}',
-            hint=hint,
-            where=node.report_location,
-        )
+        message = f'Unknown key "{written}"{did_you_mean_suffix(guess)}'
+        return ValidationError(Code.UNKNOWN_KEY, message, hint=hint, where=node.report_location)
 
     def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
-        # What herdctl and agentd pass over silently must not keep an unchanged file from loading.
+        # What herdctl and agentd ignore silently must not keep an unchanged file from loading.
         is_ignored = self.ignores_unknown or ".overrides." in node.report_location.path
         return Severity.WARNING if is_ignored and diagnostics.is_foreign(node.report_location) else Severity.ERROR
 
     def _unknown_key_hint(self, guess: str | None) -> str:
-        """The known keys, where they are few enough to read."""
+        """Return what to do about an unknown key: the guess, or the known keys if they are few enough to read."""
         names = [key.name for key in self.keys if not key.unsupported_reason]
         if guess:
             return f'Write "{guess}", or remove the key.'
@@ -169,6 +213,9 @@ class ListOf(FieldType[tuple[T_co, ...]]):
     def read(self, node: ConfigNode) -> tuple[T_co, ...]:
         self._require_list(node)
         return tuple(self.item.read(child) for child in node.elements())
+
+    def read_text(self, text: str) -> tuple[T_co, ...]:
+        return tuple(self.item.read_text(part) for part in text.split(", "))
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         try:
@@ -194,7 +241,7 @@ class ListOf(FieldType[tuple[T_co, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class MapOf(FieldType[Mapping[str, T_co]]):
-    """A mapping from free names to values of one shape."""
+    """A mapping from free names to values of one type."""
 
     item: FieldType[T_co]
     key: FieldType[object] | None = None
@@ -226,7 +273,7 @@ class MapOf(FieldType[Mapping[str, T_co]]):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(FieldType[object]):
-    """A value of one shape or another, told apart by what it is in YAML: scalar, list or mapping."""
+    """A value of one of several types, selected by its form in YAML: scalar, list or mapping."""
 
     scalar: FieldType[object] | None = None
     sequence: FieldType[object] | None = None

@@ -1,28 +1,47 @@
 """The keys of the four kinds of target. A single schedule may be written right beside the name."""
 
+from collections.abc import Mapping
+
 from herdbeat.config.schema.agent import AGENT_KEYS, ENV, WORKING_DIRECTORY
 from herdbeat.config.schema.formats import ARGV, CALL, EXPRESSION, NAME, URL
 from herdbeat.config.schema.hooks import AFTER_RUN, HOOKS, ON_ERROR
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
-from herdbeat.config.schema.table import Field, MapOf, Table
+from herdbeat.config.schema.table import Field, MapOf, Table, optional_field
 from herdbeat.config.schema.types import AnyValue, Choice, Integer, Text
 from herdbeat.domain.target import TargetKind
 
-MAX_CONCURRENT = Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1")
-INSTANCES = Field("instances", Table("An instances block", (MAX_CONCURRENT,)), "How many runs may go on at once.")
-SCHEDULES = Field("schedules", MapOf(SCHEDULE, NAME), "Its schedules, by name.", "none", nullable=True)
+_INSTANCES_TABLE = Table(
+    "An instances block", (Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1"),)
+)
+INSTANCES = Field("instances", _INSTANCES_TABLE, "How many runs may go on at once.", domain_field="")
+DESCRIPTION = Field("description", Text(allows_empty=True), "For people.", nullable=True)
+SCHEDULES = optional_field("schedules", MapOf(SCHEDULE, NAME), "Its schedules, by name.")
 
 _LEADING_KEYS: tuple[Field[object], ...] = (
     Field("name", NAME, "Its name.", required=True),
-    Field("description", Text(allows_empty=True), "For people.", nullable=True),
+    DESCRIPTION,
 )
 _TRAILING_KEYS: tuple[Field[object], ...] = (INSTANCES, HOOKS, AFTER_RUN, ON_ERROR, SCHEDULES)
 _AGENT_KEY_NAMES = {key.name for key in AGENT_KEYS}
 TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES)
-"""What may stand beside a target's name: its one schedule, or policies for all of its schedules."""
+"""Keys that may stand beside a target's name: its one schedule, or policies for all of its schedules."""
 
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
+    TargetKind.AGENT: tuple(key for key in AGENT_KEYS if key.name not in ("working_directory", "docker", "chat")),
+    TargetKind.ENDPOINT: (
+        Field("url", URL, "The address of the request.", required=True),
+        Field("method", Choice(HTTP_METHODS), "The method.", "GET"),
+        Field("headers", MapOf(Text(allows_empty=True)), "Headers; secrets come from ${NAME}."),
+        Field("body", AnyValue(), "The body, sent as JSON; `{prompt}` in its texts is the prompt."),
+        Field("ok", EXPRESSION, "", unsupported_reason="this version judges by the status alone"),
+    ),
+    TargetKind.COMMAND: (Field("command", ARGV, "Program and arguments; never a shell line.", required=True),),
+    TargetKind.CALLABLE: (Field("call", CALL, "The function, as module:function.", required=True),),
+}
+"""Keys whose value is a field of the target's spec. Folder, environment and isolation take more than their value."""
 
 AGENT = Table(
     "An agent",
@@ -39,11 +58,7 @@ ENDPOINT = Table(
     "An endpoint",
     (
         *_LEADING_KEYS,
-        Field("url", URL, "The address of the request.", required=True),
-        Field("method", Choice(HTTP_METHODS), "The method.", "GET"),
-        Field("headers", MapOf(Text(allows_empty=True)), "Headers; secrets come from ${NAME}."),
-        Field("body", AnyValue(), "The body, sent as JSON; `{prompt}` in its texts is the prompt."),
-        Field("ok", EXPRESSION, "", unsupported_reason="this version judges by the status alone"),
+        *SPEC_KEYS[TargetKind.ENDPOINT],
         *_TRAILING_KEYS,
         *TARGET_LEVEL_KEYS,
     ),
@@ -53,7 +68,7 @@ COMMAND = Table(
     "A command",
     (
         *_LEADING_KEYS,
-        Field("command", ARGV, "Program and arguments; never a shell line.", required=True),
+        *SPEC_KEYS[TargetKind.COMMAND],
         WORKING_DIRECTORY,
         ENV,
         *_TRAILING_KEYS,
@@ -65,7 +80,7 @@ CALLABLE = Table(
     "A callable",
     (
         *_LEADING_KEYS,
-        Field("call", CALL, "The function, as module:function.", required=True),
+        *SPEC_KEYS[TargetKind.CALLABLE],
         *_TRAILING_KEYS,
         *TARGET_LEVEL_KEYS,
     ),

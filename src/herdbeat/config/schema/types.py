@@ -1,4 +1,8 @@
-"""What a single value may look like. Each shape reads it, says what it expected, and knows its JSON Schema."""
+"""Types of single values. Each one reads a value, describes itself in messages, and gives its JSON Schema.
+
+Unquoted scalars have the meaning of the YAML 1.2 core schema. YAML 1.1, PyYAML's own, reads `12:30` as 750, `on` as
+true and `010` as 8: `active_hours: 07:00-22:00` and `cron: on` must never become that.
+"""
 
 import math
 import re
@@ -22,13 +26,7 @@ from herdbeat.config.schema.messages import (
     wrong_type_error,
 )
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
-
-# What an unquoted YAML scalar means, by the core schema of YAML 1.2.
-#
-# YAML 1.1, which PyYAML speaks by itself, reads `12:30` as 750, `on` as true and `010` as 8. A schedule that
-# says `active_hours: 07:00-22:00` or `cron: on` must never meet that.
-
+from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
 
 _KEYWORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -42,16 +40,16 @@ _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITY_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 _MAX_NUMBER_DIGITS = 18
-"""Digits of a number. Longer ones stay text: int() refuses thousands of digits, and no setting needs them."""
+"""Longer numbers stay text: int() raises for thousands of digits, and no setting needs them."""
 
 
 def is_long_number(value: object) -> bool:
-    """Whether a text is one only because it has too many digits."""
+    """Return whether a value is text only because it has too many digits."""
     return isinstance(value, str) and len(value) > _MAX_NUMBER_DIGITS and _INTEGER.fullmatch(value) is not None
 
 
 def resolve_scalar(text: str) -> Scalar:
-    """The value of a plain scalar: null, a bool, a number, or else the text itself."""
+    """Return the value of an unquoted scalar: null, a bool, a number, or else the text itself."""
     if text in _KEYWORDS:
         return _KEYWORDS[text]
     if len(text) > _MAX_NUMBER_DIGITS:
@@ -72,26 +70,35 @@ E = TypeVar("E", bound=StrEnum)
 JsonSchema = dict[str, object]
 
 _VARIABLE_PATTERN = r"\$\{"
-"""What an editor accepts in place of any value: `${NAME}`, filled in before the value is judged."""
+"""What an editor accepts in place of any value: `${NAME}`, filled in before validation."""
+
+
+_NO_LOCATION = SourceLocation(file="", line=0, column=0)
 
 
 class FieldType(ABC, Generic[T_co]):
-    """The form of a value."""
+    """The type of a value in a file."""
 
-    @abstractmethod
+    description: str
+
     def describe(self) -> str:
-        """Its name in messages and in the reference: "a duration"."""
+        """Return its name in messages and in the reference: "a duration"."""
+        return self.description
 
     @abstractmethod
     def read(self, node: ConfigNode) -> T_co:
-        """The value. Raises HerdbeatError at the first thing that does not fit."""
+        """Return the value. Raises HerdbeatError for the first thing that does not fit."""
+
+    def read_text(self, text: str) -> T_co:
+        """Return the value that a text has where it stands unquoted in a file. Raises HerdbeatError."""
+        return self.read(ConfigNode(resolve_scalar(text), _NO_LOCATION, raw=text))
 
     @abstractmethod
     def to_json_schema(self) -> JsonSchema:
-        """The same as JSON Schema, for editors."""
+        """Return the JSON Schema of the value, for editors."""
 
     def inner_types(self) -> "Iterable[FieldType[object]]":
-        """The shapes of the values inside."""
+        """Return the types of the values inside."""
         return ()
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -101,21 +108,23 @@ class FieldType(ABC, Generic[T_co]):
         except HerdbeatError as error:
             diagnostics.add(error, node)
 
+    def is_valid(self, node: ConfigNode, diagnostics: Diagnostics) -> bool:
+        """Report everything that does not fit, and return whether none of it was an error."""
+        errors_before = diagnostics.error_count
+        self.validate(node, diagnostics)
+        return diagnostics.error_count == errors_before
+
 
 @dataclass(frozen=True, slots=True)
 class Text(FieldType[str]):
     description: str = "a text"
     allows_empty: bool = False
 
-    def describe(self) -> str:
-        return self.description
-
     def read(self, node: ConfigNode) -> str:
         text = require_text(node, self.description)
         if not text.strip() and not self.allows_empty:
-            raise ValidationError(
-                Code.INVALID_VALUE, f"{key_name(node)} is empty.", hint="Give it a value, or remove the key."
-            )
+            message = f"{key_name(node)} is empty."
+            raise ValidationError(Code.INVALID_VALUE, message, hint="Give it a value, or remove the key.")
         return text
 
     def to_json_schema(self) -> JsonSchema:
@@ -124,10 +133,9 @@ class Text(FieldType[str]):
 
 @dataclass(frozen=True, slots=True)
 class ParsedText(FieldType[T_co]):
-    """A text with a form of its own. `parse` raises HerdbeatError.
+    """A text with a format of its own. `parse` raises HerdbeatError.
 
-    With `takes_numbers` a bare number is parsed as it was written: "the unit is missing" says more
-    than "not a text".
+    With `accepts_numbers` a bare number is parsed as it was written: "the unit is missing" says more than "not a text".
     """
 
     description: str
@@ -135,9 +143,6 @@ class ParsedText(FieldType[T_co]):
     pattern: str = ""
     examples: tuple[str, ...] = ()
     accepts_numbers: bool = False
-
-    def describe(self) -> str:
-        return self.description
 
     def read(self, node: ConfigNode) -> T_co:
         if self.accepts_numbers and isinstance(node.value, int | float) and not isinstance(node.value, bool):
@@ -165,14 +170,11 @@ class Integer(FieldType[int]):
     at_most: int = 1_000_000_000
     description: str = "a whole number"
 
-    def describe(self) -> str:
-        return self.description
-
     def read(self, node: ConfigNode) -> int:
         value = _coerce_value(node)
         if is_long_number(value):
             raise out_of_range_error(node, describe_range(self.at_least, self.at_most))
-        # In Python true is also 1; in a file it is a slip.
+        # In Python True is also 1; in a file it is a mistake.
         if isinstance(value, bool) or not isinstance(value, int):
             raise wrong_type_error(node, self.description)
         if not self.at_least <= value <= self.at_most:
@@ -188,9 +190,6 @@ class Number(FieldType[float]):
     at_least: float = 0
     at_most: float = 1_000_000_000
     description: str = "a number"
-
-    def describe(self) -> str:
-        return self.description
 
     def read(self, node: ConfigNode) -> float:
         value = _coerce_value(node)
@@ -208,9 +207,6 @@ class Number(FieldType[float]):
 class Boolean(FieldType[bool]):
     description: str = "true or false"
 
-    def describe(self) -> str:
-        return self.description
-
     def read(self, node: ConfigNode) -> bool:
         value = _coerce_value(node)
         if not isinstance(value, bool):
@@ -223,7 +219,7 @@ class Boolean(FieldType[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(FieldType[str]):
-    """One word out of a closed set. `others` are words of other tools, with what to write instead."""
+    """One word of a closed set. `suggestions` are words of other tools, with ours."""
 
     options: tuple[str, ...]
     suggestions: Mapping[str, str] = field(default_factory=dict)
@@ -236,11 +232,8 @@ class Choice(FieldType[str]):
         if text in self.options:
             return text
         guess = self.suggestions.get(text) or find_closest_match(text, self.options)
-        raise ValidationError(
-            Code.INVALID_VALUE,
-            f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}",
-            hint=f"Write {self.describe()}.",
-        )
+        message = f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}"
+        raise ValidationError(Code.INVALID_VALUE, message, hint=f"Write {self.describe()}.")
 
     def to_json_schema(self) -> JsonSchema:
         return _allow_variable({"enum": [str(option) for option in self.options]})
@@ -268,16 +261,13 @@ class EnumValue(FieldType[E]):
 
 @dataclass(frozen=True, slots=True)
 class AnyValue(FieldType[PlainData]):
-    """Any data, handed on as it is: a request body, a block that another program understands.
+    """Any data, kept as it is: a request body, a block that another program understands.
 
-    In a mild one an undefined variable is a warning: who never uses the block need not set it.
+    In a lenient one an undefined variable is a warning: the block may never be used.
     """
 
     description: str = "any data"
     lenient: bool = False
-
-    def describe(self) -> str:
-        return self.description
 
     def read(self, node: ConfigNode) -> PlainData:
         return node.to_data()
@@ -299,7 +289,7 @@ def _allow_variable(schema: JsonSchema) -> JsonSchema:
 
 
 def _coerce_value(node: ConfigNode) -> "Scalar | Sequence[ConfigNode] | Mapping[str, ConfigNode]":
-    """The value; what came from a variable is text, and becomes a number or bool where one is wanted."""
+    """Return the value. A variable always gives text; here it becomes a number or bool again."""
     require_defined(node)
     if node.variable_names and isinstance(node.value, str):
         return resolve_scalar(node.value.strip())

@@ -1,4 +1,4 @@
-"""The keys of a `work_source:` (SPEC 7)."""
+"""The keys of a `work_source:`."""
 
 from dataclasses import dataclass
 
@@ -21,15 +21,14 @@ AUTH = Table("An auth", (Field("token_env", VARIABLE_NAME, "The variable that ho
 
 @dataclass(frozen=True, slots=True)
 class WorkSourceTable(Table):
-    """A directory cannot do without its path. A repository may also be the agent's: see config/work.py."""
+    """Also reports a directory without its path. A missing repository may be the agent's: build_schedule checks it."""
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
         Table.validate(self, node, diagnostics)
         if node.find(("type",)).value == "directory" and node.child("path") is None:
             message = 'A directory work source needs "path".'
-            diagnostics.error(
-                Code.MISSING_KEY, message, node.report_location, "Add path: the folder with one file per item."
-            )
+            hint = "Add path: the folder with one file per item."
+            diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
 
 WORK_SOURCE_TABLE = WorkSourceTable(
@@ -39,7 +38,7 @@ WORK_SOURCE_TABLE = WorkSourceTable(
         Field("repo", REPO, "github: the repository."),
         Field("item", Choice(("issues", "pull_requests")), "github: what is taken as an item.", "issues"),
         Field("labels", LABELS, "github: the labels that offer and claim."),
-        Field("filter_labels", TEXTS, "github: labels an item must have, beside ready.", "none"),
+        Field("filter_labels", TEXTS, "github: labels an item must have, beside ready.", unset="none"),
         Field("exclude_labels", TEXTS, "github: labels that keep an item out.", "blocked, wip"),
         Field("state", Choice(("open", "closed", "all")), "github: the state of the items.", "open"),
         Field("assignee", TEXT, "github: only items of this person."),

@@ -1,1 +1,1 @@
-"""Calls an HTTP endpoint, and keeps its fleet from calling what it must not."""
+"""Runs HTTP endpoints, with a guard that limits which addresses they may reach."""

@@ -1,8 +1,7 @@
-"""Sends requests and reads what comes back, within bounds. The one module that holds open connections."""
+"""Sends the requests of endpoints, reads their responses up to a limit, and holds the open connections."""
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 import aiohttp
@@ -32,12 +31,12 @@ from herdbeat.runners.settings import RunnerSettings
 MAX_REDIRECTS = 5
 _IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-"""The run has one deadline for everything, and whoever awaits us keeps it."""
+"""The executor enforces one deadline for the whole run, so aiohttp needs no timeout of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What an endpoint said. Of a body longer than the cap this is the beginning."""
+    """The response of an endpoint. `body` is cut off at the cap."""
 
     status: int
     reason: str
@@ -49,7 +48,7 @@ class HttpResponse:
 
 @dataclass(slots=True)
 class CallProgress:
-    """How far a call has come, for who has to tell of one that was cut off."""
+    """How far a call has come, to describe a call that was cancelled."""
 
     host: str = ""
     status: int | None = None
@@ -57,11 +56,11 @@ class CallProgress:
 
 
 class HttpClient:
-    """One per node. Needs a running loop; `close` it at the end.
+    """The HTTP client of a node. Needs a running loop; `close` it at the end.
 
-    A kept connection may be closed by its server in the very moment it is used again, which happens when a server
-    keeps connections for five seconds and a schedule comes every five seconds. aiohttp then sends the request once
-    more, but only where that is safe. So a POST gets a connection of its own each time: it never fails for that.
+    A server may close a kept connection at the moment it is used again: for example if it keeps connections for five
+    seconds and a schedule runs every five seconds. aiohttp then repeats the request, but only idempotent ones. So
+    every POST uses a new connection and cannot fail for that reason.
     """
 
     def __init__(self, allowed: EgressAllowlist, lookup: HostLookup, *, max_concurrent: int, body_cap: int) -> None:
@@ -72,13 +71,13 @@ class HttpClient:
         self._single_use_session = self._session(guard, force_close=True)
 
     async def call(self, request: HttpRequest, progress: CallProgress) -> HttpResponse:
-        """The answer, whatever its status. Raises CallFailed if there is none."""
+        """Return the response, whatever its status, after redirects. Raises CallFailed if there is none."""
         for redirects in range(MAX_REDIRECTS + 1):
             progress.host = request.host
-            found = await self._send(request, progress, redirects)
-            if isinstance(found, HttpResponse):
-                return found
-            request = found
+            result = await self._send(request, progress, redirects)
+            if isinstance(result, HttpResponse):
+                return result
+            request = result
         raise CallFailed(
             f"It was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
             " Write the url that it ends at, or mend the circle."
@@ -90,19 +89,19 @@ class HttpClient:
         await self._resolver.close()
 
     def _session(self, guard: EgressGuard, *, force_close: bool) -> aiohttp.ClientSession:
-        # No limit of its own: how much goes on at once is decided by the room of node and targets.
+        # Without a connection limit: the capacity of node and targets already limits concurrent runs.
         connector = aiohttp.TCPConnector(
             resolver=self._resolver, socket_factory=guard, limit=0, force_close=force_close
         )
         return aiohttp.ClientSession(
             connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),  # what one endpoint sets is not another's to send
+            cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one endpoint must not be sent to another
             timeout=_NO_TIMEOUT,
-            trust_env=False,  # a proxy would do the connecting, past the guard
+            trust_env=False,  # a proxy would open the connections itself and so bypass the guard
         )
 
     async def _send(self, request: HttpRequest, progress: CallProgress, redirects: int) -> HttpResponse | HttpRequest:
-        """One request: its answer, or the request that follows from it."""
+        """Send one request; return its response, or the request to which it redirects."""
         session = self._keepalive_session if request.method in _IDEMPOTENT_METHODS else self._single_use_session
         with track_attempt(request.host) as attempt:
             try:
@@ -120,13 +119,13 @@ class HttpClient:
             redirect = _redirect_request(request, response)
             return redirect or await self._read(response, progress, redirects)
         finally:
-            response.close()  # does nothing if it was read to its end: then its connection is kept already
+            response.close()  # no effect on a response that was read to its end: its connection is in the pool again
 
     async def _read(self, response: aiohttp.ClientResponse, progress: CallProgress, redirects: int) -> HttpResponse:
         body, cap = bytearray(), self._body_cap
         try:
-            # What is read here is already decompressed, a quarter of a megabyte at most at a time: a bomb that would
-            # become gigabytes is left lying after its first pieces.
+            # Chunks are decompressed already, and at most a quarter of a megabyte each: reading stops at the cap, so a
+            # compression bomb never expands to its gigabytes.
             while len(body) <= cap and (chunk := await response.content.readany()):
                 body += chunk
                 progress.received = len(body)
@@ -143,7 +142,7 @@ class HttpClient:
 
 
 def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) -> HttpRequest | None:
-    """The request that an answer asks for instead; None if it is the answer itself."""
+    """Return the request to which a response redirects; None if it does not, or must not be followed."""
     location = response.headers.get("Location")
     if response.status not in (301, 302, 303, 307, 308) or location is None or not request.can_follow_redirects:
         return None
@@ -154,15 +153,12 @@ def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) ->
         raise CallFailed(sentence, response.status) from error
 
 
-# One run of an endpoint, from its job to its outcome.
-
-
 REDACTED = b"***"
 _OK_NOTE = "The ok expression was not looked at: this version judges by the status alone."
 
 
 class EndpointCaller:
-    """Needs a running loop. Cancelled, a run closes its connection before the cancellation goes on."""
+    """Executes runs of endpoints. Needs a running loop. A cancelled run closes its connection first."""
 
     def __init__(self, settings: RunnerSettings, clock: Clock, lookup: HostLookup = lookup_host) -> None:
         self._settings = settings
@@ -173,14 +169,13 @@ class EndpointCaller:
     async def run(self, job: Job) -> Outcome:
         spec, settings = job.target.spec, self._settings
         assert isinstance(spec, EndpointSpec)
-        with closing(RunLog(settings.state_dir, job.claim.run_id, self._clock, settings.log_cap)) as run_log:
+        with settings.open_log(job.claim.run_id, self._clock) as run_log:
             try:
                 response = await self._call(job, spec, run_log)
             except CallFailed as error:
                 return Outcome(status=RunStatus.FAILED, code=error.status, error=str(error))
-            outcome = response_to_outcome(
-                _redact_secrets(response, find_secrets(spec.headers)), settings, run_log, self._clock.now()
-            )
+            response = _redact_secrets(response, find_secrets(spec.headers))
+            outcome = response_to_outcome(response, settings, run_log, self._clock.now())
         return replace(outcome, summary=f"{outcome.summary} {_OK_NOTE}".strip()) if spec.ok else outcome
 
     async def close(self) -> None:
@@ -200,10 +195,10 @@ class EndpointCaller:
 
 
 def _redact_secrets(response: HttpResponse, secrets: tuple[bytes, ...]) -> HttpResponse:
-    """The answer without our own secrets in it: an endpoint that echoes its request must not publish them."""
+    """Remove the request's secrets from a response: an endpoint that echoes its request must not publish them."""
     body = response.body
-    for each in secrets:
-        body = body.replace(each, REDACTED)
+    for secret in secrets:
+        body = body.replace(secret, REDACTED)
     return response if body is response.body else replace(response, body=body)
 
 

@@ -1,4 +1,10 @@
-"""Which addresses an endpoint may reach: public ones, and those private ones that the operator has opened. Pure."""
+"""The egress guard: endpoints may reach public addresses, and those private ones that the operator allows.
+
+`EgressAllowlist` decides, and is pure. `EgressGuard` enforces the decision where every socket is created: it sees the
+address that is really connected to, at that moment, whatever the URL says, a name server has answered before, or a
+redirect names. `ThreadedResolver` looks up host names in threads of its own: the loop has few threads, and six hosts
+with a silent name server would block all others, and the end of the process.
+"""
 
 import errno
 import socket
@@ -18,8 +24,8 @@ from herdbeat.runners.thread_pool import DaemonThreadPool
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# Written out, and not asked of `is_global`: that has changed its mind between patch releases of Python 3.11 and 3.12,
-# and who upgrades Python must not thereby open a door.
+# Listed here instead of using `is_global`, whose results changed between patch releases of Python 3.11 and 3.12: an
+# upgrade of Python must not open access to an address.
 _SPECIAL_IPV4: tuple[tuple[IPv4Network, str], ...] = tuple(
     (IPv4Network(network), what)
     for network, what in (
@@ -56,18 +62,18 @@ _SPECIAL_IPV6: tuple[tuple[IPv6Network, str], ...] = tuple(
     )
 )
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
-"""The only part of IPv6 that is given out to the world. All else is refused, also what has no name yet."""
+"""The only range of IPv6 that is assigned to public hosts. Everything else is blocked, including unassigned ranges."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def parse_address(text: str) -> Address:
-    """The address that a socket is about to be connected to. Its zone, if any, changes nothing about what it is."""
+    """Parse an address, without its IPv6 zone, which makes no difference here."""
     return ip_address(text.partition("%")[0])
 
 
 def unwrap_address(address: Address) -> Address:
-    """The address that is really reached: IPv6 has two ways to write one of IPv4 that lead there."""
+    """Return the address that is really reached: mapped and NAT64 addresses of IPv6 lead to one of IPv4."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -76,17 +82,17 @@ def unwrap_address(address: Address) -> Address:
 
 
 def describe_special_range(address: Address) -> str:
-    """What keeps an address from being a public one, in words; empty if it is public."""
+    """Return what kind of non-public address it is, in words; empty if it is public."""
     effective = unwrap_address(address)
     if isinstance(effective, IPv4Address):
         return next((what for network, what in _SPECIAL_IPV4 if effective in network), "")
-    found = next((what for network, what in _SPECIAL_IPV6 if effective in network), "")
-    return found or ("" if effective in _GLOBAL_IPV6 else "a reserved address")
+    special = next((what for network, what in _SPECIAL_IPV6 if effective in network), "")
+    return special or ("" if effective in _GLOBAL_IPV6 else "a reserved address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressAllowlist:
-    """The operator's list. A host on it may lead anywhere: who names it trusts whoever answers for its name."""
+    """The operator's list. A listed host may resolve to any address: listing it means trusting its name server."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
@@ -94,7 +100,7 @@ class EgressAllowlist:
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> "EgressAllowlist":
-        """Read `egress.allow`: addresses, ranges of them, hosts, and `*.domain` for every host below one."""
+        """Parse `egress.allow`: addresses, address ranges, hosts, and `*.domain` for every host of a domain."""
         networks: list[Network] = []
         hosts: set[str] = set()
         domains: list[str] = []
@@ -110,35 +116,32 @@ class EgressAllowlist:
         return cls(networks=tuple(networks), hosts=frozenset(hosts), domains=tuple(domains))
 
     def is_allowed(self, host: str, address: Address) -> bool:
-        """Whether a request to the host may be connected to that address."""
+        """True if a request to the host may connect to that address."""
         return not describe_special_range(address) or self._is_listed(_normalize_host(host), address)
 
     def _is_listed(self, host: str, address: Address) -> bool:
         if host in self.hosts or any(host.endswith(domain) for domain in self.domains):
             return True
-        return any(each in network for network in self.networks for each in (address, unwrap_address(address)))
+        return any(form in network for network in self.networks for form in (address, unwrap_address(address)))
 
 
 def _normalize_host(host: str) -> str:
     return host.rstrip(".").lower()
 
 
-# The guard: every socket of every request is made here, after a look at the address it is for.
-#
-# It sees what is really connected to, at the moment it is. So it does not matter how an address was written, what a
-# name server answered a moment ago, or which host a redirect names.
-
-
 @dataclass(slots=True, kw_only=True)
 class ConnectAttempt:
-    """The way to one host, and what was refused on it. The addresses of a host are tried in tasks of their own, and
-    their errors come back as one text; so the guard writes here what it has refused."""
+    """One attempt to connect to a host, and the addresses that the guard blocked.
+
+    The guard records them here, because aiohttp tries the addresses of a host in separate tasks and merges their
+    errors into one text.
+    """
 
     host: str
     blocked: list[Address] = field(default_factory=list)
 
     def describe_block(self) -> str:
-        """Why the host was not called, and what the operator can do about it."""
+        """Return why the host was not called, and how the operator can allow it."""
         address = unwrap_address(self.blocked[0])
         named = self.host if self.host == str(address) else f"{self.host} ({address})"
         return (
@@ -147,12 +150,12 @@ class ConnectAttempt:
         )
 
 
-_CURRENT_ATTEMPT: ContextVar[ConnectAttempt] = ContextVar("way")
+_CURRENT_ATTEMPT: ContextVar[ConnectAttempt] = ContextVar("connect_attempt")
 
 
 @contextmanager
 def track_attempt(host: str) -> Iterator[ConnectAttempt]:
-    """Sockets that are made in here are for that host."""
+    """Attribute the sockets that are created in the block to that host."""
     attempt = ConnectAttempt(host=host)
     token = _CURRENT_ATTEMPT.set(attempt)
     try:
@@ -162,7 +165,7 @@ def track_attempt(host: str) -> Iterator[ConnectAttempt]:
 
 
 class EgressGuard:
-    """Makes sockets for addresses that may be reached, and for no others."""
+    """Creates sockets for allowed addresses only; raises PermissionError for others."""
 
     def __init__(self, allowed: EgressAllowlist) -> None:
         self._allowed = allowed
@@ -176,15 +179,9 @@ class EgressGuard:
         return socket.socket(family, kind, protocol)
 
 
-# Names of hosts into addresses, in threads of our own.
-#
-# Why not the loop's own: its few threads are shared, so six hosts whose name server is silent would keep everybody else
-# from being called, and Python waits for them at exit.
-
-
 AddrInfos = Sequence[tuple[Any, Any, int, str, tuple[Any, ...]]]
 HostLookup = Callable[[str, int], AddrInfos]
-"""Asks for the addresses of a host, as `socket.getaddrinfo` does; a test may answer what it likes."""
+"""Looks up the addresses of a host, like `socket.getaddrinfo`; tests replace it."""
 
 
 def lookup_host(host: str, port: int) -> AddrInfos:
@@ -192,6 +189,8 @@ def lookup_host(host: str, port: int) -> AddrInfos:
 
 
 class ThreadedResolver(AbstractResolver):
+    """Resolves host names in a DaemonThreadPool."""
+
     def __init__(self, lookup: HostLookup, max_concurrent: int) -> None:
         self._lookup = lookup
         self._threads: DaemonThreadPool[AddrInfos | OSError | UnicodeError] = DaemonThreadPool(max_concurrent)
@@ -199,19 +198,19 @@ class ThreadedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        found = await self._threads.call(partial(_lookup_safely, self._lookup, host, port))
-        if isinstance(found, UnicodeError):
-            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from found
-        if isinstance(found, OSError):
-            raise found
-        return [_to_resolve_result(host, each) for each in found if family in (socket.AF_UNSPEC, each[0])]
+        result = await self._threads.call(partial(_lookup_safely, self._lookup, host, port))
+        if isinstance(result, UnicodeError):
+            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from result
+        if isinstance(result, OSError):
+            raise result
+        return [_to_resolve_result(host, info) for info in result if family in (socket.AF_UNSPEC, info[0])]
 
     async def close(self) -> None:
         self._threads.close()
 
 
 def _lookup_safely(lookup: HostLookup, host: str, port: int) -> AddrInfos | OSError | UnicodeError:
-    """What was found, or the error: a thread must not raise. A name with an empty part is a UnicodeError."""
+    """Return the addresses, or the error, since a thread must not raise. An empty label ("a..b") is a UnicodeError."""
     try:
         return lookup(host, port)
     except (OSError, UnicodeError) as error:
@@ -220,7 +219,8 @@ def _lookup_safely(lookup: HostLookup, host: str, port: int) -> AddrInfos | OSEr
 
 def _to_resolve_result(host: str, info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> ResolveResult:
     family, _, protocol, _, sockaddr = info
-    zone = f"%{sockaddr[3]}" if family == socket.AF_INET6 and sockaddr[3] else ""  # link-local leads nowhere without it
+    # A link-local address cannot be connected to without its zone.
+    zone = f"%{sockaddr[3]}" if family == socket.AF_INET6 and sockaddr[3] else ""
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
     return ResolveResult(
         hostname=host, host=f"{sockaddr[0]}{zone}", port=sockaddr[1], family=family, proto=protocol, flags=flags

@@ -1,4 +1,4 @@
-"""What is sent: the request of an endpoint for one beat, and what of it may follow a redirect. Pure."""
+"""Builds the request of an endpoint for one beat, and the request that follows a redirect. Pure."""
 
 import json
 import re
@@ -15,25 +15,25 @@ PROMPT_PLACEHOLDER = "{prompt}"
 _USER_AGENT = f"herdbeat/{__version__}"
 _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _CROSS_ORIGIN_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
-"""All that another origin gets to see. A list of secret names would miss the X-Internal-Pass of somebody's gateway."""
+"""The only headers that a redirect to another origin keeps. A deny list of secret headers would miss custom ones."""
 
 _RESERVED_HEADERS = frozenset(
     {"idempotency-key", "content-length", "transfer-encoding", "connection", "upgrade", "expect"}
 )
-"""Headers that a file cannot set: the key of the beat, and how the request is put on the wire. A Content-Length that
-is larger than the body makes the endpoint wait for the rest until the deadline."""
+"""Headers that a file cannot set: the key of the beat, and the framing of the request. With a Content-Length larger
+than the body, for example, the endpoint would wait for the rest until the deadline."""
 
 _SECRET_NAME_PATTERN = re.compile("auth|cookie|token|secret|key|passw|credential|signature", re.IGNORECASE)
 _MIN_SECRET_CHARS = 8
-"""Shorter values are not hidden: replacing every "1" would make nonsense of an answer and protect nothing."""
+"""Shorter values are not redacted: replacing every "1" would garble a response and protect nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One request. The address and the headers may hold secrets, so neither is shown.
+    """One request. URL and headers may contain secrets, so neither is in its repr.
 
-    The address is yarl's, as the connection's is: two readers of one address can disagree about its host, and the guard
-    would look at the one while the other is called.
+    The URL is parsed by yarl, which aiohttp uses too: two parsers can disagree about the host of a URL, and the guard
+    would then check one host while the other is called.
     """
 
     method: str
@@ -50,7 +50,7 @@ class HttpRequest:
         return self.method in ("GET", "HEAD")
 
     def follow_redirect(self, location: str) -> "HttpRequest":
-        """The same request to where an answer points. Raises ValueError if that is no address of HTTP."""
+        """Return the same request for the location of a redirect. Raises ValueError if that is not an HTTP URL."""
         url = self.url.join(URL(location))
         if url.scheme not in ("http", "https") or not url.raw_host:
             raise ValueError("not an address of HTTP")
@@ -70,27 +70,27 @@ def build_request(spec: EndpointSpec, prompt: str, beat_key: str) -> HttpRequest
     custom = {name: value for name, value in spec.headers.items() if name.lower() not in _RESERVED_HEADERS}
     known = {name.lower() for name in custom}
     headers = {name: value for name, value in defaults.items() if name.lower() not in known} | custom
-    # The id of a delivery comes from outside, and may hold letters that no header takes.
+    # The id of a delivery comes from outside and may contain characters that are not allowed in headers.
     headers["Idempotency-Key"] = quote(beat_key, safe=_PRINTABLE_ASCII)
     return HttpRequest(method=spec.method, url=URL(spec.url), headers=headers, body=body)
 
 
 def find_secrets(headers: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Texts that must not be stored, should the endpoint say them back to us: the longest first."""
-    found: set[str] = set()
+    """Return the header values that must not be stored if a response repeats them, the longest first."""
+    values: set[str] = set()
     for name, value in headers.items():
         if _SECRET_NAME_PATTERN.search(name):
-            found |= {value, value.rpartition(" ")[2]}  # "Bearer abc" may come back as "abc"
-    long = [each.encode() for each in found if len(each) >= _MIN_SECRET_CHARS]
-    return tuple(sorted(long, key=len, reverse=True))
+            values |= {value, value.rpartition(" ")[2]}  # "Bearer abc" may come back as "abc"
+    secrets = [value.encode() for value in values if len(value) >= _MIN_SECRET_CHARS]
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 def _origin(url: URL) -> tuple[str, str | None, int | None]:
-    return url.scheme, url.raw_host, url.port  # yarl's own origin() takes https://a and https://a:443 for two
+    return url.scheme, url.raw_host, url.port  # yarl's origin() says that https://a and https://a:443 differ
 
 
 def _fill_prompt(value: object, prompt: str) -> object:
-    """The body with the prompt in its places, in one pass: a prompt that says {prompt} itself stays as it is."""
+    """Return the body with the prompt inserted, in one pass: a prompt that contains {prompt} itself stays as it is."""
     if isinstance(value, str):
         return value.replace(PROMPT_PLACEHOLDER, prompt)
     if isinstance(value, Mapping):

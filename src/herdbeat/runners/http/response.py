@@ -1,4 +1,4 @@
-"""Why a call came to nothing: one calm sentence for each way it can, saying what happened and how to mend it."""
+"""Converts responses to outcomes, and failed calls to sentences that say what happened and how to fix it."""
 
 import errno
 import json
@@ -27,7 +27,7 @@ _NO_ROUTE_ERRNOS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDR
 
 
 class CallFailed(Exception):
-    """The call is over, without an answer or with half of one. Its text is the sentence to store."""
+    """The call ended without a complete response. Its text is the error of the run."""
 
     def __init__(self, sentence: str, status: int | None = None) -> None:
         super().__init__(sentence)
@@ -35,14 +35,14 @@ class CallFailed(Exception):
 
 
 def explain_request_error(error: Exception, attempt: ConnectAttempt) -> CallFailed:
-    """What an error of a request means, in words that hold no address and no header: both may be secret."""
+    """Return the failure for an exception of a request. Its text has no URL and no header: both may be secret."""
     if attempt.blocked:
         return CallFailed(attempt.describe_block())
     return CallFailed(_describe_request_error(error, attempt.host))
 
 
 def explain_broken_response(error: Exception, status: int, received: int) -> CallFailed:
-    """The answer began and did not end. What of it came is not taken for the whole."""
+    """Return the failure for a response that began but did not end. The part that arrived is not used."""
     if _is_encoding_error(error):
         detail = "The body of the answer cannot be decoded: it is not in the encoding that its headers name."
     else:
@@ -113,15 +113,12 @@ def _first_line(text: str) -> str:
     return next((line.strip().rstrip(":") for line in text.splitlines() if line.strip()), "")[:200]
 
 
-# What `Retry-After` asks for: a fact about an answer, from outside, so never taken at its word. Pure.
-
-
 MAX_RETRY_AFTER = timedelta(days=1)
-"""Who asks for more patience than this is noted as having asked for this much."""
+"""Longer times are reported as this one: the header is untrusted."""
 
 
 def parse_retry_after(text: str | None, now: datetime) -> timedelta | None:
-    """How long the endpoint wants to be left alone; None if it does not say, or says nothing that makes sense."""
+    """Return the time that a Retry-After header requests; None if it is missing or invalid."""
     if not text:
         return None
     seconds = _parse_seconds(text.strip(), now)
@@ -142,24 +139,21 @@ def _parse_seconds(text: str, now: datetime) -> float | None:
     return (at - now).total_seconds() if at.tzinfo is not None else None
 
 
-# The body of an answer as text and as JSON. Pure; whatever bytes come, something can be said about them.
-
-
 _CHARSET_PATTERN = re.compile(r"charset\s*=\s*\"?([a-z0-9_.:-]+)", re.IGNORECASE)
 _KNOWN_CHARSETS = frozenset(
     {"iso-8859-1", "iso-8859-15", "latin-1", "windows-1252", "utf-16", "utf-16le", "utf-16be", "shift_jis", "euc-jp"}
     | {"gb2312", "gbk", "gb18030", "big5", "euc-kr", "koi8-r", "windows-1250", "windows-1251", "iso-8859-2"}
 )
-"""Python knows many more, some of which (punycode) take minutes for a megabyte."""
+"""Python supports many more, but some of them (punycode) take minutes to decode a megabyte."""
 
 _ERROR_KEYS = ("detail", "message", "error", "title", "reason")
-"""Where an object that reports an error commonly says why."""
+"""The keys under which error responses commonly have their message."""
 
 
 def decode_text(body: bytes, content_type: str) -> str:
-    """The body as text: in the encoding that its header names, if that is a plain one, else as UTF-8.
+    """Return the body as text, in the encoding of its header if that is a known one, else UTF-8.
 
-    What does not fit is replaced, and so is NUL, which no database takes.
+    Invalid bytes are replaced, and so is NUL, which databases do not accept.
     """
     named = _CHARSET_PATTERN.search(content_type)
     charset = named[1].lower() if named else ""
@@ -167,23 +161,23 @@ def decode_text(body: bytes, content_type: str) -> str:
 
 
 def parse_json(body: bytes, content_type: str) -> object:
-    """The body's data; None if it is not JSON. Without a header that says so, only an object or a list counts.
+    """Return the JSON value of the body; None if it has none. Without a JSON header, only an object or a list counts.
 
-    NaN, infinities and numbers that become infinite are not JSON: a ledger that took one in could not be read again.
+    NaN, infinities and numbers that overflow to infinity are rejected: a ledger with one could not be read again.
     """
     start = body[:64].lstrip()[:1]
     if not start or ("json" not in content_type.lower() and start not in (b"{", b"[")):
         return None
     try:
-        found: object = json.loads(body)
-        json.dumps(found, allow_nan=False)
+        data: object = json.loads(body)
+        json.dumps(data, allow_nan=False)
     except (ValueError, RecursionError):
         return None
-    return found
+    return data
 
 
 def extract_error_line(data: object, text: str) -> str:
-    """What the body of a failure says, in a line; empty if it is markup or says nothing."""
+    """Return the error message in the body as one line; empty if the body is markup or has none."""
     if isinstance(data, dict):
         detail = next((data[key] for key in _ERROR_KEYS if isinstance(data.get(key), str)), "")
         return _first_nonblank_line(str(detail))
@@ -195,17 +189,14 @@ def _first_nonblank_line(text: str) -> str:
     return next((" ".join(line.split()) for line in text[:4096].splitlines() if line.strip()), "")
 
 
-# An answer as an outcome: its status decides, its body is kept, and what else is worth knowing is said.
-
-
 MAX_ERROR_CHARS = 500
 _LOGGED_HEADERS = ("Content-Type", "Content-Length", "Retry-After", "ETag", "X-Request-Id")
 
 
 def response_to_outcome(response: "HttpResponse", settings: RunnerSettings, run_log: RunLog, now: datetime) -> Outcome:
-    """2xx is a success, also when only the beginning of a long body was read: the status had decided by then.
+    """Return the outcome. A 2xx status means success, even if the body was cut off.
 
-    JSON is stored with the run. What cannot be, and the answer of a failure, goes into the run's log.
+    A JSON body is stored with the run. Other bodies, and those of failures, go to the run's log.
     """
     content_type = response.headers.get("Content-Type", "")
     is_short = not response.is_truncated and len(response.body) <= settings.response_cap

@@ -1,4 +1,4 @@
-"""Runs endpoints. Loads its HTTP library with the first of them: a fleet without endpoints does not pay for it."""
+"""Runs endpoints. The HTTP library is imported by the first run: a fleet without endpoints does not pay for it."""
 
 import asyncio
 from importlib import import_module
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class HttpRunner:
+    """The runner of endpoints, which loads the HTTP client on first use."""
+
     def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
@@ -25,7 +27,7 @@ class HttpRunner:
         return await caller.run(job)
 
     async def wait_stopped(self, run_id: int) -> None:
-        """At once: a cancelled request has let go of its connection."""
+        """Return at once: a cancelled request closes its connection before its run ends."""
 
     async def close(self) -> None:
         if self._caller is not None:
@@ -34,7 +36,7 @@ class HttpRunner:
     async def _open(self) -> "EndpointCaller":
         async with self._open_lock:
             if self._caller is None:
-                # In a thread: it takes a quarter of a second, and other schedules are due meanwhile.
+                # In a thread, because the import takes a quarter of a second and would delay other schedules.
                 await asyncio.to_thread(import_module, "herdbeat.runners.http.client")
                 from herdbeat.runners.http.client import EndpointCaller  # noqa: PLC0415
 

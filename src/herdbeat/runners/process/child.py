@@ -1,8 +1,8 @@
-"""One child process with a group of its own: started, awaited, ended, and reaped last.
+"""A child process in a group of its own: started, awaited, ended, and reaped last.
 
-Why not asyncio's subprocess: it reaps a child the moment it ends, and from then on the number of its group may belong
-to somebody else. Here the leader stays unreaped until its group has been ended, so a signal can never hit a stranger.
-It also costs a thread per child on Python 3.11, where a pidfd costs nothing.
+Why not asyncio's subprocess: it reaps a child as soon as it ends, and from then on the id of its group may be reused.
+Here the leader stays unreaped until its whole group has been ended, so a signal can never hit an unrelated process.
+asyncio also needs a thread per child on Python 3.11; a pidfd needs none.
 """
 
 import asyncio
@@ -20,9 +20,12 @@ from herdbeat.runners.process.procfs import ProcessIdentity, read_start_time
 from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings
 
+CHUNK_BYTES = 1 << 18
+"""What is read or written at once, so that one pipe does not hold up the event loop."""
+
 
 class Child:
-    """Needs a running loop. `exited` is set when the leader has ended; others of its group may live on."""
+    """A started process. Needs a running loop. `exited` is set when the leader has ended; its group may live on."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -48,16 +51,16 @@ class Child:
         return self._process.stderr
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Signal everything in the group. Safe as long as the child is not released: its number is still its own."""
+        """Signal the whole group. Safe until the child is released: until then its id is not reused."""
         if self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):  # some kernels say so of a group that has just ended
+            with suppress(ProcessLookupError, PermissionError):  # some kernels raise these for a group that just ended
                 os.killpg(self._process.pid, number)
 
     def release(self) -> int | None:
-        """Reap it: now, or as soon as it ends. The exit status is a negative signal number if it was killed."""
+        """Reap the child, now or as soon as it ends. Returns the exit status, negative for a signal, or None."""
         self._is_released = True
         if self.exited.is_set():
-            return self._process.wait()  # does not wait: it has ended
+            return self._process.wait()  # returns at once: the process has ended
         return None
 
     def _watch(self) -> None:
@@ -81,10 +84,10 @@ class Child:
 
 
 def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *, has_stdin: bool) -> Child:
-    """Start a program. What is wrong with it is raised as the kernel's OSError.
+    """Start a program. Raises the OSError of the kernel if that fails.
 
-    Popen and not posix_spawn, which knows no working directory. It uses vfork all the same, so the size of the node
-    does not matter; file descriptors are closed by the kernel in one call, so `close_fds` costs nothing to speak of.
+    Why Popen: posix_spawn has no working directory. Popen uses vfork too, so the memory of the node does not matter,
+    and the kernel closes all file descriptors in one call, so `close_fds` is cheap.
     """
     process = subprocess.Popen(  # noqa: S603  running what the fleet file says is our purpose
         argv,
@@ -99,7 +102,7 @@ def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *,
     try:
         return Child(process)
     except OSError:
-        _kill_process(process)  # no descriptor is left to watch it with
+        _kill_process(process)  # without a free descriptor for its pidfd it cannot be watched
         raise
 
 
@@ -111,15 +114,8 @@ def _kill_process(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-# The ends of a child's pipes that are ours, on the event loop, without a stream's buffers in between.
-
-
-CHUNK_BYTES = 1 << 18
-"""As much as is taken at once: then it is the others' turn."""
-
-
 class PipeReader:
-    """Reads a pipe to its end. `ended` is set when the last process that held the other end has let go."""
+    """Reads a pipe on the event loop. `eof` is set when no process has the other end open any more."""
 
     def __init__(self, pipe: IO[bytes], on_chunk: Callable[[bytes], None]) -> None:
         self._pipe = cast("FileIO", pipe)
@@ -130,14 +126,14 @@ class PipeReader:
         self._loop.add_reader(pipe.fileno(), self._on_readable)
 
     def close(self) -> None:
-        """Stop reading, whoever still writes: they are told by a broken pipe."""
+        """Stop reading. Processes that still write get a broken pipe."""
         if not self.eof.is_set():
             self._loop.remove_reader(self._pipe.fileno())
             self._pipe.close()
             self.eof.set()
 
     def read_remaining(self) -> None:
-        """Read what is there now, at most one chunk, and no further."""
+        """Read what is available now, at most one chunk."""
         if not self.eof.is_set():
             self._on_readable()
 
@@ -150,7 +146,7 @@ class PipeReader:
 
 
 class PipeWriter:
-    """Writes all of a text into a pipe and closes it. A child that does not want to read on is left in peace."""
+    """Writes a text into a pipe on the event loop, then closes it. A child that stops reading is not an error."""
 
     def __init__(self, pipe: IO[bytes], text: bytes) -> None:
         self._pipe = pipe
@@ -180,11 +176,8 @@ class PipeWriter:
             self._is_waiting = True
 
 
-# A child that somebody waits for: its pipes are read, and nothing of it is left when the waiting ends.
-
-
 class SupervisedProcess:
-    """A child and the ends of its pipes, from its start until nothing of it is left."""
+    """A child with its pipes. When `wait_exit` returns or raises, nothing of its process group is left."""
 
     def __init__(
         self, child: Child, capture: OutputCapture, run_log: RunLog, settings: RunnerSettings, stdin: bytes
@@ -198,7 +191,7 @@ class SupervisedProcess:
         self._writer = PipeWriter(child.stdin, stdin) if child.stdin is not None else None
 
     async def wait_exit(self) -> int:
-        """The exit status. Cancelled: TERM to the group, time to obey, then KILL. Cancelled twice: KILL at once."""
+        """Return the exit status. Cancelled, it sends TERM to the group, then KILL: later, or when cancelled again."""
         try:
             await self._child.exited.wait()
             await self._drain_pipes()
@@ -213,7 +206,7 @@ class SupervisedProcess:
         return status
 
     async def _drain_pipes(self) -> None:
-        """The program has ended, but one that it started may hold its output, and would hold us for ever."""
+        """Read the rest of the output, for a limited time: processes that the program left may keep the pipes open."""
         try:
             async with asyncio.timeout(self._pipe_grace):
                 await self._wait_drained()
@@ -237,7 +230,7 @@ class SupervisedProcess:
             await reader.eof.wait()
 
     def _cleanup(self) -> int | None:
-        """Whatever is left of the group dies with the run, before the number of the group is given back."""
+        """Kill what is left of the group, before reaping the leader makes the id of the group reusable."""
         self._child.signal_group(signal.SIGKILL)
         for reader in self._readers:
             reader.read_remaining()

@@ -1,4 +1,4 @@
-"""What a child may see of our environment: a small base list, what its target names, and who it runs for."""
+"""The environment of a child process: a small base list, the variables its target names, and the marks of its run."""
 
 from collections.abc import Iterator, Mapping
 
@@ -6,26 +6,10 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.runners.base import Job
 
 BASE_VARIABLES = frozenset(
-    {
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TZDIR",
-        "TMPDIR",
-        "TERM",
-        "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-        "XDG_RUNTIME_DIR",
-        "XDG_STATE_HOME",
-    }
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TZDIR", "TMPDIR", "TERM"}
+    | {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
 )
-"""Enough for a program to find its files, its language and other programs; nothing of it is a secret."""
+"""Enough for a program to find its files, its language and other programs. None of them is a secret."""
 
 NODE_VARIABLE = "HERDBEAT_NODE"
 RUN_VARIABLE = "HERDBEAT_RUN"
@@ -34,7 +18,7 @@ RUN_VARIABLE = "HERDBEAT_RUN"
 def build_child_environment(
     node_environ: Mapping[str, str], env_names: tuple[str, ...], values: Mapping[str, str], job: Job, node: str
 ) -> dict[str, str]:
-    """The whole environment of a child. What the target sets beats what we have; who it runs for beats both."""
+    """Return the whole environment of a child. Values of the target override the node's; the marks override both."""
     inherited = {
         name: value
         for name, value in node_environ.items()
@@ -44,12 +28,12 @@ def build_child_environment(
 
 
 def find_missing_variables(node_environ: Mapping[str, str], env_names: tuple[str, ...]) -> Iterator[str]:
-    """The names a target asked for that we do not have."""
+    """Return the variables that a target names and the node does not have."""
     return (name for name in env_names if name not in node_environ)
 
 
 def run_variables(job: Job, node: str) -> dict[str, str]:
-    """What a child needs to do its work only once, and we need to find it again (SEMANTICS 24, 25)."""
+    """Return the marks of a run: by them a child can recognize a repeated beat, and the reaper finds the child."""
     claim = job.claim
     return {
         "HERDBEAT_SCHEDULE": claim.label,

@@ -1,4 +1,4 @@
-"""What a child prints, on its way: into the log, into the tail that is stored, and perhaps into a response."""
+"""Captures what a child prints: in the run's log, as the stored end of the output, and as a JSON response."""
 
 import codecs
 import json
@@ -7,10 +7,12 @@ from collections import deque
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.runners.settings import RunnerSettings
 
-# The last so many bytes of a stream, at a flat price however long it is.
+MAX_STDERR_TAIL_BYTES = 4096
 
 
 class TailBuffer:
+    """The last `cap` bytes of a stream. Memory and time per chunk do not depend on the length of the stream."""
+
     def __init__(self, cap: int) -> None:
         self._cap = cap
         self._chunks: deque[bytes] = deque()
@@ -25,23 +27,22 @@ class TailBuffer:
             self._size -= len(self._chunks.popleft())
 
     def text(self) -> str:
-        """What is kept, as text. What is not UTF-8 is replaced, and so is NUL, which no database takes."""
+        """Return the kept bytes as text. Invalid UTF-8 is replaced, and so is NUL, which databases do not accept."""
         kept = b"".join(self._chunks)[-self._cap :]
         if self.total > len(kept):
-            kept = kept.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a letter that was cut through
+            kept = kept.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut in two
         return kept.decode("utf-8", "replace").replace("\0", "\ufffd")
 
     def last_line(self) -> str:
-        """The last line that says something; empty if none does."""
+        """Return the last line that is not blank; empty if there is none."""
         return self.text().rstrip().rpartition("\n")[2].strip()
 
 
-MAX_STDERR_TAIL_BYTES = 4096
-
-
 class OutputCapture:
-    """Takes chunks as they come. Past the caps it only counts, so a child that prints a gigabyte costs as little
-    memory as one that prints a page, and is never made to wait for us."""
+    """Takes chunks as they arrive. Beyond the caps it only counts them.
+
+    So a child that prints a gigabyte needs no more memory than one that prints a page, and never blocks on its pipe.
+    """
 
     def __init__(self, log: RunLog, settings: RunnerSettings) -> None:
         self._log = log
@@ -61,7 +62,7 @@ class OutputCapture:
         self._add(LogStream.ERR, chunk)
 
     def close(self) -> None:
-        """Write what the log still misses: half a letter, or the end of an output that was too long for it."""
+        """Write what the log still lacks: an incomplete character, or the end of an output that exceeded its cap."""
         for stream, decoder in self._decoders.items():
             self._log.write(stream, decoder.decode(b"", final=True))
         if self._unlogged_bytes:
@@ -78,18 +79,18 @@ class OutputCapture:
 
     @property
     def last_error(self) -> str:
-        """The last line on stderr: as a rule, the one that says why."""
+        """The last line on stderr, which usually says why a program failed."""
         return self._errors.last_line()
 
     def response(self) -> object:
-        """Stdout, if it is one JSON object and not too long; else None."""
+        """Return stdout if it is one JSON object within the cap; else None."""
         if not self._response_bytes:
             return None
         try:
-            found = json.loads(self._response_bytes)
+            data = json.loads(self._response_bytes)
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return data if isinstance(data, dict) else None
 
     def _add(self, stream: LogStream, chunk: bytes) -> None:
         self._output.append(chunk)

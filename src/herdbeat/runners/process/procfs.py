@@ -1,7 +1,8 @@
-"""What the kernel tells about processes: when one started, what marks it carries, how to end it and no other.
+"""Reads /proc: when a process started, which marks it carries, and how to signal it and no other process.
 
-The guardian runs on this module alone, so it uses little of Python. A process is named by its pid and its start time
-together, because a pid is used again. Where there is no /proc, start times are unknown and nothing is found.
+The reaper process imports only this module, so it imports only cheap parts of the standard library. A process is
+identified by its pid and its start time, because pids are reused. Without /proc, start times are unknown and no marked
+processes are found.
 """
 
 import os
@@ -12,11 +13,11 @@ from typing import NamedTuple
 
 POLL_INTERVAL_S = 0.02
 KILL_WAIT_S = 1.0
-"""Seconds for a killed process to be gone; one that the kernel holds longer is not waited for."""
+"""How long to wait for a killed process to end. The kernel may hold one in I/O for longer."""
 
-HAS_PROC = os.path.exists("/proc/self/stat")  # noqa: PTH110  pathlib would double the guardian's start
+HAS_PROC = os.path.exists("/proc/self/stat")  # noqa: PTH110  importing pathlib would double the reaper's start time
 UNKNOWN_START = 0
-"""The start time of a process on a system that does not tell."""
+"""The start time of every process on a system without /proc."""
 
 
 class ProcessIdentity(NamedTuple):
@@ -25,7 +26,7 @@ class ProcessIdentity(NamedTuple):
 
 
 class MarkedProcess(NamedTuple):
-    """A process that was started for a run: by which node, and for which run."""
+    """A process with the marks of the node and the run that it was started for."""
 
     process: ProcessIdentity
     node: str
@@ -33,7 +34,7 @@ class MarkedProcess(NamedTuple):
 
 
 def read_start_time(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot; None if there is none of that pid."""
+    """Return when the process started, in clock ticks since boot; None if there is no process with that pid."""
     if not HAS_PROC:
         return UNKNOWN_START
     fields = _read_stat(pid)
@@ -51,7 +52,7 @@ def read_process_group(pid: int) -> int | None:
 
 
 def is_alive(process: ProcessIdentity) -> bool:
-    """Whether it still runs, and is not another one under its old number. One that has ended unreaped is not."""
+    """True if the same process still runs. False for a zombie, and for another process that has reused its pid."""
     fields = _read_stat(process.pid)
     if not HAS_PROC:
         return _responds_to_signal(process.pid)
@@ -67,7 +68,7 @@ def _responds_to_signal(pid: int) -> bool:
 
 
 def _read_stat(pid: int) -> list[bytes] | None:
-    """The fields after the name; the name may hold spaces and parentheses of its own, so count from the last one."""
+    """Return the fields after the name, which may contain spaces and parentheses: they begin after the last ")"."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
@@ -77,7 +78,7 @@ def _read_stat(pid: int) -> list[bytes] | None:
 
 
 def find_marked_processes(node: str) -> Iterator[MarkedProcess]:
-    """Every process whose environment says that a node of this name, or of this beginning, started it for a run."""
+    """Yield every process whose environment carries the mark of a node whose name begins with `node`."""
     for name in _list_pids():
         try:
             with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
@@ -86,9 +87,9 @@ def find_marked_processes(node: str) -> Iterator[MarkedProcess]:
             continue  # it has ended, or belongs to another user
         if b"HERDBEAT_NODE=" + node.encode() not in environment:
             continue
-        found = _read_marks(int(name), environment)
-        if found is not None and found.node.startswith(node):
-            yield found
+        marked = _read_marks(int(name), environment)
+        if marked is not None and marked.node.startswith(node):
+            yield marked
 
 
 def _list_pids() -> list[str]:
@@ -109,17 +110,17 @@ def _read_marks(pid: int, environment: bytes) -> MarkedProcess | None:
 
 
 def uptime() -> float:
-    """Seconds since boot, the same for every process; goes on while the machine sleeps, and so do leases."""
+    """Return the seconds since boot, by a clock that all processes share and that does not stop in sleep."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def send_signal(process: ProcessIdentity, number: int) -> None:
-    """Signal the process if it is still the same one."""
+    """Signal the process unless its pid belongs to another one now."""
     _send_if_same(process, number, os.kill)
 
 
 def send_group_signal(leader: ProcessIdentity, number: int) -> None:
-    """Signal the whole group if its leader is still the same process."""
+    """Signal the whole group unless the pid of its leader belongs to another process now."""
     _send_if_same(leader, number, os.killpg)
 
 
@@ -129,11 +130,11 @@ def _send_if_same(process: ProcessIdentity, number: int, kill: Callable[[int, in
     try:
         kill(process.pid, number)
     except (ProcessLookupError, PermissionError):
-        return  # it ended just now, or became another user's: neither is ours any more
+        return  # it has just ended, or changed its user: neither can be signalled
 
 
 def terminate_processes(processes: Iterable[ProcessIdentity], wait: float) -> int:
-    """TERM to all, and KILL to those still there after the wait. Returns how many there were, when they are gone."""
+    """Send TERM, and KILL to processes that are still alive after `wait` seconds. Returns how many were alive."""
     alive = [process for process in processes if is_alive(process)]
     for process in alive:
         send_signal(process, signal.SIGTERM)

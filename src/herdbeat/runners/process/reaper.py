@@ -1,4 +1,7 @@
-"""The node's side of its guardian: a small process that ends the node's children should the node be killed."""
+"""The node's side of the reaper: a small process that ends the node's children if the node is killed.
+
+The log and the documentation call it the guardian.
+"""
 
 import hashlib
 import logging
@@ -24,16 +27,16 @@ log = logging.getLogger(__name__)
 REAPER_BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from herdbeat.runners.process.reaper_main import main; main()"
 )
-"""With -I -S Python starts in a few milliseconds, and knows no packages but its own: so the way to ours is told."""
+"""With -I -S Python starts in a few milliseconds, but without site-packages, so an argument names our own folder."""
 
 CLOSE_TIMEOUT_S = 10.0
-"""Seconds for a guardian to end: more than it takes to end children that do not obey."""
+"""More than the reaper needs to kill children that ignore SIGTERM."""
 
 
 class Reaper:
-    """Started by the first run that needs it, and again should it be killed. Not for use from several threads.
+    """Starts the reaper process with the first run, and again if it is killed. Not thread-safe.
 
-    `node` is the mark that children carry in their environment: which state directory, and which process of it.
+    `node` is the mark that children carry in their environment: it identifies the state directory and this process.
     """
 
     def __init__(self, state_dir: Path) -> None:
@@ -50,25 +53,26 @@ class Reaper:
         return None if self._process is None else self._process.pid
 
     def expect(self, run: str) -> None:
-        """A child will be started for this run."""
+        """Announce that a child will be started for this run."""
         self._runs[run] = None
         self._send_line(f"expect {run}\n")
 
     def watch(self, run: str, leader: ProcessIdentity) -> None:
-        """The run's child is there, and leads its group."""
+        """Announce the run's child, which leads its process group."""
         self._runs[run] = leader
         self._send_line(_watch_line(run, leader))
 
     def forget(self, run: str) -> None:
-        """Nothing is left of the run."""
+        """Announce that nothing of the run is left."""
         self._runs.pop(run, None)
         self._send_line(f"forget {run}\n")
 
     def renew(self, lease: timedelta) -> None:
-        """Be called again within the lease, or the children are ended: another node may start in their place.
+        """Extend the lease. If it is not extended again in time, the reaper ends the children: another node may start
+        the same beats.
 
-        They are asked to end a little before it is over, so that they are gone when it is. Only where leases are kept,
-        so not on SQLite, where a suspended laptop must kill nothing (SEMANTICS 23).
+        It begins a sixth of the lease early, so that they are gone when the lease ends. Called only for stores with
+        leases, so never with SQLite: a laptop that wakes up must not kill its own runs.
         """
         self._grace_s = lease.total_seconds() / 6
         self._lease_until = uptime() + lease.total_seconds() - self._grace_s
@@ -76,7 +80,7 @@ class Reaper:
             self._send_line(self._lease_line())
 
     def close(self) -> None:
-        """Let it go. If anything is still watched, it is ended, and waited for."""
+        """Close the pipe, upon which the reaper ends what it still watches, and wait for it."""
         self._is_closed = True
         if self._process is None:
             return
@@ -106,7 +110,7 @@ class Reaper:
     def _write(self, line: str) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        # Short enough to be written whole or not at all, and into a pipe that has room for thousands of them.
+        # Writes of up to PIPE_BUF bytes are atomic, and the pipe has room for thousands of these lines.
         os.write(self._process.stdin.fileno(), line.encode())
 
     def _lease_line(self) -> str:
@@ -139,18 +143,20 @@ class Reaper:
         return process
 
     def end_leftovers(self, runs: frozenset[str] | None = None, wait: timedelta = timedelta(seconds=5)) -> int:
-        """End what dead nodes of this state directory have left running; returns how many there were. Blocks.
+        """End processes that dead nodes of this state directory left running; return how many there were. Blocks.
 
-        `runs` says which runs never ended. Without it everything with our mark goes, also a server that an earlier
-        run has started on purpose and left behind in good order.
+        `runs` are the runs without an outcome. If it is None, all marked processes are ended, even a server that a
+        finished run has started on purpose.
         """
         own_pids = _self_and_ancestors()
-        found = [
-            each.process
-            for each in find_marked_processes(self._state_hash)
-            if each.process.pid not in own_pids and not _is_node_alive(each.node) and (runs is None or each.run in runs)
+        leftovers = [
+            marked.process
+            for marked in find_marked_processes(self._state_hash)
+            if marked.process.pid not in own_pids
+            and not _is_node_alive(marked.node)
+            and (runs is None or marked.run in runs)
         ]
-        return terminate_processes(found, wait.total_seconds())
+        return terminate_processes(leftovers, wait.total_seconds())
 
 
 def _watch_line(run: str, leader: ProcessIdentity) -> str:
@@ -161,12 +167,15 @@ def _is_node_alive(node: str) -> bool:
     _, _, numbers = node.partition(".")
     pid, _, start = numbers.partition(".")
     if not (pid.isdecimal() and start.isdecimal()):
-        return True  # not a mark that we have made: whoever made it may be alive
+        return True  # not a mark of this program: its maker may be alive
     return is_alive(ProcessIdentity(int(pid), int(start)))
 
 
 def _self_and_ancestors() -> set[int]:
-    """A node may be started by a run of its predecessor, say one that upgrades it: it must not end itself."""
+    """Return the pids of this process and its ancestors.
+
+    A run may start the next node itself, for example to upgrade it; that node carries the mark and must not end itself.
+    """
     own_pids: set[int] = set()
     pid: int | None = os.getpid()
     while pid:

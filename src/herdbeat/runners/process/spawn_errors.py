@@ -1,4 +1,4 @@
-"""Why a program could not be started, in words that say what to mend."""
+"""Explains why a program could not be started, and how to fix it."""
 
 import errno
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 from herdbeat.errors import RunnerError
 
 MACHINE_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
-"""This machine is short of something: not the target's fault, and another time it may do."""
+"""The machine lacks a resource: not the target's fault, and another attempt may succeed."""
 
 
 def explain_spawn_error(error: OSError | ValueError, argv: tuple[str, ...], folder: str, path: str | None) -> str:
-    """One or two sentences. Raises RunnerError where the fault is the machine's and not the target's."""
+    """Return one or two sentences. Raises RunnerError if the fault is the machine's and not the target's."""
     if isinstance(error, ValueError):
         return "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
     if error.errno in MACHINE_ERRNOS:

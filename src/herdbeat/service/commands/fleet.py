@@ -12,7 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from herdbeat.config import LoadResult
-from herdbeat.config.file_kinds import FileKind
+from herdbeat.config.locate import FileKind
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.codec import from_json, to_json
 from herdbeat.domain.fleet import Fleet, ServerSettings
@@ -37,9 +37,10 @@ from herdbeat.service.commands.base import (
     UpsertSchedule,
 )
 from herdbeat.service.commands.execute import Environment, LoadedFleet
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
 from herdbeat.store.location import StoreLocation, ledger_exists, open_audit
+from herdbeat.timestamps import format_optional_timestamp
 from herdbeat.triggers import load_trigger
 
 PARTIAL_FILE_KINDS = (FileKind.AGENTD_WORKFLOW, FileKind.AGENTD_AGENT, FileKind.HERDCTL_AGENT)

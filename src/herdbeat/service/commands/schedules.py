@@ -32,8 +32,8 @@ from herdbeat.service.commands.base import (
     SkipBeats,
 )
 from herdbeat.service.commands.execute import Environment, StopOrder
-from herdbeat.service.serialize import format_optional_timestamp
 from herdbeat.store.base import EnabledInFile, ScheduleSnapshot, Transaction
+from herdbeat.timestamps import format_optional_timestamp
 
 MAX_SKIPPED_BEATS = 1_000
 """More than that is a pause."""

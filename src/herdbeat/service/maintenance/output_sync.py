@@ -1,4 +1,4 @@
-"""What runs have printed, on its way into a ledger that other nodes read: while they run, and with their end."""
+"""Copies the end of run logs into a shared ledger, where other nodes read it: while a run goes on, and when it ends."""
 
 import asyncio
 import logging
@@ -16,21 +16,21 @@ from herdbeat.store.base import FinishedRun, SharedStore
 log = logging.getLogger(__name__)
 
 MAX_STORED_OUTPUT_BYTES = 64 * 1024
-"""Bytes of its log that the ledger keeps of a run: the end of it. All of it stays with the node that ran it."""
+"""The end of a log that the ledger keeps of a finished run. The whole log stays with the node that ran it."""
 
 MAX_LIVE_OUTPUT_BYTES = 16 * 1024
-"""The same while it runs: it is written again and again."""
+"""Less while the run goes on, because it is written every few seconds."""
 
 SYNC_INTERVAL = timedelta(seconds=2)
 MAX_RUNS_PER_SYNC = 32
-"""Runs in one look: a hundred that chatter must not cost the server more than what they are about."""
+"""A hundred runs that print all the time must not cost the database more than the work they do."""
 
 ExecuteRun = Callable[[Claim], Awaitable[FinishedRun]]
 
 
 @dataclass(slots=True)
 class _TrackedOutput:
-    """One run: where its log is, once it has said something, and how long that was when it was last told."""
+    """One run: its log files, once it has printed something, and how many bytes are in the ledger."""
 
     paths: list[Path]
     synced_bytes: int = 0
@@ -44,7 +44,7 @@ class _TrackedOutput:
 
 
 class OutputSync:
-    """Wraps what performs runs. A run that says nothing, or is over before the next look, costs nothing here."""
+    """Wraps the function that executes runs. A run that prints nothing or ends before the next sync costs nothing."""
 
     def __init__(self, perform: ExecuteRun, shared: SharedStore, timer: Timer) -> None:
         self._perform = perform
@@ -53,29 +53,27 @@ class OutputSync:
         self._tracked: dict[int, _TrackedOutput] = {}
 
     async def execute_run(self, claim: Claim) -> FinishedRun:
-        """The same, with what the run has printed. A log that cannot be read never fails its run."""
+        """Execute a run and add its output to the result. A log that cannot be read never fails its run."""
         tracked = self._tracked[claim.run_id] = _TrackedOutput(track_opened_logs())
         try:
             finished = await self._perform(claim)
         except asyncio.CancelledError:
-            # Who is cancelled says nothing more: its last words go with the next look.
+            # A cancelled run has no result that could carry its output: the next sync takes the rest.
             tracked.is_over = True
             raise
-        except BaseException:
-            del self._tracked[claim.run_id]
-            raise
-        del self._tracked[claim.run_id]
+        finally:
+            if not tracked.is_over:
+                del self._tracked[claim.run_id]
         if not tracked.paths:
             return finished
         try:
-            return finished._replace(
-                output=await asyncio.to_thread(read_log_tail, tracked.paths[-1], MAX_STORED_OUTPUT_BYTES)
-            )
+            output = await asyncio.to_thread(read_log_tail, tracked.paths[-1], MAX_STORED_OUTPUT_BYTES)
         except OSError:
             return finished
+        return finished._replace(output=output)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Sync every few seconds until cancelled."""
         never = asyncio.Event()
         while True:
             await self._timer.sleep_until(self._timer.now() + SYNC_INTERVAL, never)
@@ -85,25 +83,20 @@ class OutputSync:
                 log.debug("no output told error=%s next in %s", error, SYNC_INTERVAL)
 
     async def sync(self) -> None:
-        """Tell what was said since the last look. Raises StoreUnavailable."""
+        """Write what was printed since the last sync. Raises StoreUnavailable."""
         lengths = {run_id: tracked.length() for run_id, tracked in self._tracked.items()}
-        for run_id in [
-            each
-            for each in lengths
-            if self._tracked[each].is_over and self._tracked[each].synced_bytes == lengths[each]
-        ]:
-            del self._tracked[run_id]
-        changed_runs = [each for each, tracked in self._tracked.items() if tracked.synced_bytes != lengths[each]][
-            :MAX_RUNS_PER_SYNC
-        ]
-        if not changed_runs:
+        changed = [run_id for run_id, length in lengths.items() if self._tracked[run_id].synced_bytes != length]
+        for run_id in lengths.keys() - set(changed):
+            if self._tracked[run_id].is_over:
+                del self._tracked[run_id]
+        paths = {run_id: self._tracked[run_id].paths[-1] for run_id in changed[:MAX_RUNS_PER_SYNC]}
+        if not paths:
             return
-        paths = {run_id: self._tracked[run_id].paths[-1] for run_id in changed_runs}
         await asyncio.to_thread(self._upload, paths)
-        for run_id in changed_runs:
+        for run_id in paths:
             if tracked := self._tracked.pop(run_id, None):
                 tracked.synced_bytes = lengths[run_id]
-                self._tracked[run_id] = tracked  # at the end: the next look begins with others
+                self._tracked[run_id] = tracked  # at the end, so that the next sync begins with other runs
 
     def _upload(self, paths: dict[int, Path]) -> None:
         texts: dict[int, str] = {}

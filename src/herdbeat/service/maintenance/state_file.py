@@ -1,6 +1,7 @@
-"""The state of all schedules in the documented shape of `state.yaml`: writing one, and reading one."""
+"""The documented `state.yaml`: the state of all schedules, exported and imported."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from herdbeat.config.diagnostics import Diagnostics, ValidationError
@@ -9,23 +10,24 @@ from herdbeat.config.yaml import parse_yaml
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import ConfigError, HerdbeatError, Problem
 from herdbeat.service.commands.base import StateEntry
-from herdbeat.service.serialize import format_optional_timestamp
+from herdbeat.service.queries.schedule_state import documented_status
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, Reader
-from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_optional_timestamp, format_timestamp, parse_timestamp
 
 MAX_SCHEDULES = 1_000_000
 MAX_ERROR_CHARS = 500
 """Of an error that is taken over: a hundred schedules go through the control socket in one line."""
 
 
-def serialize_state(reader: Reader, fleet: str) -> dict[str, object]:
-    """`fleet`, and under `agents` every target with its schedules."""
-    agents: dict[str, dict[str, object]] = {}
-    node = reader.last_node()
+def serialize_state(reader: Reader, fleet: str) -> JsonObject:
+    """Return `fleet`, and under `agents` every target with its schedules."""
+    schedules: dict[str, list[ScheduleRecord]] = {}
     for record in reader.schedules(Filter(limit=MAX_SCHEDULES)):
-        agent = agents.setdefault(record.target, _new_agent_entry())
-        _add_schedule(agent, record)
+        schedules.setdefault(record.target, []).append(record)
+    node = reader.last_node()
     started = None if node is None else format_timestamp(node.started_at)
+    agents = {target: _serialize_agent(records) for target, records in schedules.items()}
     return {"fleet": {"name": fleet, "started_at": started}, "agents": agents}
 
 
@@ -47,30 +49,24 @@ def parse_state_file(path: Path) -> tuple[StateEntry, ...]:
     )
 
 
-def _new_agent_entry() -> dict[str, object]:
-    return {"status": "idle", "next_schedule": None, "next_trigger_at": None, "schedules": {}}
+def _serialize_agent(records: Sequence[ScheduleRecord]) -> JsonObject:
+    upcoming = [(each.next_run_at, each.name) for each in records if each.next_run_at is not None]
+    next_run_at, name = min(upcoming, key=itemgetter(0), default=(None, None))
+    return {
+        "status": "running" if any(each.running for each in records) else "idle",
+        "next_schedule": name,
+        "next_trigger_at": format_optional_timestamp(next_run_at),
+        "schedules": {each.name: _serialize_schedule(each) for each in records},
+    }
 
 
-def _add_schedule(agent: dict[str, object], record: ScheduleRecord) -> None:
-    next_run = format_optional_timestamp(record.next_run_at)
-    schedules = agent["schedules"]
-    assert isinstance(schedules, dict)
-    schedules[record.name] = {
-        "status": _resolve_status(record),
+def _serialize_schedule(record: ScheduleRecord) -> JsonObject:
+    return {
+        "status": documented_status(record),
         "last_run_at": format_optional_timestamp(record.last_run_at),
-        "next_run_at": next_run,
+        "next_run_at": format_optional_timestamp(record.next_run_at),
         "last_error": record.quarantine or record.last_error,
     }
-    if record.running:
-        agent["status"] = "running"
-    if next_run is not None and (agent["next_trigger_at"] is None or next_run < str(agent["next_trigger_at"])):
-        agent["next_schedule"], agent["next_trigger_at"] = record.name, next_run
-
-
-def _resolve_status(record: ScheduleRecord) -> str:
-    if record.running:
-        return "running"
-    return "idle" if record.enabled and record.disabled_by is None else "disabled"
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:

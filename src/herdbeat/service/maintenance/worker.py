@@ -1,4 +1,4 @@
-"""Keeping the ledger well while the fleet runs: the invariant scan every few minutes, retention every hour."""
+"""Maintenance while the fleet runs: the invariant scan every few minutes, retention every hour."""
 
 import asyncio
 import logging
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 SCAN_INTERVAL = timedelta(minutes=5)
 PRUNE_INTERVAL = timedelta(hours=1)
 MAX_PAGES_PER_SCAN = 20
-"""Pages of suspects in one pass; the next pass goes on from there."""
+"""Pages of suspects in one pass. The next pass continues after them."""
 
 
 class MaintenanceWorker:
-    """Runs beside the loop. Whatever goes wrong here is said, and tried again the next time."""
+    """Runs beside the scheduler loop. A failure is logged, and the work is tried again the next time."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MaintenanceWorker:
         self._scan_cursor = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Scan and prune until cancelled."""
         never = asyncio.Event()
         prune_at = self._timer.now()
         while True:
@@ -54,15 +54,14 @@ class MaintenanceWorker:
             await self._timer.sleep_until(self._timer.now() + SCAN_INTERVAL, never)
 
     async def scan(self) -> None:
-        """Find what cannot be, a page at a time, put it right, and say so."""
-        for _ in range(2):  # what was miscounted may hide what waits: the second look sees it
-            found, self._scan_cursor = await repair_inconsistencies(
-                self._store, self._audit, self._timer.now(), self._scan_cursor
-            )
-            for each in found:
+        """Find broken invariants, a page at a time, repair them and publish each repair."""
+        for _ in range(2):  # a wrong counter hides beats that wait: the second pass sees them
+            now = self._timer.now()
+            repairs, self._scan_cursor = await repair_inconsistencies(self._store, self._audit, now, self._scan_cursor)
+            for each in repairs:
                 log.warning("ledger mended subject=%s what=%s", *each)
                 self._publish(InconsistencyRepaired(self._timer.now(), *each))
-            if not found:
+            if not repairs:
                 return
 
     async def prune(self) -> None:
@@ -76,24 +75,25 @@ class MaintenanceWorker:
         except StoreUnavailable as error:
             log.warning("upkeep put off what=%s error=%s next in %s", name, error, SCAN_INTERVAL)
         except Exception:
+            # Scheduling does not depend on this work, so an error in it must not stop the node.
             log.exception("upkeep failed what=%s the fleet goes on, next in %s", name, SCAN_INTERVAL)
 
 
 async def repair_inconsistencies(
     store: Store, audit: LedgerAudit, now: datetime, after: int = 0
 ) -> tuple[list[Inconsistency], int]:
-    """One pass, and the schedule after which the next one goes on: 0 when this one came to the end.
+    """Run one pass. Return the repairs, and the schedule after which the next pass continues (0: from the start).
 
-    Suspects are looked at beside the writer, which is only troubled when something is really wrong: schedules whose
-    life is over look like stuck ones, and a fleet may have very many of them.
+    Suspects are inspected on a connection of their own, and the writer is used only when something is wrong: schedules
+    whose life is over look like stuck ones, and a fleet may have very many of them.
     """
-    found: list[Inconsistency] = []
+    repairs: list[Inconsistency] = []
     for page in range(MAX_PAGES_PER_SCAN):
         suspects = await asyncio.to_thread(audit.find_inconsistencies, now, after, only_schedules=page > 0)
         inspection = await asyncio.to_thread(audit.read_transaction, partial(inspect, now=now, suspects=suspects))
         if inspection.findings:
-            found += await store.write(partial(repair, now=now, suspects=suspects))
+            repairs += await store.write(partial(repair, now=now, suspects=suspects))
         after = suspects.last or 0
         if not after:
             break
-    return found, after
+    return repairs, after

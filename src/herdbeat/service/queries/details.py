@@ -1,14 +1,16 @@
-"""Everything about one thing: a target, a schedule, a run or a beat, whichever a word means."""
+"""Everything about one target, schedule, run or beat, found by what a person writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from herdbeat.config.build_policies import build_default_policies
+from herdbeat.config.schema.policies import BUDGET, ENDS_AT, MAX_RUNS, POLICIES, TIMEZONE
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
-from herdbeat.domain.change import Change
-from herdbeat.domain.ids import format_short_id, parse_short_id
+from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.policies import Backoff, Budget, Policies, Retry
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec
@@ -16,51 +18,14 @@ from herdbeat.domain.target import Target, TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import format_duration
 from herdbeat.service.queries.gates import BUDGET_SCOPE_SUFFIXES, format_amount
-from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints, serialize_hint
-from herdbeat.service.queries.schedules import ScheduleSummary, no_such_name, summarize_schedules
-from herdbeat.service.queries.selectors import find_run, find_schedule, split_selector
+from herdbeat.service.queries.hints import HintState, HintView, build_hint, classify_hints
+from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
+from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
-from herdbeat.service.serialize import (
-    JsonObject,
-    format_optional_timestamp,
-    serialize_beat,
-    serialize_run,
-    serialize_schedule,
-)
-from herdbeat.store.reader import Filter, QueryReader, Reader, ScheduleQuery
+from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
-# Who changed what: the record, found and told.
-
-
-def find_changes(
-    reader: Reader, selector: str | None, *, since: datetime | None, before: int | None, limit: int
-) -> list[Change]:
-    """Newest first: of everything, of a target and its schedules, or of one schedule. Raises NotFound."""
-    target, name = (None, None) if selector is None else split_selector(selector)
-    found = reader.changes(Filter(target=target, name=name, since=since, before=before, limit=limit))
-    if not found and selector is not None:
-        find_schedule(reader, selector)  # what was removed keeps its record, so that comes first
-    return found
-
-
-def serialize_change(change: Change) -> JsonObject:
-    return {
-        "id": format_short_id(change.id),
-        "at": format_optional_timestamp(change.at),
-        "who": change.who,
-        "what": change.what,
-        "subject": change.subject,
-        "before": None if change.before is None else dict(change.before),
-        "after": None if change.after is None else dict(change.after),
-    }
-
-
-# The policies of a schedule in the words of its file, each with whether it is what nobody asked for.
-
-
-_TIMEZONE_KEY = "timezone"
-"""Nobody can tell any more whether it was written here or for the whole fleet, so it is never called a default."""
+# The policies of a schedule, in the words of its file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,50 +41,26 @@ def describe_policies(
     target: TargetKind,
     shared: Mapping[BudgetScope, Budget] = MappingProxyType({}),
 ) -> list[PolicyValue]:
-    """All that have a value, in the order of the reference. What is not set and has no default is left out.
+    """Return the policies that have a value, in the order of the reference, each with whether it is the default.
 
-    `shared` are the budgets that it shares with others.
+    `shared` are the budgets that the schedule shares with others.
     """
     defaults = dict(_iter_policy_texts(build_default_policies(policies.zone, trigger, target), {}))
     texts = [(key, text) for key, text in _iter_policy_texts(policies, shared) if text]
+    # A stored zone no longer says whether the schedule named it or the fleet, so it is never called a default.
     return [
-        PolicyValue(key=key, text=text, is_default=key != _TIMEZONE_KEY and defaults[key] == text)
+        PolicyValue(key=key, text=text, is_default=key != TIMEZONE.name and defaults[key] == text)
         for key, text in texts
     ]
 
 
 def _iter_policy_texts(policies: Policies, shared: Mapping[BudgetScope, Budget]) -> Iterator[tuple[str, str]]:
-    limits, bounds = policies.limits, policies.bounds
-    yield _TIMEZONE_KEY, policies.zone.key
-    yield "catchup", policies.catchup
-    yield "catchup_max", str(policies.catchup_max)
-    yield "grace", _format_value(policies.grace)
-    yield "max_late", _format_value(policies.max_late)
-    yield "overlap", policies.overlap
-    yield "jitter", _format_value(policies.jitter)
-    yield "min_interval", _format_value(limits.at_least)
-    yield "max_interval", _format_value(limits.at_most)
-    yield "backoff", _format_backoff(policies.backoff)
-    yield "retry", _format_retry(policies.retry)
-    yield "timeout", _format_value(policies.timeout)
-    yield "late_after", _format_value(policies.late_after)
-    yield "pause_after_failures", _format_value(policies.pause_after_failures)
-    yield "starts_at", _format_value(bounds.starts_at)
-    yield "ends_at", _format_value(bounds.ends_at)
-    yield "max_runs", _format_value(bounds.max_runs)
-    yield "active_hours", _format_value(policies.active_hours)
-    yield "budget", _format_budgets({BudgetScope.SCHEDULE: policies.budget, **shared})
-    yield "precheck", " ".join(policies.precheck)
-    yield "priority", str(policies.priority)
-    yield "tags", ", ".join(policies.tags)
-    yield "group", _format_value(policies.group)
-    yield "runs_on", _format_value(policies.runs_on)
-    yield "dedup", _format_value(policies.dedup)
-    yield "when", _format_value(policies.when)
-    yield "max_queued", _format_value(policies.max_queued)
-    yield "first_run", policies.first_run
-    yield "on_interrupt", policies.on_interrupt
-    yield "adapt", f"{len(policies.adapt)} rules" if policies.adapt else ""
+    for key in _SHOWN_POLICIES:
+        value = attrgetter(key.domain_path)(policies)
+        if key is BUDGET:
+            yield key.name, _format_budgets({BudgetScope.SCHEDULE: value, **shared})
+        else:
+            yield key.name, _FORMATTERS.get(key.name, _format_value)(value)
 
 
 def _format_value(value: object) -> str:
@@ -144,15 +85,25 @@ def _format_retry(retry: Retry) -> str:
     return f"{retry.attempts} attempts, {format_duration(retry.wait)} apart, then x{retry.factor}"
 
 
+_FORMATTERS: Mapping[str, Callable[[Any], str]] = {
+    "backoff": _format_backoff,
+    "retry": _format_retry,
+    "precheck": " ".join,
+    "tags": ", ".join,
+    "adapt": lambda rules: f"{len(rules)} rules" if rules else "",
+}
+_SHOWN_POLICIES = [key for key in POLICIES if key is not MAX_RUNS]
+"""In the order of the reference; but `max_runs` comes after the two moments that bound a schedule, not before."""
+_SHOWN_POLICIES.insert(_SHOWN_POLICIES.index(ENDS_AT) + 1, MAX_RUNS)
+
+
 def _format_budgets(budgets: Mapping[BudgetScope, Budget | None]) -> str:
-    found = ((scope, budgets.get(scope)) for scope in BudgetScope)
-    return "; ".join(
-        f"{format_budget(budget)}{BUDGET_SCOPE_SUFFIXES[scope]}" for scope, budget in found if budget is not None
-    )
+    set_budgets = [(scope, budget) for scope in BudgetScope if (budget := budgets.get(scope)) is not None]
+    return "; ".join(f"{format_budget(budget)}{BUDGET_SCOPE_SUFFIXES[scope]}" for scope, budget in set_budgets)
 
 
 def format_budget(budget: Budget) -> str:
-    """$5, 2,000,000 tokens, 1 run a day"""
+    """Return for example `$5, 2,000,000 tokens, 1 run a day`."""
     limits = (
         ("usd_per_day", budget.usd_per_day, ""),
         ("tokens_per_day", budget.tokens_per_day, " tokens"),
@@ -177,7 +128,7 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleView:
-    """A schedule as it stands. `instants` are its next times, as far as they can be known."""
+    """A schedule. `instants` are its next times, as far as they are known."""
 
     summary: ScheduleSummary
     target: Target
@@ -190,7 +141,7 @@ class ScheduleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run, the beat it was an attempt at, and the other attempts at it."""
+    """A run, its beat, and all attempts at that beat, the oldest first."""
 
     run: RunRecord
     beat: BeatRecord
@@ -208,7 +159,7 @@ DetailView = TargetView | ScheduleView | RunView | BeatView
 
 
 def find_details(reader: QueryReader, selector: str, now: datetime) -> DetailView:
-    """A name before an id, a run before a beat. Raises NotFound, which guesses."""
+    """Look for a name before an id, and for a run before a beat. Raises NotFound with a guess."""
     kind, colon, number = selector.partition(":")
     if colon and kind in ("run", "beat"):
         return _find_by_id(reader, selector, number, is_beat=kind == "beat")
@@ -223,12 +174,12 @@ def find_details(reader: QueryReader, selector: str, now: datetime) -> DetailVie
 
 
 def _find_by_id(reader: QueryReader, selector: str, text: str, *, is_beat: bool) -> RunView | BeatView:
-    """By its id: a run, unless a beat is meant or no run has it."""
+    """Return the run with an id, or the beat if it is named or no run has the id. Raises NotFound."""
     run = None if is_beat else find_run(reader, text)
     if run is not None:
         return _build_run_view(reader, run)
-    number = parse_short_id(text)
-    beat = reader.beat(number) if number and number < 1 << 62 else None
+    beat_id = parse_short_id(text)
+    beat = reader.beat(beat_id) if beat_id and beat_id < 1 << 62 else None
     if beat is None or selector.startswith("run:"):
         raise no_such_name(reader, selector)
     return BeatView(beat=beat, runs=_find_attempts(reader, beat))
@@ -239,14 +190,14 @@ def _build_target_view(
 ) -> TargetView:
     found = reader.find_target(name)
     assert found is not None, f"{name}: schedules without their target"
-    number, written_at, running = found
-    holder = BudgetOwner(BudgetScope.TARGET, number)
+    target_id, written_at, running = found
+    budget = reader.budgets(schedules[0].id).get(BudgetOwner(BudgetScope.TARGET, target_id))
     return TargetView(
-        target=reader.targets([number])[number],
+        target=reader.targets([target_id])[target_id],
         written_at=written_at,
         running=running,
         schedules=tuple(summarize_schedules(reader, list(schedules), now)),
-        budget=format_budget(budget) if (budget := reader.budgets(schedules[0].id).get(holder)) is not None else "",
+        budget="" if budget is None else format_budget(budget),
     )
 
 
@@ -275,46 +226,4 @@ def _build_run_view(reader: QueryReader, run: RunRecord) -> RunView:
 
 
 def _find_attempts(reader: QueryReader, beat: BeatRecord) -> tuple[RunRecord, ...]:
-    """The oldest first."""
     return tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs))))[::-1] if beat.runs else ()
-
-
-def serialize_target(view: TargetView) -> JsonObject:
-    return {
-        "target": view.target.name,
-        "kind": view.target.kind,
-        "max_concurrent": view.target.max_concurrent,
-        "running": view.running,
-        "budget": view.budget or None,
-        "written_at": view.written_at,
-        "schedules": [serialize_schedule(each.record, each.state) for each in view.schedules],
-    }
-
-
-def serialize_schedule_view(view: ScheduleView) -> JsonObject:
-    return {
-        **serialize_schedule(view.summary.record, view.summary.state),
-        "kind": view.target.kind,
-        "prompt": view.brief.prompt,
-        "next": [format_optional_timestamp(each) for each in view.instants],
-        "hints": [serialize_hint(each) for each in view.hints],
-        "policies": {each.key: {"value": each.text, "default": each.is_default} for each in view.policies},
-        "runs": [serialize_run(each) for each in view.runs],
-    }
-
-
-def serialize_run_view(view: RunView) -> JsonObject:
-    details = view.details
-    return {
-        **serialize_run(view.run),
-        "node": {"host": details.host, "pid": details.pid, "version": details.version},
-        "response": details.response,
-        "usage": dict(details.usage),
-        "session": details.session,
-        "attempts": [serialize_run(each) for each in view.attempts],
-        "beat_outcome": view.beat.outcome,
-    }
-
-
-def serialize_beat_view(view: BeatView) -> JsonObject:
-    return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}

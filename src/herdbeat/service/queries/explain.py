@@ -1,12 +1,14 @@
-"""Three questions, one answer: why is the next run then; what became of an instant; why did a run happen.
+"""Explanations: why the next run is when it is, what happened at an instant, and why a run happened.
 
-Each is a pure function of stored data, so the answer is still true when the files have changed since.
+Each `explain_…` is a pure function of stored data, so the answer is still true when the files have changed since. The
+`load_…` functions read that data from the ledger, so that every adapter gives the same answer.
 """
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import TypeAlias, assert_never
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
@@ -28,7 +30,6 @@ from herdbeat.service.queries.gates import (
     is_skipped_by_active_hours,
     load_gate_context,
     load_schedule_budgets,
-    serialize_gate,
 )
 from herdbeat.service.queries.hints import (
     HintState,
@@ -36,40 +37,285 @@ from herdbeat.service.queries.hints import (
     build_hint,
     classify_hints,
     refresh_hint_steps,
-    serialize_hint,
 )
 from herdbeat.service.queries.schedule_state import (
     DisplayState,
+    ScheduleCondition,
     describe_disabled,
     describe_pause,
     describe_skips,
-    is_paused,
-    resolve_display_state,
+    resolve_condition,
 )
 from herdbeat.service.queries.upcoming import RunPreview, preview_runs
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_beat, serialize_run
+from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, QueryReader, Reader
 
-# What is said of a schedule's next run: when and why, or why there is none, and what is in its way.
+TraceSteps: TypeAlias = tuple[JsonObject, ...]
+"""The governor's trace as it was stored: frozen with the decision, so later versions still show what was decided."""
 
+NEAREST_BEAT_TOLERANCE = timedelta(minutes=1)
+"""A question about 09:00 also means the interval that came due at 09:00:12."""
 
 _NOW_THRESHOLD = timedelta(seconds=1)
 
 
-def describe_next_run(
-    record: ScheduleRecord, now: datetime, state: DisplayState, steps: tuple[JsonObject, ...], *, has_live_node: bool
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The answer as data. `facts` are lines of a word and a text; `untraced_hints` are those that `steps` leave out."""
+
+    schedule: str
+    now: datetime
+    text: str
+    next_run_at: datetime | None = None
+    source: Source | None = None
+    origin: str = ""
+    state: DisplayState | None = None
+    steps: TraceSteps = ()
+    gates: tuple[GateStatus, ...] = ()
+    hints: tuple[HintView, ...] = ()
+    untraced_hints: tuple[HintView, ...] = ()
+    last: str = ""
+    preview: RunPreview = field(default_factory=RunPreview)
+    facts: tuple[tuple[str, str], ...] = ()
+    fix: str = ""
+    beat: BeatRecord | None = None
+    run: RunRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeatHistory:
+    """What the ledger keeps of an instant.
+
+    `gap` is the time without a scheduler that it fell into; `budgets` are those of its day, if they stopped it.
+    """
+
+    beat: BeatRecord
+    gap: Gap | None = None
+    budgets: ScheduleBudgets | None = None
+    runs: tuple[RunRecord, ...] = ()
+    trace: str | None = None
+
+
+def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> Explanation:
+    """Explain the next run, or why there is none. `has_live_node` says whether a node runs the fleet."""
+    pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
+    return explain_next(
+        record,
+        now,
+        has_live_node=has_live_node,
+        waiting=next(iter(reader.beats(pending)), None) if record.waiting else None,
+        hints=tuple(classify_hints(reader.hints([record.id], ended_since=now), now)),
+        context=load_gate_context(reader, record, now, has_live_node=has_live_node),
+    )
+
+
+def load_instant_explanation(
+    reader: Reader, record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo
+) -> Explanation:
+    """Explain what happened at a moment, or within a minute of it."""
+    beat_id = reader.beat_at(record.target, record.name, at)
+    before, after = (None if each is None else reader.beat(each) for each in reader.adjacent_beats(record.id, at))
+    beat = reader.beat(beat_id) if beat_id is not None else _find_nearest_beat(at, before, after)
+    if beat is None:
+        return explain_no_beat(record, at, (before, after), now, zone)
+    gaps = reader.gaps(beat.due_at) if beat.outcome is BeatOutcome.MISSED else []
+    gap = next((gap for gap in gaps if gap.covers(beat.last_due_at)), None)
+    runs = tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs)))) if beat.runs else ()
+    budgets = (
+        load_schedule_budgets(reader, record, beat.last_due_at) if beat.reason == SkipReason.BUDGET_EXCEEDED else None
+    )
+    past = BeatHistory(beat=beat, gap=gap, runs=runs, trace=reader.beat_trace(beat.id), budgets=budgets)
+    return explain_instant(record, past, now, zone)
+
+
+def load_run_explanation(reader: QueryReader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
+    return explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
+
+
+def _find_nearest_beat(at: datetime, before: BeatRecord | None, after: BeatRecord | None) -> BeatRecord | None:
+    if after is not None and after.due_at - at < NEAREST_BEAT_TOLERANCE:
+        return after
+    return before if before is not None and at - before.last_due_at < NEAREST_BEAT_TOLERANCE else None
+
+
+def explain_next(
+    record: ScheduleRecord,
+    now: datetime,
+    *,
+    has_live_node: bool,
+    waiting: BeatRecord | None = None,
+    hints: tuple[HintView, ...] = (),
+    context: GateContext | None = None,
+) -> Explanation:
+    """Explain the next run. `waiting` is a beat that is due and has not started.
+
+    `hints` are those of now: the trace has those of the moment it was decided, which may be long ago.
+    """
+    hints = tuple(each for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED))
+    steps, traced = _refresh_trace_steps(record, hints, now)
+    condition = resolve_condition(record, now)
+    gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
+    sentences = (
+        *([_describe_pending_beat(record, waiting, now, has_live_node=has_live_node)] if waiting is not None else []),
+        _describe_next_run(record, now, condition, steps, has_live_node=has_live_node),
+        *([describe_skips(record)] if record.skips else []),
+        *describe_closed(gates, now),
+    )
+    # Without a scheduler nothing would happen at those times.
+    preview = preview_runs(record, [build_hint(each.record) for each in hints], now) if has_live_node else RunPreview()
+    return Explanation(
+        schedule=record.label,
+        now=now,
+        text="; ".join(sentences),
+        next_run_at=record.next_run_at,
+        source=record.next_source,
+        origin=record.next_origin,
+        state=condition.state,
+        steps=steps,
+        gates=gates,
+        hints=hints,
+        untraced_hints=tuple(each for each in hints if each not in traced),
+        last=_describe_last_failure(record, now),
+        preview=preview,
+        beat=waiting,
+    )
+
+
+def _refresh_trace_steps(
+    record: ScheduleRecord, hints: tuple[HintView, ...], now: datetime
+) -> tuple[TraceSteps, tuple[HintView, ...]]:
+    """Return the steps of the next decision and the hints in them. During a run they are what caused the run."""
+    steps = _parse_trace_steps(record.next_trace)
+    return (steps, ()) if record.next_run_at is None else refresh_hint_steps(steps, hints, now)
+
+
+def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zone: ZoneInfo) -> Explanation:
+    """Explain the outcome of a beat."""
+    beat, runs = past.beat, past.runs
+    due = _format_local_time(beat.due_at, zone)
+    if beat.count > 1:
+        due = f"{beat.count} times from {due} to {_format_local_time(beat.last_due_at, zone)}"
+    word, why = _describe_outcome(past, zone)
+    facts = [(word, why)]
+    rule = find_deciding_policy(record, beat, past.budgets)
+    fix = ""
+    if rule is not None:
+        facts.append((rule.key, rule.text))
+        fix = _suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule.fix else ""
+    if beat.settled_at is not None:
+        facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone)}"))
+    outcome_phrases = {
+        BeatOutcome.RAN: "and ran",
+        BeatOutcome.RUNNING: "and is running",
+        BeatOutcome.PENDING: "and waits",
+    }
+    text = f"{record.label} was due {due} {outcome_phrases.get(beat.outcome, 'and did not run')}."
+    return replace(
+        _explain_past(record, now, text, facts, fix),
+        source=beat.source,
+        origin=beat.origin,
+        steps=_parse_trace_steps(past.trace) if runs and beat.source.is_clock else (),
+        beat=beat,
+        run=runs[0] if runs else None,
+    )
+
+
+def explain_no_beat(
+    record: ScheduleRecord,
+    at: datetime,
+    neighbours: tuple[BeatRecord | None, BeatRecord | None],
+    now: datetime,
+    zone: ZoneInfo,
+) -> Explanation:
+    """Explain a moment at which nothing was due, by what was due before and after it."""
+    if is_skipped_by_active_hours(record, at, now):
+        return _explain_outside_hours(record, at, now, zone)
+    before, after = neighbours
+    facts = []
+    if before is not None:
+        facts.append(("before", f"{_format_local_time(before.last_due_at, zone)}, {_describe_beat_outcome(before)}"))
+    if after is not None:
+        facts.append(("after", f"{_format_local_time(after.due_at, zone)}, {_describe_beat_outcome(after)}"))
+    elif record.next_run_at is not None:
+        facts.append(("after", f"{_format_local_time(record.next_run_at, zone)}, planned"))
+    text = f"{record.label} had nothing due at {_format_local_time(at, zone)} (not_due)."
+    return _explain_past(record, now, text, facts)
+
+
+def _explain_outside_hours(record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo) -> Explanation:
+    """Explain an instant of a night that is not over: it gets its row when the hours open again."""
+    hours = record.plan.policies.active_hours
+    facts = [
+        ("skipped", f"{SkipReason.INACTIVE_HOURS}: {describe_skip(SkipReason.INACTIVE_HOURS)}"),
+        ("active_hours", f"{hours}: nothing runs outside"),
+    ]
+    if record.next_run_at is not None:
+        until = _format_local_time(record.next_run_at, zone)
+        facts.append(("recorded", f"in one row with all that is passed over until {until}"))
+    text = f"{record.label} was due {_format_local_time(at, zone)} and did not run."
+    return _explain_past(record, now, text, facts, _suggest_fix(record, "active_hours: wider"))
+
+
+def _explain_past(
+    record: ScheduleRecord, now: datetime, text: str, facts: Sequence[tuple[str, str]], fix: str = ""
+) -> Explanation:
+    return Explanation(
+        schedule=record.label,
+        now=now,
+        text=text,
+        next_run_at=record.next_run_at,
+        state=resolve_condition(record, now).state,
+        facts=tuple(facts),
+        fix=fix,
+    )
+
+
+def explain_run(
+    run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo, details: RunDetails | None = None
+) -> Explanation:
+    """Explain why a run happened. `trace` is the decision that caused it."""
+    start = run.began_at
+    late = f", {humanize(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
+    attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    facts = [
+        ("due", _format_local_time(run.due_at, zone)),
+        ("started", f"{_format_local_time(start, zone)}{late}{attempt}"),
+        ("result", _describe_run_result(run)),
+        *([("note", run.note)] if run.note else []),
+        ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
+        *([("node", f"{details.host}, pid {details.pid}, herdbeat {details.version}")] if details else []),
+    ]
+    by = f" by {run.origin}" if run.origin else ""
+    return Explanation(
+        schedule=run.schedule,
+        now=now,
+        text=f"{run.schedule} run {format_short_id(run.id)} happened because of {run.source}{by}.",
+        source=run.source,
+        origin=run.origin,
+        # An event is its own cause; the trace stored with it is about the schedule's next time.
+        steps=_parse_trace_steps(trace) if run.source.is_clock else (),
+        facts=tuple(facts),
+        run=run,
+    )
+
+
+# The sentences and lines of an explanation.
+
+
+def _describe_next_run(
+    record: ScheduleRecord, now: datetime, condition: ScheduleCondition, steps: TraceSteps, *, has_live_node: bool
 ) -> str:
-    at = record.next_run_at
+    at, state = record.next_run_at, condition.state
     if state is DisplayState.DISABLED:
         return f"no next run: {describe_disabled(record)}"
-    if record.quarantine is not None:
+    if condition.is_quarantined:
         again = f"edit it, or try it again: herdbeat reset {record.label}"
         return f"no next run: it cannot be decided ({record.quarantine}); {again}"
-    if state is DisplayState.PAUSED:
-        return describe_pause(record, now)
-    if state is DisplayState.RUNNING and (is_paused(record, now) or at is None):
-        held = describe_pause(record, now) if is_paused(record, now) else "the next time is decided when the run ends"
-        return f"it is running; {held}"
+    pause = describe_pause(record, now) if condition.is_paused else ""
+    if state is DisplayState.RUNNING and (pause or at is None):
+        return f"it is running; {pause or 'the next time is decided when the run ends'}"
+    if pause:
+        return pause
     if at is None:
         return _describe_no_next_run(record, steps)
     if state is DisplayState.LATE and at <= now:
@@ -80,30 +326,30 @@ def describe_next_run(
     return f"next run {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
 
 
-def describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:
-    """Of a beat that is due and has not started."""
+def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:
+    """Describe a beat that is due and has not started."""
     why = f"{beat.reason}, {record.target_running} of {record.target_room} running" if beat.reason else "for its turn"
     since = humanize(now - beat.due_at)
     return f"a beat due {since} ago waits ({why if has_live_node else 'nobody runs this fleet'})"
 
 
-def describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
-    """How its last run ended, where that is why it waits longer; empty if all is well."""
+def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
+    """Describe how the last run ended, if that is why the schedule waits longer; else empty."""
     if not record.failures or record.last_status is None or record.last_run_at is None:
         return ""
     error = f": {record.last_error}" if record.last_error else ""
     return f"{record.last_status} {humanize(now - record.last_run_at)} ago{error}"
 
 
-def _describe_no_next_run(record: ScheduleRecord, steps: tuple[JsonObject, ...]) -> str:
+def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:
     if record.waiting:
         return "the next time is decided when that one has run"
     detail = next((str(step["text"]) for step in reversed(steps)), "nothing is planned")
     return f"no next run: {detail}"
 
 
-def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: tuple[JsonObject, ...]) -> str:
-    """Of an instant that may come while the run is still going. It is a beat in any case, and a run only perhaps."""
+def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: TraceSteps) -> str:
+    """Describe an instant that may come during the run: always a beat, but a run only under some policies."""
     overlap = record.plan.policies.overlap
     action = resolve_overlap(overlap, running=True, waiting=record.waiting > 0)
     due = f"{_format_distance(at, now)} because of {_describe_cause(record, steps)}"
@@ -124,244 +370,13 @@ def _format_distance(at: datetime, now: datetime) -> str:
     return f"in {humanize(at - now)}" if at - now >= _NOW_THRESHOLD else "now"
 
 
-def _describe_cause(record: ScheduleRecord, steps: tuple[JsonObject, ...]) -> str:
+def _describe_cause(record: ScheduleRecord, steps: TraceSteps) -> str:
     won = next((str(step["text"]) for step in steps if step.get("won")), "")
     return won or str(record.next_source)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """The answer in data. `facts` are lines of a word and a text, `steps` is the governor's trace as it was stored.
-
-    `unheard` are those of the hints that the trace does not tell of.
-    """
-
-    schedule: str
-    now: datetime
-    text: str
-    next_run_at: datetime | None = None
-    source: Source | None = None
-    origin: str = ""
-    state: DisplayState | None = None
-    steps: tuple[JsonObject, ...] = ()
-    gates: tuple[GateStatus, ...] = ()
-    hints: tuple[HintView, ...] = ()
-    untraced_hints: tuple[HintView, ...] = ()
-    last: str = ""
-    preview: RunPreview = field(default_factory=RunPreview)
-    facts: tuple[tuple[str, str], ...] = ()
-    fix: str = ""
-    beat: BeatRecord | None = None
-    run: RunRecord | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeatHistory:
-    """What the ledger keeps of an instant: the gap is the time without anybody that it fell into, if it did.
-
-    `wallet` is what its day had left, for one that the budget did not let run.
-    """
-
-    beat: BeatRecord
-    gap: Gap | None = None
-    budgets: ScheduleBudgets | None = None
-    runs: tuple[RunRecord, ...] = ()
-    trace: str | None = None
-
-
-def explain_next(
-    record: ScheduleRecord,
-    now: datetime,
-    *,
-    has_live_node: bool,
-    waiting: BeatRecord | None = None,
-    hints: tuple[HintView, ...] = (),
-    context: GateContext | None = None,
-) -> Explanation:
-    """Why is the next run then? `is_served` says whether a scheduler runs at all, `waiting` is a beat that is due.
-
-    `hints` are those that stand now: the trace is of the moment it was decided, and a run in progress hears them later.
-    """
-    hints = tuple(each for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED))
-    steps, traced = _refresh_trace_steps(record, hints, now)
-    state = resolve_display_state(record, now)
-    gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
-    sentences = (
-        *([describe_pending_beat(record, waiting, now, has_live_node=has_live_node)] if waiting is not None else []),
-        describe_next_run(record, now, state, steps, has_live_node=has_live_node),
-        *([describe_skips(record)] if record.skips else []),
-        *describe_closed(gates, now),
-    )
-    return Explanation(
-        schedule=record.label,
-        now=now,
-        text="; ".join(sentences),
-        next_run_at=record.next_run_at,
-        source=record.next_source,
-        origin=record.next_origin,
-        state=state,
-        steps=steps,
-        gates=gates,
-        hints=hints,
-        untraced_hints=tuple(each for each in hints if each not in traced),
-        last=describe_last_failure(record, now),
-        preview=preview_runs(record, [build_hint(each.record) for each in hints], now)
-        if has_live_node
-        else RunPreview(),
-        beat=waiting,
-    )
-
-
-def _refresh_trace_steps(
-    record: ScheduleRecord, hints: tuple[HintView, ...], now: datetime
-) -> tuple[tuple[JsonObject, ...], tuple[HintView, ...]]:
-    """The steps of the next decision, and the hints among them. While it runs, they are of what has caused the run."""
-    steps = _parse_trace_steps(record.next_trace)
-    return (steps, ()) if record.next_run_at is None else refresh_hint_steps(steps, hints, now)
-
-
-def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zone: ZoneInfo) -> Explanation:
-    """What became of an instant?"""
-    beat, runs = past.beat, past.runs
-    due = _format_local_time(beat.due_at, zone)
-    if beat.count > 1:
-        due = f"{beat.count} times from {due} to {_format_local_time(beat.last_due_at, zone)}"
-    word, why = _describe_outcome(past, zone)
-    facts = [(word, why)]
-    rule = find_deciding_policy(record, beat, past.budgets)
-    if rule is not None:
-        facts.append((rule.key, rule.text))
-    if beat.settled_at is not None:
-        facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone)}"))
-    outcome_phrases = {
-        BeatOutcome.RAN: "and ran",
-        BeatOutcome.RUNNING: "and is running",
-        BeatOutcome.PENDING: "and waits",
-    }
-    return Explanation(
-        schedule=record.label,
-        now=now,
-        text=f"{record.label} was due {due} {outcome_phrases.get(beat.outcome, 'and did not run')}.",
-        next_run_at=record.next_run_at,
-        source=beat.source,
-        origin=beat.origin,
-        state=resolve_display_state(record, now),
-        steps=_parse_trace_steps(past.trace) if runs and beat.source.is_clock else (),
-        facts=tuple(facts),
-        fix=_suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule is not None and rule.fix else "",
-        beat=beat,
-        run=runs[0] if runs else None,
-    )
-
-
-def explain_no_beat(
-    record: ScheduleRecord,
-    at: datetime,
-    neighbours: tuple[BeatRecord | None, BeatRecord | None],
-    now: datetime,
-    zone: ZoneInfo,
-) -> Explanation:
-    """Nothing was due then: what was due before and after?"""
-    if is_skipped_by_active_hours(record, at, now):
-        return _explain_outside_hours(record, at, now, zone)
-    before, after = neighbours
-    facts = []
-    if before is not None:
-        facts.append(("before", f"{_format_local_time(before.last_due_at, zone)}, {_describe_beat_outcome(before)}"))
-    if after is not None:
-        facts.append(("after", f"{_format_local_time(after.due_at, zone)}, {_describe_beat_outcome(after)}"))
-    elif record.next_run_at is not None:
-        facts.append(("after", f"{_format_local_time(record.next_run_at, zone)}, planned"))
-    return Explanation(
-        schedule=record.label,
-        now=now,
-        text=f"{record.label} had nothing due at {_format_local_time(at, zone)} (not_due).",
-        next_run_at=record.next_run_at,
-        state=resolve_display_state(record, now),
-        facts=tuple(facts),
-    )
-
-
-def _explain_outside_hours(record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo) -> Explanation:
-    """Of this night, which is written down as one row when it is over."""
-    hours = record.plan.policies.active_hours
-    facts = [
-        ("skipped", f"{SkipReason.INACTIVE_HOURS}: {describe_skip(SkipReason.INACTIVE_HOURS)}"),
-        ("active_hours", f"{hours}: nothing runs outside"),
-    ]
-    if record.next_run_at is not None:
-        facts.append(
-            (
-                "recorded",
-                f"in one row with all that is passed over until {_format_local_time(record.next_run_at, zone)}",
-            )
-        )
-    return Explanation(
-        schedule=record.label,
-        now=now,
-        text=f"{record.label} was due {_format_local_time(at, zone)} and did not run.",
-        next_run_at=record.next_run_at,
-        state=resolve_display_state(record, now),
-        facts=tuple(facts),
-        fix=_suggest_fix(record, "active_hours: wider"),
-    )
-
-
-def explain_run(
-    run: RunRecord, trace: str | None, now: datetime, zone: ZoneInfo, details: RunDetails | None = None
-) -> Explanation:
-    """Why did this run happen? `trace` is the decision that caused it, frozen as it was."""
-    start = run.began_at
-    late = f", {humanize(start - run.due_at)} late" if (start - run.due_at).total_seconds() >= 1 else ""
-    facts = [
-        ("due", _format_local_time(run.due_at, zone)),
-        (
-            "started",
-            f"{_format_local_time(start, zone)}{late}" + (f", attempt {run.attempt}" if run.attempt > 1 else ""),
-        ),
-        ("result", _describe_run_result(run)),
-        *([("note", run.note)] if run.note else []),
-        ("beat", f"{format_short_id(run.beat_id)}, {run.dedup_id}"),
-        *([("node", f"{details.host}, pid {details.pid}, herdbeat {details.version}")] if details else []),
-    ]
-    by = f" by {run.origin}" if run.origin else ""
-    return Explanation(
-        schedule=run.schedule,
-        now=now,
-        text=f"{run.schedule} run {format_short_id(run.id)} happened because of {run.source}{by}.",
-        source=run.source,
-        origin=run.origin,
-        # An event has a cause of its own; the trace beside it is about the schedule's next time.
-        steps=_parse_trace_steps(trace) if run.source.is_clock else (),
-        facts=tuple(facts),
-        run=run,
-    )
-
-
-def serialize_explanation(explanation: Explanation) -> JsonObject:
-    return {
-        "schedule": explanation.schedule,
-        "now": format_optional_timestamp(explanation.now),
-        "next_run_at": format_optional_timestamp(explanation.next_run_at),
-        "source": explanation.source,
-        "origin": explanation.origin,
-        "state": explanation.state,
-        "steps": list(explanation.steps),
-        "gates": [serialize_gate(gate) for gate in explanation.gates],
-        "hints": [serialize_hint(hint) for hint in explanation.hints],
-        "last": explanation.last,
-        "then": [format_optional_timestamp(each) for each in explanation.preview.instants[1:]],
-        "facts": [{"about": word, "text": text} for word, text in explanation.facts],
-        "fix": explanation.fix,
-        "beat": None if explanation.beat is None else serialize_beat(explanation.beat),
-        "run": None if explanation.run is None else serialize_run(explanation.run),
-        "text": explanation.text,
-    }
-
-
-def _parse_trace_steps(trace: str | None) -> tuple[JsonObject, ...]:
-    found: dict[str, Any] = json.loads(trace) if trace else {}
-    return tuple(found.get("steps", ()))
+def _parse_trace_steps(trace: str | None) -> TraceSteps:
+    return tuple(json.loads(trace).get("steps", ())) if trace else ()
 
 
 def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
@@ -376,10 +391,8 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
         case BeatOutcome.PENDING:
             return "waiting", f"{beat.reason}: {describe_skip(beat.reason)}" if beat.reason else "for the scheduler"
         case BeatOutcome.RUNNING | BeatOutcome.RAN:
-            word = "running" if beat.outcome is BeatOutcome.RUNNING else "ran"
-            return word, "; ".join(
-                f"{format_short_id(run.id)} {_describe_run_result(run)}" for run in past.runs
-            ) or "no run is kept"
+            results = [f"{format_short_id(run.id)} {_describe_run_result(run)}" for run in past.runs]
+            return beat.outcome.value, "; ".join(results) or "no run is kept"
         case never:
             assert_never(never)
 
@@ -410,54 +423,3 @@ def _describe_beat_outcome(beat: BeatRecord) -> str:
 
 def _format_local_time(moment: datetime, zone: ZoneInfo) -> str:
     return moment.astimezone(zone).strftime("%a %d %b %H:%M:%S %Z")
-
-
-# What `explain` needs of a ledger, looked up: so that every face gives the same answer to the same question.
-
-
-NEAREST_BEAT_TOLERANCE = timedelta(minutes=1)
-"""Who asks for 09:00 means the interval that came due at 09:00:12, too."""
-
-
-def load_next_explanation(reader: Reader, record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> Explanation:
-    """Why is the next run then, or why is there none? `is_served` says whether anybody runs the ledger."""
-    pending = Filter(target=record.target, name=record.name, outcome=BeatOutcome.PENDING, limit=1)
-    return explain_next(
-        record,
-        now,
-        has_live_node=has_live_node,
-        waiting=next(iter(reader.beats(pending)), None) if record.waiting else None,
-        hints=tuple(classify_hints(reader.hints([record.id], ended_since=now), now)),
-        context=load_gate_context(reader, record, now, has_live_node=has_live_node),
-    )
-
-
-def load_instant_explanation(
-    reader: Reader, record: ScheduleRecord, at: datetime, now: datetime, zone: ZoneInfo
-) -> Explanation:
-    """What became of that moment?"""
-    beat_id = reader.beat_at(record.target, record.name, at)
-    before, after = (None if each is None else reader.beat(each) for each in reader.adjacent_beats(record.id, at))
-    beat = reader.beat(beat_id) if beat_id is not None else _find_nearest_beat(at, before, after)
-    if beat is None:
-        return explain_no_beat(record, at, (before, after), now, zone)
-    gaps = reader.gaps(beat.due_at) if beat.outcome is BeatOutcome.MISSED else []
-    gap = next((gap for gap in gaps if gap.covers(beat.last_due_at)), None)
-    runs = tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs)))) if beat.runs else ()
-    budgets = (
-        load_schedule_budgets(reader, record, beat.last_due_at) if beat.reason == SkipReason.BUDGET_EXCEEDED else None
-    )
-    past = BeatHistory(beat=beat, gap=gap, runs=runs, trace=reader.beat_trace(beat.id), budgets=budgets)
-    return explain_instant(record, past, now, zone)
-
-
-def load_run_explanation(reader: QueryReader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
-    """Why did this run happen?"""
-    return explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
-
-
-def _find_nearest_beat(at: datetime, before: BeatRecord | None, after: BeatRecord | None) -> BeatRecord | None:
-    """The beat within a minute of the moment that is asked for, if there is one."""
-    if after is not None and after.due_at - at < NEAREST_BEAT_TOLERANCE:
-        return after
-    return before if before is not None and at - before.last_due_at < NEAREST_BEAT_TOLERANCE else None

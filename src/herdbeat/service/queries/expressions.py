@@ -1,7 +1,7 @@
-"""Instants to come, and those of a bare expression: cron, a duration, a moment.
+"""Upcoming instants, and those of a bare expression: cron, a duration, a moment.
 
-Apart from `preview`, which knows schedules: `herdbeat next "0 9 * * 1-5"` has to answer before the governor
-and the policies are even loaded.
+Apart from `upcoming`, which knows schedules: `herdbeat next "0 9 * * 1-5"` answers without loading the governor and the
+policies.
 """
 
 import re
@@ -22,9 +22,9 @@ _PAST_TIME_NOTE = "that time has passed; a new schedule fires at once"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpcomingRun:
-    """One instant to come. `notes` say what moved it, and what the clocks do that night.
+    """One upcoming instant. `notes` say what moved it, and what a clock change does to it.
 
-    `schedule` is the label of a schedule, and empty for a bare expression.
+    `schedule` is a label, and empty for a bare expression.
     """
 
     schedule: str
@@ -36,7 +36,7 @@ class UpcomingRun:
 
 
 class NoNextRunReason(StrEnum):
-    """Why a schedule has no next time that could be told."""
+    """Why a schedule has no next time."""
 
     DISABLED = "disabled"
     PAUSED = "paused"  # until somebody resumes it
@@ -58,9 +58,9 @@ class UnscheduledEntry:
 
 
 def parse_expression(text: str, zone: ZoneInfo) -> Trigger | None:
-    """The trigger that a text means: cron, a duration or a moment. None if it looks like none of them.
+    """Return the trigger of a text: cron, a duration or a moment; None if it looks like none of them.
 
-    Raises the error of the kind it looks like.
+    Raises the error of the kind that it looks like.
     """
     written = text.strip()
     if _DATE_PATTERN.match(written):
@@ -73,12 +73,12 @@ def parse_expression(text: str, zone: ZoneInfo) -> Trigger | None:
 
 
 def parse_cron(text: str, zone: ZoneInfo) -> Trigger:
-    """A text that is meant as a cron expression, whatever it looks like. Raises CronParseError."""
+    """Parse a text as cron, whatever it looks like. Raises CronParseError."""
     return Cron.parse(text, zone)
 
 
 def iter_trigger_runs(trigger: Trigger, now: datetime) -> Iterator[UpcomingRun]:
-    """The instants of an expression: what a schedule without policies would do.
+    """Yield the instants of an expression: what a schedule without policies would do.
 
     An interval counts from `now`, as if a run had just ended; a moment that has passed is due at once.
     """
@@ -86,7 +86,7 @@ def iter_trigger_runs(trigger: Trigger, now: datetime) -> Iterator[UpcomingRun]:
 
 
 def stop_at_calendar_end(instants: Iterator[UpcomingRun]) -> Iterator[UpcomingRun]:
-    """The same, but the end of the year 9999 is an end and not an error."""
+    """Yield the instants until the end of the year 9999, which ends them without an error."""
     try:
         yield from instants
     except OverflowError:
@@ -94,7 +94,7 @@ def stop_at_calendar_end(instants: Iterator[UpcomingRun]) -> Iterator[UpcomingRu
 
 
 def describe_clock_change(trigger: Trigger, due_at: datetime, previous: datetime | None) -> tuple[str, ...]:
-    """What a clock change does to an instant; only a calendar can be touched by one."""
+    """Describe what a clock change does to an instant. Only cron follows the clocks of a zone."""
     return tuple(note.text for note in trigger.notes(due_at, previous)) if isinstance(trigger, Cron) else ()
 
 

@@ -1,17 +1,21 @@
-"""The gates of a schedule as people see them: which there are, in the order the engine asks them, and which is shut."""
+"""The gates of a schedule: what can hold a run back, whether it does, and the policy that decided a past beat.
+
+`evaluate_gates` and `find_deciding_policy` are pure; `load_gate_context` reads from the ledger what they need.
+"""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope
-from herdbeat.domain.policies import Catchup, Policies
+from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.durations import format_duration, humanize
-from herdbeat.scheduler.admission import AdmissionGate as Name
+from herdbeat.scheduler.admission import AdmissionGate
 from herdbeat.scheduler.budgets import (
     MAX_ESTIMATE_RUNS,
     BudgetLimit,
@@ -22,25 +26,24 @@ from herdbeat.scheduler.budgets import (
     list_limits,
     next_reset_at,
 )
-from herdbeat.service.queries.schedule_state import is_paused
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.queries.schedule_state import resolve_condition
 from herdbeat.store.reader import Reader
 from herdbeat.timestamps import format_timestamp
 
 SCHEDULER_GATE = "scheduler"
-"""Before all others: without a scheduler, nobody asks them."""
+"""Comes before the gates of `AdmissionGate`: without a scheduler nothing checks those."""
 
 BUDGET_SCOPE_SUFFIXES: Mapping[BudgetScope, str] = {
     BudgetScope.SCHEDULE: "",
     BudgetScope.TARGET: ", shared by the schedules of its target",
     BudgetScope.FLEET: ", shared by the whole fleet",
 }
-"""Whose budget it is, behind its numbers."""
+"""The owner of a budget, in words that follow its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStatus:
-    """Something that can hold a run back, and whether it does. `opens_at` is until when, if that is known."""
+    """One gate, and whether it is open. `opens_at` is when a closed one opens, if that is known."""
 
     gate: str
     ok: bool
@@ -52,7 +55,7 @@ class GateStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """What a schedule does not know itself: who runs here, under which labels, and what is left of its budgets."""
+    """What a record does not hold: the labels of the live nodes, and what is left of the budgets."""
 
     has_live_node: bool
     labels: frozenset[str] = frozenset()
@@ -60,95 +63,85 @@ class GateContext:
 
 
 def evaluate_gates(record: ScheduleRecord, context: GateContext, now: datetime) -> tuple[GateStatus, ...]:
-    """Those that everybody has, and those that its policies set up."""
-    checks = (_GATE_CHECKS[name](record, context, now) for name in Name if name in _GATE_CHECKS)
-    return (GateStatus(gate=SCHEDULER_GATE, ok=context.has_live_node), *(gate for gate in checks if gate is not None))
+    """Return the gates that every schedule has and those that its policies add, in the order the engine checks them."""
+    condition, policies = resolve_condition(record, now), record.plan.policies
+    label, precheck = policies.runs_on, policies.precheck
+    used, limit = record.target_running, record.target_room
+    gates = (
+        GateStatus(gate=SCHEDULER_GATE, ok=context.has_live_node),
+        GateStatus(gate=AdmissionGate.ENABLED, ok=condition.is_enabled),
+        GateStatus(gate=AdmissionGate.NOT_PAUSED, ok=not condition.is_paused),
+        _check_bounds(policies.bounds, record.runs, now),
+        GateStatus(gate=AdmissionGate.NOT_RUNNING, ok=record.running == 0),
+        _check_active_hours(policies.active_hours, now),
+        _check_budget(context.budgets, policies.zone, now),
+        None if label is None else GateStatus(gate=AdmissionGate.LABEL, ok=label in context.labels, text=label),
+        GateStatus(gate=AdmissionGate.CAPACITY, ok=used < limit, used=used, most=limit),
+        # Its answer is unknown before it runs. That it will be run should be visible, or a skip is a surprise.
+        GateStatus(gate=AdmissionGate.PRECHECK, ok=True, text=f"{precheck[0]} is asked first") if precheck else None,
+    )
+    return tuple(gate for gate in gates if gate is not None)
 
 
 def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]:
-    """What the governor's trace does not say: gates that are asked only when a beat wants to start."""
+    """Explain closed gates that the governor's trace does not mention, because only a beat that is due checks them."""
     for gate in gates:
         if gate.ok:
             continue
-        if gate.gate == Name.BUDGET and gate.opens_at is not None:
+        if gate.gate == AdmissionGate.BUDGET and gate.opens_at is not None:
             left = humanize(gate.opens_at - now)
             yield f"its budget is used up ({gate.text}); it opens again in {left}, until then beats are skipped"
-        if gate.gate == Name.LABEL:
+        if gate.gate == AdmissionGate.LABEL:
             give = f"give it to one: herdbeat up --label {gate.text}"
             yield f'no live node has the label "{gate.text}", so its beats are skipped; {give}'
 
 
-def serialize_gate(gate: GateStatus) -> JsonObject:
-    found: JsonObject = {"gate": gate.gate, "ok": gate.ok}
-    if gate.most is not None:
-        found |= {"used": gate.used, "max": gate.most}
-    if gate.text:
-        found["text"] = gate.text
-    if gate.opens_at is not None:
-        found["opens_at"] = format_optional_timestamp(gate.opens_at)
-    return found
-
-
 def format_amount(name: str, number: float) -> str:
-    """What a budget counts, as people write it: $0.25, 41,000 tokens, 3 runs."""
+    """Format a number of a budget as people write it: $0.25, 41,000."""
     if name == "usd_per_day":
         return f"${number:,.2f}".removesuffix(".00")
     return f"{number:,.0f}"
 
 
-def _check_enabled(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus:  # noqa: ARG001 - one shape for all
-    return GateStatus(gate=Name.ENABLED, ok=record.enabled and record.disabled_by is None)
-
-
-def _check_not_paused(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus:  # noqa: ARG001
-    return GateStatus(gate=Name.NOT_PAUSED, ok=not is_paused(record, now))
-
-
-def _check_bounds(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus | None:  # noqa: ARG001
-    bounds = record.plan.policies.bounds
+def _check_bounds(bounds: Bounds, runs: int, now: datetime) -> GateStatus | None:
     if bounds.ends_at is None and bounds.starts_at is None and bounds.max_runs is None:
         return None
-    has_begun = bounds.starts_at is None or bounds.starts_at <= now
-    is_over = (bounds.ends_at is not None and bounds.ends_at < now) or (
-        bounds.max_runs is not None and record.runs >= bounds.max_runs
-    )
-    used = None if bounds.max_runs is None else record.runs
-    opens_at = None if has_begun else bounds.starts_at
+    opens_at = bounds.starts_at if bounds.starts_at is not None and bounds.starts_at > now else None
+    has_ended = bounds.ends_at is not None and bounds.ends_at < now
+    has_had_all = bounds.max_runs is not None and runs >= bounds.max_runs
     return GateStatus(
-        gate=Name.BOUNDS, ok=has_begun and not is_over, used=used, most=bounds.max_runs, opens_at=opens_at
-    )
-
-
-def _check_not_running(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus:  # noqa: ARG001
-    return GateStatus(gate=Name.NOT_RUNNING, ok=record.running == 0)
-
-
-def _check_active_hours(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus | None:  # noqa: ARG001
-    hours = record.plan.policies.active_hours
-    if hours is None:
-        return None
-    is_open = hours.contains(now)
-    opens_at = None if is_open else hours.next_opening(now)
-    return GateStatus(gate=Name.ACTIVE_HOURS, ok=is_open, text=str(hours), opens_at=opens_at)
-
-
-def _check_budget(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus | None:
-    if context.budgets is None:
-        return None
-    scope, limit = find_tightest_limit(context.budgets)
-    opens_at = next_reset_at(now, record.plan.policies.zone) if limit.is_reached else None
-    return GateStatus(
-        gate=Name.BUDGET,
-        ok=not limit.is_reached,
-        used=limit.used,
-        most=limit.most,
-        text=describe_usage(scope, limit),
+        gate=AdmissionGate.BOUNDS,
+        ok=opens_at is None and not has_ended and not has_had_all,
+        used=None if bounds.max_runs is None else runs,
+        most=bounds.max_runs,
         opens_at=opens_at,
     )
 
 
+def _check_active_hours(hours: ActiveHours | None, now: datetime) -> GateStatus | None:
+    if hours is None:
+        return None
+    is_open = hours.contains(now)
+    opens_at = None if is_open else hours.next_opening(now)
+    return GateStatus(gate=AdmissionGate.ACTIVE_HOURS, ok=is_open, text=str(hours), opens_at=opens_at)
+
+
+def _check_budget(budgets: ScheduleBudgets | None, zone: ZoneInfo, now: datetime) -> GateStatus | None:
+    if budgets is None:
+        return None
+    scope, limit = find_tightest_limit(budgets)
+    return GateStatus(
+        gate=AdmissionGate.BUDGET,
+        ok=not limit.is_reached,
+        used=limit.used,
+        most=limit.most,
+        text=describe_usage(scope, limit),
+        opens_at=next_reset_at(now, zone) if limit.is_reached else None,
+    )
+
+
 def find_tightest_limit(budgets: ScheduleBudgets) -> tuple[BudgetScope, BudgetLimit]:
-    """Of several limits the one that is reached, else the one that comes closest; and whose it is."""
+    """Return the limit that is reached, else the one closest to it, with the scope that owns it."""
     found = [
         (purse.account.holder.scope, limit)
         for purse in budgets.budget_usages
@@ -164,50 +157,18 @@ def describe_usage(scope: BudgetScope, limit: BudgetLimit) -> str:
     return f"{used}/{most}{unit}{BUDGET_SCOPE_SUFFIXES[scope]}"
 
 
-def _check_label(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus | None:  # noqa: ARG001
-    wanted = record.plan.policies.runs_on
-    return None if wanted is None else GateStatus(gate=Name.LABEL, ok=wanted in context.labels, text=wanted)
-
-
-def _check_capacity(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus:  # noqa: ARG001
-    used, most = record.target_running, record.target_room
-    return GateStatus(gate=Name.CAPACITY, ok=used < most, used=used, most=most)
-
-
-def _check_precheck(record: ScheduleRecord, context: GateContext, now: datetime) -> GateStatus | None:  # noqa: ARG001
-    """What it will say nobody knows before it is asked; that it is asked, people should."""
-    argv = record.plan.policies.precheck
-    return GateStatus(gate=Name.PRECHECK, ok=True, text=f"{argv[0]} is asked first") if argv else None
-
-
-_GATE_CHECKS: Mapping[Name, Callable[[ScheduleRecord, GateContext, datetime], GateStatus | None]] = {
-    Name.ENABLED: _check_enabled,
-    Name.NOT_PAUSED: _check_not_paused,
-    Name.BOUNDS: _check_bounds,
-    Name.NOT_RUNNING: _check_not_running,
-    Name.ACTIVE_HOURS: _check_active_hours,
-    Name.BUDGET: _check_budget,
-    Name.LABEL: _check_label,
-    Name.CAPACITY: _check_capacity,
-    Name.PRECHECK: _check_precheck,
-}
-
-
-# What is left of a schedule's budgets, and what else is around it: asked of the ledger for one schedule.
-
-
 MAX_NODES = 1_000
 
 
 def load_gate_context(reader: Reader, record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> GateContext:
-    """The labels are those of all nodes that live and work: any of them may run it."""
+    """Read what the gates need. Labels count of every live node that runs work: any may take the beat."""
     nodes = reader.nodes(MAX_NODES, now) if has_live_node and record.plan.policies.runs_on is not None else []
     labels = frozenset(label for node in nodes if node.works for label in node.labels)
     return GateContext(has_live_node=has_live_node, labels=labels, budgets=load_schedule_budgets(reader, record, now))
 
 
 def load_schedule_budgets(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleBudgets | None:
-    """What it may use on the day of that moment. None if it neither has a budget nor shares one."""
+    """Return the budgets of a schedule on the day of `now`; None if it neither has nor shares one."""
     policies = record.plan.policies
     own = {} if policies.budget is None else {BudgetOwner(BudgetScope.SCHEDULE, record.id): policies.budget}
     held = own | reader.budgets(record.id)
@@ -218,7 +179,7 @@ def load_schedule_budgets(reader: Reader, record: ScheduleRecord, now: datetime)
     return ScheduleBudgets(estimate_cost(reader.last_usage(record.id, MAX_ESTIMATE_RUNS)), budget_usages)
 
 
-# The words for why an instant did not run, which policy said so, and what would change it.
+# Why an instant did not run, which policy decided that, and which setting would change it.
 
 
 _ONE_MICROSECOND = timedelta(microseconds=1)
@@ -252,9 +213,9 @@ _SKIP_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class DecidingPolicy:
-    """A policy that had a say: its key, what it did, and what to write to change that (empty: nothing).
+    """A policy that decided: its key, what it did, and the setting that would change it (empty: none).
 
-    `is_shared` says that it is not written with the schedule.
+    `is_shared` marks a policy that is not written with the schedule.
     """
 
     key: str
@@ -264,7 +225,10 @@ class DecidingPolicy:
 
 
 def is_skipped_by_active_hours(record: ScheduleRecord, at: datetime, now: datetime) -> bool:
-    """An instant of the calendar since its last beat, outside its active hours, which has no row yet."""
+    """Whether `at` is an instant of the calendar outside the active hours that has no row yet.
+
+    Such instants are recorded in one row when the hours open again.
+    """
     trigger, hours = record.plan.trigger, record.plan.policies.active_hours
     if hours is None or hours.contains(at) or not record.anchor_at < at <= now:
         return False
@@ -278,7 +242,7 @@ def describe_skip(reason: str) -> str:
 def find_deciding_policy(
     record: ScheduleRecord, beat: BeatRecord, budgets: ScheduleBudgets | None = None
 ) -> DecidingPolicy | None:
-    """The policy that decided the fate of a beat; None if none did. `wallet` is what its day had left."""
+    """Return the policy that decided the outcome of a beat; None if none did. `budgets` are those of its day."""
     policies = record.plan.policies
     if beat.outcome is BeatOutcome.MISSED:
         return _explain_missed(record.plan.trigger.kind, policies, beat.reason)
@@ -324,7 +288,7 @@ def _explain_budget(policies: Policies, budgets: ScheduleBudgets) -> DecidingPol
 
 
 def _explain_expired(policies: Policies, beat: BeatRecord) -> DecidingPolicy | None:
-    """`max_runs` if the end was not there yet; nothing if neither was set, as for a schedule that was removed."""
+    """`ends_at` if it had passed, else `max_runs`; None if neither was set, as for a removed schedule."""
     bounds, settled_at = policies.bounds, beat.settled_at
     if bounds.ends_at is not None and (settled_at is None or settled_at > bounds.ends_at):
         return DecidingPolicy(

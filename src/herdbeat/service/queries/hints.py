@@ -1,4 +1,4 @@
-"""The hints of schedules as people ask for them: which count, which are silenced, and how the others ended."""
+"""The hints of schedules: which are in effect, which a stronger one shadows, and how the others ended."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,17 +7,16 @@ from enum import StrEnum
 
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import HintRecord
-from herdbeat.durations import format_duration
 from herdbeat.governor.candidates import RankedHints, describe_hint, describe_hint_status, rank_hints
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.serialize import JsonObject
 
 
 class HintState(StrEnum):
     ACTIVE = "active"
-    SHADOWED = "shadowed"  # a stronger one keeps it out
+    SHADOWED = "shadowed"  # a stronger one is in effect
     EXPIRED = "expired"
     CONSUMED = "consumed"  # a one-shot whose beat has come
-    REPLACED = "replaced"  # by a newer pace of the same rank
+    REPLACED = "replaced"  # by a newer interval of the same rank
     SURPLUS = "surplus"  # a one-shot too many: the earliest are kept
     CLEARED = "cleared"  # by somebody
 
@@ -34,48 +33,31 @@ _STATE_BY_ENDING = {
 
 
 def classify_hints(records: Iterable[HintRecord], now: datetime) -> list[HintView]:
-    """In the order given. The governor says which of the active ones are heard."""
-    rows = list(records)
+    """Return a view of each hint, in the order given. The governor ranks the active ones."""
+    hints = list(records)
     active: dict[str, dict[int, Hint]] = {}
-    for each in rows:
+    for each in hints:
         if each.ended_at is None and each.expires_at > now:
             active.setdefault(each.schedule, {})[each.id] = build_hint(each)
-    ranked = {schedule: rank_hints(now, tuple(hints.values())) for schedule, hints in active.items()}
-    return [HintView(record=each, state=_classify_hint(each, active, ranked)) for each in rows]
-
-
-def serialize_hint(view: HintView) -> JsonObject:
-    hint = view.record
-    return {
-        "schedule": hint.schedule,
-        "state": view.state,
-        "every": None if hint.every is None else format_duration(hint.every),
-        "at": format_optional_timestamp(hint.at),
-        "origin": hint.origin,
-        "reason": hint.reason,
-        "created_at": format_optional_timestamp(hint.created_at),
-        "expires_at": format_optional_timestamp(hint.expires_at),
-        "ended_at": format_optional_timestamp(hint.ended_at),
-        "ended_by": hint.ended_by,
-    }
+    ranked = {schedule: rank_hints(now, tuple(by_id.values())) for schedule, by_id in active.items()}
+    return [HintView(record=each, state=_classify_hint(each, active, ranked)) for each in hints]
 
 
 def refresh_hint_steps(
     steps: tuple[JsonObject, ...], hints: tuple[HintView, ...], now: datetime
 ) -> tuple[tuple[JsonObject, ...], tuple[HintView, ...]]:
-    """The steps, with what is left of each hint now, and the hints that they tell of.
+    """Return the steps with what is left of each hint now, and the hints that they mention.
 
-    A trace is of the moment it was decided: of an hourly schedule it said "3h left" of a hint with 2h 10m to go.
+    A trace is as old as its decision: that of an hourly schedule said "3h left" about a hint with 2h 10m to go.
     """
-    found, traced = [], []
+    refreshed, traced = [], []
     for step in steps:
-        matching = (
-            each for each in hints if str(step["text"]).startswith(f"{describe_hint(build_hint(each.record))}, ")
-        )
+        text = str(step["text"])
+        matching = (each for each in hints if text.startswith(f"{describe_hint(build_hint(each.record))}, "))
         hint = next((each for each in matching if each not in traced), None)
         traced += [] if hint is None else [hint]
-        found.append(step if hint is None else {**step, "text": describe_hint_status(now, build_hint(hint.record))})
-    return tuple(found), tuple(traced)
+        refreshed.append(step if hint is None else {**step, "text": describe_hint_status(now, build_hint(hint.record))})
+    return tuple(refreshed), tuple(traced)
 
 
 def _classify_hint(

@@ -1,4 +1,4 @@
-"""What runs have printed, one run after the other or side by side: from the log files, with the ledger to say whose."""
+"""The output of runs, past and live: from the log files, with the ledger to say which runs there are."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,15 +7,12 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.runners.run_log import LogFollower, LogLine, RemoteLogFollower, locate_log
 from herdbeat.service.queries.selectors import split_selector
-from herdbeat.service.serialize import JsonObject
 from herdbeat.store.reader import Filter, QueryReader
-from herdbeat.timestamps import format_timestamp
 
 PAGE_SIZE = 50
 MAX_NEW_RUNS = 1_000
@@ -23,7 +20,7 @@ LEDGER_POLL_INTERVAL = timedelta(seconds=1)
 
 
 class LogEntryKind(StrEnum):
-    """Who speaks: the run on its two streams, we about the run, or the ledger about its beginning and end."""
+    """Where an entry comes from: the two streams of a run, our notes about it, or the ledger for its start and end."""
 
     OUT = "out"
     ERR = "err"
@@ -42,7 +39,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSelection:
-    """Whose output: of these runs, of schedules with these names, or of all if neither is given."""
+    """Whose output: these runs, schedules with these names, or all if neither is given."""
 
     names: tuple[str, ...] = ()
     runs: tuple[int, ...] = ()
@@ -59,7 +56,7 @@ class LogSelection:
 
 @dataclass(slots=True)
 class _FollowedRun:
-    """A run and its log, if that lies here. Of one that another node runs, the ledger has the end, which it renews."""
+    """A run and its log. If another node runs it, the log is there, and the ledger has a copy of its end."""
 
     run: RunRecord
     stored_log: RemoteLogFollower
@@ -67,16 +64,16 @@ class _FollowedRun:
     poll_at: datetime | None = None
 
     def should_poll_ledger(self, now: datetime) -> bool:
-        """The ledger is asked once a second, and once more when the run has ended."""
-        is_time = self.run.status is not RunStatus.RUNNING or self.poll_at is None or now >= self.poll_at
-        if is_time:
-            self.poll_at = now + LEDGER_POLL_INTERVAL
-        return is_time
+        """Whether it is time to read the ledger: once a second, and once more when the run has ended."""
+        if self.run.status is RunStatus.RUNNING and self.poll_at is not None and now < self.poll_at:
+            return False
+        self.poll_at = now + LEDGER_POLL_INTERVAL
+        return True
 
 
 @dataclass(slots=True)
 class LogFeed:
-    """First what was, then, whenever it is asked, what has come since. Used from one thread."""
+    """Returns past output once, then what is new at every poll. Use it from one thread."""
 
     reader: QueryReader
     state_dir: Path
@@ -87,49 +84,48 @@ class LogFeed:
 
     @property
     def has_open_runs(self) -> bool:
-        """Whether a run is going whose words are waited for."""
+        """Whether a followed run is still active."""
         return bool(self._followed)
 
     @property
     def silent_runs(self) -> list[RunRecord]:
-        """Runs that are going and of which nothing lies here: they have said nothing yet, or say it elsewhere."""
+        """Active runs without a log on this machine: they have printed nothing yet, or run on another node."""
         return [each.run for each in self._followed.values() if each.local_log is None]
 
     @property
     def is_over(self) -> bool:
-        """Whether only certain runs are wanted, and all of them have ended."""
+        """Whether only certain runs are selected, and all of them have ended."""
         return bool(self.selection.runs) and not self.selection.names and not self._followed
 
     def past(self, now: datetime, *, since: datetime | None, lines: int | None) -> list[LogEntry]:
-        """The last lines, or all since a moment, in the order of their time. Runs that still go on are followed."""
+        """Return the last lines, or all since a moment, by time. Runs that are still active are followed."""
         self._newest_run_id = self.reader.newest_run()
-        found: list[LogEntry] = []
+        entries: list[LogEntry] = []
         for run in self._find_runs(since):
-            entries = self._open_run(run, now)
-            found += [each for each in entries if since is None or each.at >= since]
-            if lines is not None and len(found) >= lines and run.status is not RunStatus.RUNNING:
+            entries += [each for each in self._open_run(run, now) if since is None or each.at >= since]
+            if lines is not None and len(entries) >= lines and run.status is not RunStatus.RUNNING:
                 break
-        found.sort(key=lambda each: each.at)
-        return found if lines is None else found[-lines:]
+        entries.sort(key=lambda each: each.at)
+        return entries if lines is None else entries[-lines:]
 
     def poll(self, now: datetime) -> list[LogEntry]:
-        """What has come since it was last asked."""
-        found: list[LogEntry] = []
+        """Return what is new since the last call."""
+        entries: list[LogEntry] = []
         version = self.reader.version()
         is_changed, self._version = version != self._version, version
         if is_changed:
-            found += self._new_runs()
+            entries += self._new_runs()
         running_ids = self.reader.filter_running(self._followed) if is_changed else set(self._followed)
-        for number in list(self._followed):
-            found += self._read_entries(self._followed[number], now)
-            if number not in running_ids:
-                found += self._close_run(number, now)
-        return sorted(found, key=lambda each: each.at)
+        for run_id in list(self._followed):
+            entries += self._read_entries(self._followed[run_id], now)
+            if run_id not in running_ids:
+                entries += self._close_run(run_id, now)
+        return sorted(entries, key=lambda each: each.at)
 
     def _new_runs(self) -> Iterator[LogEntry]:
-        while numbers := self.reader.runs_after(self._newest_run_id, MAX_NEW_RUNS):
-            self._newest_run_id = numbers[-1]
-            for run in (self.reader.run(number) for number in numbers):
+        while run_ids := self.reader.runs_after(self._newest_run_id, MAX_NEW_RUNS):
+            self._newest_run_id = run_ids[-1]
+            for run in map(self.reader.run, run_ids):
                 if run is not None and self.selection.matches(run):
                     self._followed[run.id] = self._follow(run)
                     yield _build_start_entry(run)
@@ -154,24 +150,24 @@ class LogFeed:
     def _follow(self, run: RunRecord) -> _FollowedRun:
         return _FollowedRun(run, RemoteLogFollower(lambda: self.reader.run_output(run.id)))
 
-    def _close_run(self, number: int, now: datetime) -> list[LogEntry]:
-        """Its last words lie in the file before its end lies in the ledger, so they are asked for once more."""
-        followed_run, ended = self._followed.pop(number), self.reader.run(number)
+    def _close_run(self, run_id: int, now: datetime) -> list[LogEntry]:
+        """Read the log once more: a run writes its last output before its end is in the ledger."""
+        followed_run, ended = self._followed.pop(run_id), self.reader.run(run_id)
         followed_run.run = ended or followed_run.run
         last = [*self._read_entries(followed_run, now), *_read_remaining(followed_run)]
         return last if ended is None else [*last, _build_end_entry(ended)]
 
     def _find_runs(self, since: datetime | None) -> Iterable[RunRecord]:
-        """The newest first."""
+        """Newest first."""
         if self.selection.runs and not self.selection.names:
-            found = (self.reader.run(number) for number in sorted(self.selection.runs, reverse=True))
-            return [run for run in found if run is not None]
+            runs = map(self.reader.run, sorted(self.selection.runs, reverse=True))
+            return [run for run in runs if run is not None]
         return (run for run in self._newest_runs(since) if self.selection.matches(run))
 
     def _newest_runs(self, since: datetime | None) -> Iterator[RunRecord]:
-        target, name = (
-            split_selector(self.selection.names[0]) if _is_single_name(self.selection.names) else (None, None)
-        )
+        names = self.selection.names
+        is_single = len(names) == 1 and "*" not in names[0]
+        target, name = split_selector(names[0]) if is_single else (None, None)
         first = 0 if since is None else self.reader.first_run_since(since)
         before: int | None = None
         while page := self.reader.runs(Filter(target=target, name=name, before=before, limit=PAGE_SIZE)):
@@ -180,20 +176,6 @@ class LogFeed:
             if len(matching) < len(page) or len(page) < PAGE_SIZE:
                 return
             before = page[-1].id
-
-
-def serialize_log_entry(entry: LogEntry) -> JsonObject:
-    return {
-        "at": format_timestamp(entry.at),
-        "schedule": entry.run.schedule,
-        "run": format_short_id(entry.run.id),
-        "stream": entry.kind,
-        "text": entry.text,
-    }
-
-
-def _is_single_name(names: tuple[str, ...]) -> bool:
-    return len(names) == 1 and "*" not in names[0]
 
 
 def _build_start_entry(run: RunRecord) -> LogEntry:

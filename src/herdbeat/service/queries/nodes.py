@@ -1,45 +1,49 @@
-"""Who runs a fleet: its nodes, and what each of them is."""
+"""The nodes of a fleet, and whether each of them is alive."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import NodeRecord
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
 from herdbeat.store.reader import Reader
 
 RECENTLY_STOPPED_WINDOW = timedelta(hours=1)
-"""Who has gone since then is shown with those who live: a death is seen where one looks for it."""
+"""Nodes that stopped since then are listed with the live ones, so that a death is seen where people look for it."""
 
 MAX_NAMED_HOSTS = 3
-"""Hosts that are named one by one."""
+"""More hosts than that are counted, not named."""
 
 
 class NodeState(StrEnum):
-    """What is known of a node."""
-
     ALIVE = "alive"
-    LEFT = "left"
-    DEAD = "dead"
+    LEFT = "left"  # stopped by itself
+    DEAD = "dead"  # stopped without saying so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    record: NodeRecord
+    state: NodeState
+
+    def was_seen_since(self, moment: datetime) -> bool:
+        return self.state is NodeState.ALIVE or (self.record.stopped_at or self.record.seen_at) >= moment
 
 
 def find_nodes(
     reader: Reader, now: datetime, *, limit: int, has_live_node: bool, include_stopped: bool
-) -> list[NodeRecord]:
-    """The newest first: who lives, and who has gone in the last hour, or `with_gone` at any time.
+) -> list[NodeView]:
+    """Return the live nodes and those that stopped in the last hour (`include_stopped`: ever), newest first.
 
-    `is_served` says whether this machine has a node: a file knows of a death only by its lock.
+    `has_live_node` says whether this machine runs one: a ledger in a file knows of a death only by its lock.
     """
     known = {each.id: each for each in (*reader.nodes(limit), *reader.nodes(limit, now))}
-    found = [
-        each
-        for each in known.values()
-        if include_stopped
-        or resolve_node_state(each, now, has_live_node=has_live_node) is NodeState.ALIVE
-        or (each.stopped_at or each.seen_at) >= now - RECENTLY_STOPPED_WINDOW
+    views = [
+        NodeView(record=known[node_id], state=resolve_node_state(known[node_id], now, has_live_node=has_live_node))
+        for node_id in sorted(known, reverse=True)
     ]
-    return sorted(found, key=lambda each: each.id, reverse=True)[:limit]
+    since = now - RECENTLY_STOPPED_WINDOW
+    return [each for each in views if include_stopped or each.was_seen_since(since)][:limit]
 
 
 def resolve_node_state(node: NodeRecord, now: datetime, *, has_live_node: bool) -> NodeState:
@@ -49,38 +53,17 @@ def resolve_node_state(node: NodeRecord, now: datetime, *, has_live_node: bool) 
         return NodeState.ALIVE if has_live_node else NodeState.DEAD
     if node.stopped_at is None:
         return NodeState.ALIVE if node.lease_until > now else NodeState.DEAD
-    # Whoever is found dead has held its lease to the end; who leaves does so before.
+    # A dead node is recorded as stopped when its lease ran out; one that leaves stops before that.
     return NodeState.DEAD if node.stopped_at == node.lease_until else NodeState.LEFT
 
 
 def describe_nodes(nodes: Sequence[NodeRecord]) -> str:
-    """2 nodes (db1, web1) run"""
+    """Return for example `2 nodes (db1, web1) run`."""
     where = format_hosts(nodes)
     return f"1 node ({where}) runs" if len(nodes) == 1 else f"{len(nodes)} nodes ({where}) run"
 
 
 def format_hosts(nodes: Iterable[NodeRecord]) -> str:
-    """Where they are: each host once, or how many if there are many."""
+    """Name each host once, or say how many there are if there are many."""
     hosts = sorted({each.host for each in nodes})
     return ", ".join(hosts) if len(hosts) <= MAX_NAMED_HOSTS else f"{len(hosts)} hosts"
-
-
-def serialize_nodes(nodes: Iterable[NodeRecord], now: datetime, *, has_live_node: bool) -> JsonObject:
-    return {"items": [_serialize_node(each, now, has_live_node=has_live_node) for each in nodes]}
-
-
-def _serialize_node(node: NodeRecord, now: datetime, *, has_live_node: bool) -> JsonObject:
-    return {
-        "id": format_short_id(node.id),
-        "host": node.host,
-        "pid": node.pid,
-        "version": node.version,
-        "state": resolve_node_state(node, now, has_live_node=has_live_node),
-        "works": node.works,
-        "labels": list(node.labels),
-        "running": node.running,
-        "started_at": format_optional_timestamp(node.started_at),
-        "seen_at": format_optional_timestamp(node.seen_at),
-        "lease_until": format_optional_timestamp(node.lease_until),
-        "stopped_at": format_optional_timestamp(node.stopped_at),
-    }

@@ -1,53 +1,25 @@
-"""The states a person sees: one word for how a schedule stands."""
+"""The state of a schedule at one moment: the only module that decides it.
 
-from datetime import datetime, timedelta
+List, status, explain, next, show, gates, shell completion, `state.yaml` and the documented statuses of the Python API
+read `resolve_condition` or one of the functions below. None of them looks at `enabled`, `disabled_by` or `paused` to
+decide for itself, so two screens cannot disagree. Completion runs at every keystroke: keep the imports light.
+"""
+
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from herdbeat.domain.beat import SkipReason
 from herdbeat.durations import humanize
 
 if TYPE_CHECKING:
     from herdbeat.domain.records import ScheduleRecord
-
-
-# What holds a schedule back, in words: who has paused it or switched it off, for how long, why, and the way back.
-
-
-class Pausable(Protocol):
-    @property
-    def paused(self) -> bool: ...
-
-    @property
-    def paused_until(self) -> datetime | None: ...
-
-
-def is_paused(record: Pausable, now: datetime) -> bool:
-    return record.paused and (record.paused_until is None or record.paused_until > now)
-
-
-def describe_pause(record: "ScheduleRecord", now: datetime) -> str:
-    end = "" if record.paused_until is None else f" for another {humanize(record.paused_until - now)}"
-    by = f" by {record.paused_by}" if record.paused_by else ""
-    reason = f' "{record.paused_reason}"' if record.paused_reason else ""
-    return f"paused{end}{by}{reason}; go on with: herdbeat resume {record.label}"
-
-
-def describe_skips(record: "ScheduleRecord") -> str:
-    """What somebody asked to let pass."""
-    beats = "the next beat is" if record.skips == 1 else f"the next {record.skips} beats are"
-    reason = f' "{record.skips_reason}"' if record.skips_reason else ""
-    return f"{beats} let pass, asked by {record.skips_by}{reason}; take it back: herdbeat skip --clear {record.label}"
-
-
-def describe_disabled(record: "ScheduleRecord") -> str:
-    """Either of the two may say no, and each has its own way back."""
-    by_hand = f"it is disabled by {record.disabled_by} (herdbeat enable {record.label})" if record.disabled_by else ""
-    place = f" in {record.origin}" if record.origin else " in its file"
-    by_file = "" if record.enabled else f"enabled: false{place}"
-    return " and ".join(part for part in (by_hand, by_file) if part)
+    from herdbeat.store.name_lookup import NamedSchedule
 
 
 class DisplayState(StrEnum):
+    """The word that people see."""
+
     RUNNING = "running"
     OK = "ok"
     LATE = "late"  # due for longer than late_after, and not started
@@ -59,51 +31,119 @@ class DisplayState(StrEnum):
     DONE = "done"  # a one-shot that has fired, or a schedule whose life is over
 
 
-class DisplayStateSource(Pausable, Protocol):
-    """What is asked of a schedule: a whole record has it, and so has what a shell completes with in an instant."""
-
-    @property
-    def running(self) -> int: ...
-    @property
-    def enabled(self) -> bool: ...
-    @property
-    def disabled_by(self) -> str | None: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def quarantine(self) -> str | None: ...
-    @property
-    def failures(self) -> int: ...
-    @property
-    def next_run_at(self) -> datetime | None: ...
-    @property
-    def last_run_at(self) -> datetime | None: ...
-    @property
-    def late_after(self) -> timedelta: ...
-    @property
-    def waits_for_event(self) -> bool: ...
+ScheduleFacts: TypeAlias = "ScheduleRecord | NamedSchedule"
+"""What the state is decided from: a whole record, or the short row that a shell completes names with."""
 
 
-def resolve_display_state(record: DisplayStateSource, now: datetime) -> DisplayState:
-    """The first that fits: what happens now before what is held, what is held before what went wrong."""
-    if record.running:
+class ScheduleCondition(NamedTuple):
+    """The state, and the facts that can hold beside it.
+
+    A run goes on after its schedule is paused or disabled, and a paused schedule can be quarantined: `state` names the
+    first that applies, the flags name each. `late_since` is the instant that should have started, None if none is late.
+    """
+
+    state: DisplayState
+    is_enabled: bool
+    is_paused: bool
+    is_quarantined: bool
+    late_since: datetime | None
+
+
+def resolve_condition(facts: ScheduleFacts, now: datetime) -> ScheduleCondition:
+    """Return the condition of a schedule at `now`. Pure."""
+    next_run_at = facts.next_run_at
+    is_late = next_run_at is not None and next_run_at + facts.late_after < now
+    is_paused = facts.paused and (facts.paused_until is None or facts.paused_until > now)
+    return ScheduleCondition(
+        state=_resolve_state(facts, is_paused=is_paused, is_late=is_late),
+        is_enabled=is_enabled(facts),
+        is_paused=is_paused,
+        is_quarantined=facts.quarantine is not None,
+        late_since=next_run_at if is_late else None,
+    )
+
+
+def _resolve_state(facts: ScheduleFacts, *, is_paused: bool, is_late: bool) -> DisplayState:
+    """The first that applies: what happens now, then what somebody stopped, then what went wrong."""
+    if facts.running:
         return DisplayState.RUNNING
-    if not record.enabled or record.disabled_by is not None:
+    if not is_enabled(facts):
         return DisplayState.DISABLED
-    if is_paused(record, now):
+    if is_paused:
         return DisplayState.PAUSED
-    if record.waiting or is_late(record, now):
+    if facts.waiting or is_late:
         return DisplayState.LATE
-    if record.quarantine is not None or record.failures:
+    if facts.quarantine is not None or facts.failures:
         return DisplayState.FAILING
-    return _resolve_idle_state(record)
+    if facts.next_run_at is None:
+        return DisplayState.WAITING if facts.waits_for_event else DisplayState.DONE
+    return DisplayState.OK if facts.last_run_at is not None else DisplayState.NEW
 
 
-def is_late(record: DisplayStateSource, now: datetime) -> bool:
-    return record.next_run_at is not None and record.next_run_at + record.late_after < now
+def is_enabled(facts: ScheduleFacts) -> bool:
+    """Its file and the people who run the fleet each have a switch; both must be on."""
+    return facts.enabled and facts.disabled_by is None
 
 
-def _resolve_idle_state(record: DisplayStateSource) -> DisplayState:
-    if record.next_run_at is None:
-        return DisplayState.WAITING if record.waits_for_event else DisplayState.DONE
-    return DisplayState.OK if record.last_run_at is not None else DisplayState.NEW
+def documented_status(facts: ScheduleFacts) -> Literal["running", "disabled", "idle"]:
+    """The three words of `state.yaml` and of the Python API, which know nothing of pauses and failures."""
+    if facts.running:
+        return "running"
+    return "idle" if is_enabled(facts) else "disabled"
+
+
+def blocking_reason(record: "ScheduleRecord", now: datetime) -> SkipReason | None:
+    """Return the first reason, in the documented order, why a schedule would not start now; None if it would."""
+    condition = resolve_condition(record, now)
+    reasons = (
+        (record.waits_for_event, SkipReason.UNSUPPORTED_TYPE),
+        (not condition.is_enabled, SkipReason.DISABLED),
+        (condition.is_quarantined, SkipReason.CONFIG_ERROR),
+        (condition.is_paused, SkipReason.PAUSED),
+        (record.running > 0, SkipReason.ALREADY_RUNNING),
+        (record.target_running >= record.target_room, SkipReason.AT_CAPACITY),
+        (not record.waiting and (record.next_run_at is None or record.next_run_at > now), SkipReason.NOT_DUE),
+    )
+    return next((reason for applies, reason in reasons if applies), None)
+
+
+class Hold(NamedTuple):
+    """Who stopped a schedule that could run, and until when: None means until somebody lifts it."""
+
+    state: Literal[DisplayState.DISABLED, DisplayState.PAUSED]
+    by: str
+    reason: str = ""
+    until: datetime | None = None
+
+
+def find_hold(record: "ScheduleRecord", now: datetime) -> Hold | None:
+    """Return what a person or a policy did to stop it. What its file switches off is as it should be: None."""
+    if record.disabled_by is not None:
+        return Hold(DisplayState.DISABLED, record.disabled_by)
+    if resolve_condition(record, now).is_paused:
+        return Hold(DisplayState.PAUSED, record.paused_by, record.paused_reason, record.paused_until)
+    return None
+
+
+# Sentences for people: what stops a schedule, who did it, for how long, and the command that undoes it.
+
+
+def describe_pause(record: "ScheduleRecord", now: datetime) -> str:
+    end = "" if record.paused_until is None else f" for another {humanize(record.paused_until - now)}"
+    by = f" by {record.paused_by}" if record.paused_by else ""
+    reason = f' "{record.paused_reason}"' if record.paused_reason else ""
+    return f"paused{end}{by}{reason}; go on with: herdbeat resume {record.label}"
+
+
+def describe_skips(record: "ScheduleRecord") -> str:
+    beats = "the next beat is" if record.skips == 1 else f"the next {record.skips} beats are"
+    reason = f' "{record.skips_reason}"' if record.skips_reason else ""
+    return f"{beats} let pass, asked by {record.skips_by}{reason}; take it back: herdbeat skip --clear {record.label}"
+
+
+def describe_disabled(record: "ScheduleRecord") -> str:
+    """Name each switch that is off, because each is switched on in its own way."""
+    by_hand = f"it is disabled by {record.disabled_by} (herdbeat enable {record.label})" if record.disabled_by else ""
+    place = f" in {record.origin}" if record.origin else " in its file"
+    by_file = "" if record.enabled else f"enabled: false{place}"
+    return " and ".join(part for part in (by_hand, by_file) if part)

@@ -1,4 +1,4 @@
-"""Many schedules at a glance: how each stands, what comes next, and what became of its last beats."""
+"""Lists of schedules: the state of each, its next run and the outcome of its last beats."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.errors import NotFound
-from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
-from herdbeat.service.queries.selectors import no_such_schedule, no_such_tag
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.service.queries.schedule_state import DisplayState, ScheduleCondition, resolve_condition
+from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
+from herdbeat.store.reader import QueryReader
+from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
@@ -22,19 +22,19 @@ SCAN_PAGE_SIZE = 2_000
 
 
 class NextRunKind(StrEnum):
-    """What there is to say about the next run, so that no face shows a time that will not happen."""
+    """What can be said about the next run. No view shows a time that will not happen."""
 
     AT = "at"
     OVERDUE = "overdue"  # its time has passed
     AFTER_RUN = "after_run"  # decided when the run ends
-    RESUMES = "resumes"  # a pause with an end: that is when it is decided again
+    RESUMES = "resumes"  # its pause ends then, and the next run is decided
     ON_CALL = "on_call"  # only an event can fire it
     NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSummary:
-    """A schedule in a list. `hint` is the pace that counts instead of its own, if there is one."""
+    """A schedule in a list. `at` belongs to `next`; `hint` is the interval hint in effect, if any."""
 
     record: ScheduleRecord
     state: DisplayState
@@ -46,7 +46,7 @@ class ScheduleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulePage:
-    """A page. `total` counts all schedules of the fleet, `next_after` is where the next page begins, if any."""
+    """A page. `total` counts all schedules of the fleet; `next_after` is the cursor of the next page, if any."""
 
     rows: list[ScheduleSummary] = field(default_factory=list)
     total: int = 0
@@ -54,7 +54,7 @@ class SchedulePage:
 
 
 def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
-    """Raises NotFound, which guesses, for a name, tag or group that nothing has."""
+    """Raises NotFound, with the closest name, for a name, tag or group that no schedule has."""
     _require_known_names(reader, query)
     records = _find_in_state(reader, replace(query, limit=query.limit + 1))
     next_after = records[query.limit - 1].id if len(records) > query.limit else None
@@ -63,7 +63,7 @@ def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
 
 
 def find_schedules(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
-    """The schedules alone. Raises NotFound, which guesses."""
+    """The records without summaries. Raises NotFound like `list_schedules`."""
     _require_known_names(reader, query)
     return reader.find(query)
 
@@ -83,7 +83,7 @@ def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now:
 
 
 def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> SchedulePage:
-    """The same from files alone, where nothing has ever run: what `up` would begin with. Raises NotFound."""
+    """The page of a fleet that never ran, from its files: what `up` would begin with. Raises NotFound."""
     rows = [
         _summarize_schedule(_build_new_record(number, each, query.now), query.now, None)
         for number, each in enumerate(fleet.schedules, start=1)
@@ -97,11 +97,11 @@ def list_configured_schedules(fleet: "Fleet", query: ScheduleQuery) -> ScheduleP
 
 
 def resolve_next_run(
-    record: ScheduleRecord, state: DisplayState, pending_since: datetime | None
+    record: ScheduleRecord, condition: ScheduleCondition, pending_since: datetime | None
 ) -> tuple[NextRunKind, datetime | None]:
-    """What comes next, and when."""
-    at = record.next_run_at
-    if state is DisplayState.DISABLED or record.quarantine is not None:
+    """Return what comes next, and when. `pending_since` is the due time of the oldest beat that waits."""
+    state, at = condition.state, record.next_run_at
+    if state is DisplayState.DISABLED or condition.is_quarantined:
         return NextRunKind.NEVER, None
     if state is DisplayState.PAUSED:
         return (NextRunKind.NEVER, None) if record.paused_until is None else (NextRunKind.RESUMES, record.paused_until)
@@ -109,26 +109,26 @@ def resolve_next_run(
         return NextRunKind.OVERDUE, pending_since or at
     if at is not None:
         return NextRunKind.AT, at
-    if record.plan.trigger.kind.waits_for_event:
+    if record.waits_for_event:
         return NextRunKind.ON_CALL, None
     return (NextRunKind.AFTER_RUN, None) if state is DisplayState.RUNNING else (NextRunKind.NEVER, None)
 
 
 def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: datetime | None) -> ScheduleSummary:
-    state = resolve_display_state(record, now)
-    what, at = resolve_next_run(record, state, pending_since)
-    return ScheduleSummary(record=record, state=state, next=what, at=at)
+    condition = resolve_condition(record, now)
+    kind, at = resolve_next_run(record, condition, pending_since)
+    return ScheduleSummary(record=record, state=condition.state, next=kind, at=at)
 
 
 def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
-    """As many as are wanted and are in that state. The ledger throws the net, `state_of` picks from it."""
+    """The ledger preselects rows by state, generously; `resolve_condition` has the last word."""
     if query.state is None:
         return reader.find(query)
     found: list[ScheduleRecord] = []
     after = query.after
     while len(found) < query.limit:
         page = reader.find(replace(query, after=after, limit=SCAN_PAGE_SIZE))
-        found += [each for each in page if resolve_display_state(each, query.now) == query.state]
+        found += [each for each in page if resolve_condition(each, query.now).state == query.state]
         if len(page) < SCAN_PAGE_SIZE:
             break
         after = page[-1].id
@@ -136,36 +136,30 @@ def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRe
 
 
 def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
-    """The pace that is heard, by schedule."""
-    found = reader.hints(ids, ended_since=now, limit=len(ids) * MAX_STRIP_BEATS) if reader.has_hints() else []
-    if not found:
+    """Return the interval hint in effect of each schedule that has one, by label."""
+    records = reader.hints(ids, ended_since=now, limit=len(ids) * MAX_STRIP_BEATS) if reader.has_hints() else []
+    if not records:
         return {}
     from herdbeat.service.queries.hints import HintState, classify_hints  # noqa: PLC0415 -- few fleets have any at a given moment
 
     return {
         each.record.schedule: each.record
-        for each in classify_hints(found, now)
+        for each in classify_hints(records, now)
         if each.state is HintState.ACTIVE and each.record.every is not None
     }
 
 
 def _require_known_names(reader: QueryReader, query: ScheduleQuery) -> None:
+    first = ScheduleQuery(now=query.now, limit=1)
     for name in query.names:
-        if not reader.find(ScheduleQuery(now=query.now, names=(name,), limit=1)):
+        if not reader.find(replace(first, names=(name,))):
             raise no_such_name(reader, name)
-    for what, marks in (("tag", query.tags), ("group", query.groups)):
-        for mark in marks:
-            named = (
-                ScheduleQuery(now=query.now, tags=(mark,), limit=1)
-                if what == "tag"
-                else ScheduleQuery(now=query.now, groups=(mark,))
-            )
-            if not reader.find(named):
-                raise no_such_tag(what, mark, reader.tags_and_groups())
-
-
-def no_such_name(reader: QueryReader, name: str) -> NotFound:
-    return no_such_schedule(name, reader.similar_names(name))
+    for tag in query.tags:
+        if not reader.find(replace(first, tags=(tag,))):
+            raise no_such_tag("tag", tag, reader.tags_and_groups())
+    for group in query.groups:
+        if not reader.find(replace(first, groups=(group,))):
+            raise no_such_tag("group", group, reader.tags_and_groups())
 
 
 def _is_selected(schedule: "Schedule", query: ScheduleQuery) -> bool:
@@ -189,26 +183,10 @@ def _build_new_record(number: int, schedule: "Schedule", now: datetime) -> Sched
         plan=ScheduleSpec(trigger=schedule.trigger, policies=schedule.policies),
         origin=str(schedule.origin or ""),
         enabled=schedule.enabled,
-        disabled_by=None,
-        quarantine=None,
         next_run_at=decision.next_run_at,
         next_due_at=decision.due_at,
         next_source=decision.source,
         next_origin=decision.origin,
-        next_trace=None,
         anchor_at=now,
         is_new=True,
-        failures=0,
-        running=0,
-        waiting=0,
-        paused=False,
-        paused_until=None,
-        paused_by="",
-        paused_reason="",
-        last_started_at=None,
-        last_run_at=None,
-        last_status=None,
-        last_error=None,
-        target_room=1,
-        target_running=0,
     )

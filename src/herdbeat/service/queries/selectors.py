@@ -1,9 +1,10 @@
-"""From what a person writes (`target`, `target/schedule`, `target/*`, a tag, a group, all) to the schedules meant.
+"""Selectors: from what a person writes to the schedules or the run it names.
 
-A target alone means all its schedules, as it does in `next` and `beats`. No abbreviations; a typo gets a guess.
+`target`, `target/schedule`, `target/*`, a tag, a group or everything name schedules; a short id such as `7f3k` names a
+run. A target alone means all its schedules. There are no abbreviations; a typo gets the closest name as a guess.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -20,7 +21,7 @@ _LIST_HINT = 'Run "herdbeat list" to see all schedules.'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Everything that was named: a schedule belongs to it if any of them means it."""
+    """Everything that was named. A schedule is selected if any part names it."""
 
     names: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -29,9 +30,9 @@ class Selection:
 
 
 def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecord]:
-    """The schedules that are meant, each once, in the order of the ledger. Never empty.
+    """Return the selected schedules, each once, in the order of the ledger. Never empty.
 
-    Raises UsageError if nothing was named, NotFound (which guesses) for a name, tag or group that nothing has.
+    Raises UsageError if nothing was named, NotFound with a guess for a name, tag or group that no schedule has.
     """
     _validate_selection(selection)
     if selection.everything:
@@ -39,24 +40,29 @@ def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecor
         if not everything:
             raise NotFound("There are no schedules here.", hint=_LIST_HINT)
         return everything
-    found = {each.id: each for name in selection.names for each in _select_by_name(reader, name)}
+    selected = {each.id: each for name in selection.names for each in _select_by_name(reader, name)}
     if selection.tags or selection.groups:
-        known = list(_iter_all(reader))
+        tags = [(each, each.plan.policies.tags) for each in _iter_all(reader)]
+        groups = [(each, (group,) if (group := each.plan.policies.group) else ()) for each, _ in tags]
         for tag in selection.tags:
-            found |= {each.id: each for each in _select_by_tag(known, tag)}
+            selected |= {each.id: each for each in _select_by_mark("tag", tag, tags)}
         for group in selection.groups:
-            found |= {each.id: each for each in _select_by_group(known, group)}
-    return [found[number] for number in sorted(found)]
+            selected |= {each.id: each for each in _select_by_mark("group", group, groups)}
+    return [selected[schedule_id] for schedule_id in sorted(selected)]
 
 
 def split_selector(selector: str) -> tuple[str, str | None]:
-    """`target/schedule` in its two parts; a target alone leaves its schedule open."""
+    """Split `target/schedule`. A target alone has None for its schedule."""
     target, slash, name = selector.rpartition("/")
     return (target, name) if slash else (name, None)
 
 
+def no_such_name(reader: Reader, selector: str) -> NotFound:
+    """Return the error for a name that the ledger does not have, with the closest one as a guess."""
+    return no_such_schedule(selector, reader.similar_names(selector))
+
+
 def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
-    """It guesses among the names that are known."""
     if "*" in selector:
         return NotFound(f'No schedule fits "{truncate_for_message(selector)}".', hint=_LIST_HINT)
     suffix = did_you_mean_suffix(find_close_match(selector, known))
@@ -64,13 +70,12 @@ def no_such_schedule(selector: str, known: Iterable[str]) -> NotFound:
 
 
 def no_such_tag(what: str, mark: str, known: Iterable[str]) -> NotFound:
-    """The same for a tag or a group that no schedule has."""
     suffix = did_you_mean_suffix(find_close_match(mark, known))
     return NotFound(f'No schedule has the {what} "{truncate_for_message(mark)}"{suffix}', hint=_LIST_HINT)
 
 
 def find_close_match(word: str, known: Iterable[str]) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415 -- only for who has mistyped
+    from difflib import get_close_matches  # noqa: PLC0415 -- only a typo needs it
 
     return next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
 
@@ -94,23 +99,17 @@ def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
     target, name = split_selector(selector)
     found = list(_iter_schedules(reader, target, name))
     if not found:
-        raise no_such_schedule(selector, reader.similar_names(selector))
+        raise no_such_name(reader, selector)
     return found
 
 
-def _select_by_tag(known: list[ScheduleRecord], tag: str) -> list[ScheduleRecord]:
-    tags = {each for record in known for each in record.plan.policies.tags}
-    matching = [each for each in known if tag in each.plan.policies.tags]
+def _select_by_mark(
+    kind: str, mark: str, marked: Sequence[tuple[ScheduleRecord, tuple[str, ...]]]
+) -> list[ScheduleRecord]:
+    """`marked` has every schedule with its tags, or with its group."""
+    matching = [record for record, marks in marked if mark in marks]
     if not matching:
-        raise no_such_tag("tag", tag, tags)
-    return matching
-
-
-def _select_by_group(known: list[ScheduleRecord], group: str) -> list[ScheduleRecord]:
-    groups = {record.plan.policies.group or "" for record in known}
-    matching = [each for each in known if each.plan.policies.group == group]
-    if not matching:
-        raise no_such_tag("group", group, groups)
+        raise no_such_tag(kind, mark, {each for _, marks in marked for each in marks})
     return matching
 
 
@@ -127,30 +126,17 @@ def _iter_schedules(reader: Reader, target: str | None, name: str | None) -> Ite
         after = page[-1].id
 
 
-# Questions that need the ledger: find what is meant, and who runs it.
-
-
 def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
-    """`target/schedule`, or the first schedule of a target. Raises NotFound, which guesses."""
+    """Return `target/schedule`, or the first schedule of a target. Raises NotFound with a guess."""
     target, name = split_selector(selector)
     found = reader.schedules(Filter(target=target, name=name, limit=1))
     if found:
         return found[0]
-    raise no_such_schedule(selector, reader.similar_names(selector))
-
-
-def resolve_history_filter(reader: Reader, selector: str | None) -> tuple[str | None, str | None]:
-    """Target and name to filter by. Raises NotFound for what the ledger does not know."""
-    if selector is None:
-        return None, None
-    target, name = split_selector(selector)
-    if not reader.beats(Filter(target=target, name=name, limit=1)):
-        find_schedule(reader, selector)  # what was removed from the files keeps its history, so that comes first
-    return target, name
+    raise no_such_name(reader, selector)
 
 
 def find_run(reader: Reader, text: str) -> RunRecord | None:
-    """The run of a short id such as `7f3k`; None if it cannot be one, or there is none."""
+    """Return the run of a short id such as `7f3k`; None if the text is no id, or there is no such run."""
     number = parse_short_id(text)
     if not number or number >= 1 << 62:
         return None
@@ -158,24 +144,21 @@ def find_run(reader: Reader, text: str) -> RunRecord | None:
 
 
 def find_latest_attempt(reader: Reader, beat: str) -> RunRecord | None:
-    """The newest run of a beat, by its short id; None while there is none."""
+    """Return the newest run of a beat, by the short id of the beat; None while there is none."""
     number = parse_short_id(beat)
     return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
 
 
-# A word that names schedules or one run: `triage`, `triage/standup`, `triage/*`, or `7f3k`.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorMatch:
-    """Either schedules or a run."""
+    """Either schedules or one run."""
 
     schedules: tuple[ScheduleRecord, ...] = ()
     run: RunRecord | None = None
 
 
 def resolve_selector(reader: Reader, selector: str) -> SelectorMatch:
-    """A name comes first: `scan` is a target if there is one, and only else the id of a run. Raises NotFound."""
+    """Try names before ids: `scan` is a target if there is one, and the id of a run otherwise. Raises NotFound."""
     try:
         return SelectorMatch(schedules=tuple(select_schedules(reader, Selection(names=(selector,)))))
     except NotFound as unknown:
@@ -187,7 +170,7 @@ def resolve_selector(reader: Reader, selector: str) -> SelectorMatch:
 
 
 def find_latest_run(reader: Reader, schedule: ScheduleRecord) -> RunRecord:
-    """The last run that really was one. Raises NotFound if it never ran."""
+    """Return the last run that was not skipped before it began. Raises NotFound if the schedule never ran."""
     before: int | None = None
     while found := reader.runs(Filter(target=schedule.target, name=schedule.name, before=before, limit=20)):
         for run in found:

@@ -1,4 +1,4 @@
-"""Spans of time as a row of cells: what a schedule did in each part of the last hours. Pure."""
+"""A timeline: what each schedule did in the last hours, read from the ledger, and drawn as a row of cells."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,21 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
-from herdbeat.domain.beat import BeatOutcome, Gap
-from herdbeat.domain.records import TimelineSpan
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
-from herdbeat.service.serialize import JsonObject, format_optional_timestamp
+from herdbeat.service.queries.schedules import find_schedules
+from herdbeat.store.reader import QueryReader, ScheduleQuery
+
+MAX_SCHEDULES = 10_000
+MAX_SPANS = 50_000
 
 
 class Cell(StrEnum):
-    """What a cell shows. Where several things fall into one, the later of these wins."""
+    """What a cell shows. If several things fall into one cell, the later member wins."""
 
     EMPTY = "empty"
-    DOWN = "down"  # nobody was there
+    DOWN = "down"  # no scheduler ran
     SKIPPED = "skipped"
     MISSED = "missed"
     WAITING = "waiting"
@@ -25,7 +29,7 @@ class Cell(StrEnum):
     RUNNING = "running"
     OVERLAP = "overlap"  # two runs of one schedule at the same time
     FAILED = "failed"
-    NOW = "now"  # where a run that still goes on stands
+    NOW = "now"  # the end of a run that is still active
 
 
 _CELL_PRIORITY = {cell: rank for rank, cell in enumerate(Cell)}
@@ -46,14 +50,14 @@ _CELL_BY_STATUS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A time, divided into cells."""
+    """A period, divided into cells of equal length."""
 
     since: datetime
     until: datetime
     cells: int
 
     def cell_index(self, moment: datetime) -> int:
-        """The cell of a moment; what lies outside belongs to the first or the last."""
+        """Return the cell of a moment; one outside the period belongs to the first or the last cell."""
         share = (moment - self.since) / (self.until - self.since)
         return min(self.cells - 1, max(0, int(share * self.cells)))
 
@@ -61,8 +65,66 @@ class Scale:
         return start <= self.until and end >= self.since
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What happened since a moment. `left_out` counts the schedules beyond `max_rows`.
+
+    `current_gap` is the time since the last node stopped, if none runs now.
+    """
+
+    since: datetime
+    schedules: list[ScheduleRecord]
+    spans: dict[int, list[TimelineSpan]]
+    gaps: list[Gap]
+    current_gap: Gap | None
+    left_out: int
+    is_cut: bool
+
+    def spans_for(self, record: ScheduleRecord) -> list[TimelineSpan]:
+        return self.spans.get(record.id, [])
+
+
+def load_timeline(
+    reader: QueryReader,
+    names: Sequence[str],
+    *,
+    since: datetime,
+    now: datetime,
+    max_rows: int | None,
+    has_live_node: bool,
+) -> Timeline:
+    """Return what happened to the named schedules, or without names to all that were active. Raises NotFound."""
+    if names:
+        found = find_schedules(reader, ScheduleQuery(now=now, names=tuple(names), limit=MAX_SCHEDULES))
+    else:
+        found = reader.schedules_by_id(reader.active_schedules(since, MAX_SCHEDULES))
+    records = found[:max_rows]
+    newest_first = reader.spans((record.id for record in records), since, now, MAX_SPANS)
+    spans: dict[int, list[TimelineSpan]] = {}
+    for span in newest_first:
+        spans.setdefault(span.schedule, []).append(span)
+    current_gap = None if has_live_node else _find_current_gap(reader, now)
+    return Timeline(
+        since=since,
+        schedules=[record for record in records if names or record.id in spans],
+        spans=spans,
+        gaps=[*reader.gaps(since), *([current_gap] if current_gap else [])],
+        current_gap=current_gap,
+        left_out=len(found) - len(records),
+        is_cut=len(newest_first) >= MAX_SPANS,
+    )
+
+
+def _find_current_gap(reader: QueryReader, now: datetime) -> Gap | None:
+    """Return the gap that the next start will record: it began when the last node stopped."""
+    node = reader.last_node()
+    if node is None:
+        return None
+    return Gap(from_at=node.stopped_at or node.seen_at, until=now, reason=MissedReason.SCHEDULER_DOWN)
+
+
 def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = ()) -> list[Cell]:
-    """The row of one schedule."""
+    """Return the row of one schedule."""
     row = [Cell.EMPTY] * scale.cells
     for gap in gaps:
         _fill_cells(row, scale, gap.from_at, gap.until, Cell.DOWN)
@@ -72,38 +134,23 @@ def draw_row(spans: Iterable[TimelineSpan], scale: Scale, gaps: Sequence[Gap] = 
             runs.append((span.started_at, span.finished_at or scale.until))
             _draw_run(row, scale, span, span.started_at, span.status)
         elif span.outcome in _CELL_BY_OUTCOME:
-            is_waiting = span.outcome is BeatOutcome.PENDING
-            _fill_cells(
-                row, scale, span.due_at, scale.until if is_waiting else span.last_due_at, _CELL_BY_OUTCOME[span.outcome]
-            )
+            end = scale.until if span.outcome is BeatOutcome.PENDING else span.last_due_at
+            _fill_cells(row, scale, span.due_at, end, _CELL_BY_OUTCOME[span.outcome])
     for (_, end), (start, other_end) in pairwise(sorted(runs)):
         if start < end:
             _fill_cells(row, scale, start, min(end, other_end), Cell.OVERLAP)
     return row
 
 
-def serialize_span(span: TimelineSpan, schedule: str) -> JsonObject:
-    return {
-        "schedule": schedule,
-        "outcome": span.outcome,
-        "due_at": format_optional_timestamp(span.due_at),
-        "last_due_at": format_optional_timestamp(span.last_due_at),
-        "count": span.number,
-        "status": span.status,
-        "started_at": format_optional_timestamp(span.started_at),
-        "finished_at": format_optional_timestamp(span.finished_at),
-    }
-
-
 def choose_tick_step(length: timedelta, max_ticks: int) -> timedelta:
-    """The shortest round distance between marks on the axis, so that there are at most so many."""
+    """Return the shortest round distance between ticks that gives at most `max_ticks` of them."""
     minutes = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080)
     steps = [timedelta(minutes=each) for each in minutes]
     return next((step for step in steps if length / step <= max_ticks), length)
 
 
 def _draw_run(row: list[Cell], scale: Scale, span: TimelineSpan, start: datetime, status: RunStatus) -> None:
-    """A bar as long as the run; how it ended stands in its last cell."""
+    """Draw a bar as long as the run. Its last cell shows the result."""
     is_going = status is RunStatus.RUNNING
     end = scale.until if is_going else span.finished_at or start
     if not scale.covers(start, end):

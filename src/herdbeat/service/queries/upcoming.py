@@ -1,7 +1,7 @@
-"""Where a look ahead begins: at what the files say, or at how the schedule stands in the ledger.
+"""Upcoming runs of a schedule or a whole fleet. The governor itself decides them, so a preview shows what will happen.
 
-Told from the files alone, `next` showed times of schedules that were paused, and "now" for an interval that had just
-run.
+A forecast begins with the files or with the ledger. From the files alone, `next` showed times of paused schedules, and
+"now" for an interval that had just run. `start` is always the moment from which on instants are wanted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ from heapq import merge
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.records import ScheduleRecord
@@ -28,39 +27,18 @@ from herdbeat.service.queries.expressions import (
     describe_clock_change,
     stop_at_calendar_end,
 )
-from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_paused
+from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_enabled, resolve_condition
 from herdbeat.triggers import Delay
-
-# Would it start now? The documented check of one schedule, answered from how it stands.
-
-
-def blocking_reason(record: ScheduleRecord, now: datetime) -> SkipReason | None:
-    """The first reason why not, in the documented order; None if it would. An answer, never a row."""
-    if record.plan.trigger.kind.waits_for_event:
-        return SkipReason.UNSUPPORTED_TYPE
-    if not record.enabled or record.disabled_by is not None:
-        return SkipReason.DISABLED
-    if record.quarantine is not None:
-        return SkipReason.CONFIG_ERROR
-    if record.paused and (record.paused_until is None or record.paused_until > now):
-        return SkipReason.PAUSED
-    if record.running:
-        return SkipReason.ALREADY_RUNNING
-    if record.target_running >= record.target_room:
-        return SkipReason.AT_CAPACITY
-    is_due = record.waiting > 0 or (record.next_run_at is not None and record.next_run_at <= now)
-    return None if is_due else SkipReason.NOT_DUE
-
 
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastInput:
-    """A schedule, and the state from which its coming instants are told.
+    """A schedule, and the state from which the governor forecasts its instants.
 
-    `held` says why none can be told. `begins_at` lies before the moment of asking if an instant was due by then that
-    is still going to start. `skips` counts the beats that somebody asked to let pass.
+    `unscheduled` says why there are none. `start_override` lies before `as_of` if an instant was due by then and is
+    still going to start. `skips` counts the next beats that will be skipped by request.
     """
 
     label: str
@@ -81,14 +59,14 @@ class ForecastInput:
         return self.state.timing.trigger
 
     def uses_ledger(self, start: datetime) -> bool:
-        """Whether the ledger has a say in what comes after a moment. Of the past it would tell today's pause."""
+        """Whether the ledger matters for instants after `start`. For the past it would apply today's pause."""
         return self.is_in_ledger and start >= self.as_of
 
     def find_unscheduled(self, start: datetime) -> UnscheduledEntry | None:
         return self.unscheduled if self.uses_ledger(start) else None
 
     def starting_point(self, start: datetime) -> tuple[datetime, ScheduleState]:
-        """From when, and from which state, the governor is asked; else as if it were created at that moment."""
+        """Return when the forecast begins, and from which state. Without the ledger the schedule is new at `start`."""
         if not self.uses_ledger(start):
             new = replace(self.state, anchor_at=start, is_new=True, failures=0, runs=0, hints=(), pause=None)
             return start, new
@@ -97,7 +75,7 @@ class ForecastInput:
 
 
 def build_file_forecast(schedule: Schedule, now: datetime) -> ForecastInput:
-    """A schedule that no ledger knows."""
+    """Forecast a schedule that is in no ledger."""
     return ForecastInput(
         label=schedule.label,
         zone=schedule.policies.zone,
@@ -109,14 +87,13 @@ def build_file_forecast(schedule: Schedule, now: datetime) -> ForecastInput:
 def build_ledger_forecast(
     record: ScheduleRecord, hints: Sequence[Hint], now: datetime, *, has_live_node: bool
 ) -> ForecastInput:
-    """A schedule as it stands."""
     return ForecastInput(
         label=record.label,
         zone=record.plan.policies.zone,
         as_of=now,
         state=build_governor_state(record, hints),
         is_in_ledger=True,
-        unscheduled=_build_unscheduled_entry(record, now, has_live_node=has_live_node),
+        unscheduled=_find_unscheduled_in_ledger(record, now, has_live_node=has_live_node),
         start_override=_forecast_start(record, now, has_live_node=has_live_node),
         skips=record.skips,
     )
@@ -125,27 +102,24 @@ def build_ledger_forecast(
 def merge_files_and_ledger(
     schedules: Iterable[Schedule], known: Sequence[ScheduleRecord], hints: dict[str, list[Hint]], now: datetime
 ) -> list[ForecastInput]:
-    """What the next `up` would begin with: the files, as the ledger stands, and what somebody made by hand."""
+    """Return what the next `up` would begin with: the files, with their state, and schedules created by hand."""
     records = {(each.target, each.name): each for each in known}
-    found = []
-    for each in schedules:
-        record = records.pop((each.target, each.name), None)
-        found.append(
-            build_file_forecast(each, now)
-            if record is None
-            else _merge_edited(each, record, hints.get(each.label, []), now)
-        )
+    forecasts = []
+    for schedule in schedules:
+        if record := records.pop((schedule.target, schedule.name), None):
+            forecasts.append(_merge_edited(schedule, record, hints.get(schedule.label, []), now))
+        else:
+            forecasts.append(build_file_forecast(schedule, now))
     unmanaged = [each for each in records.values() if is_unmanaged(each.origin)]
-    return found + [
+    return forecasts + [
         build_ledger_forecast(each, hints.get(each.label, []), now, has_live_node=False) for each in unmanaged
     ]
 
 
 def build_governor_state(record: ScheduleRecord, hints: Sequence[Hint]) -> ScheduleState:
-    """What the governor would look at."""
     pause = Pause(until=record.paused_until, by=record.paused_by, reason=record.paused_reason)
     return ScheduleState(
-        schedule=f"{record.target}/{record.name}",  # the whole of it, as the engine has it: jitter hangs on it
+        schedule=f"{record.target}/{record.name}",  # the full id, as in the engine: jitter is derived from it
         timing=record.plan.timing,
         anchor_at=record.anchor_at,
         is_new=record.is_new,
@@ -153,85 +127,78 @@ def build_governor_state(record: ScheduleRecord, hints: Sequence[Hint]) -> Sched
         runs=record.runs,
         hints=tuple(hints),
         pause=pause if record.paused else None,
-        enabled=record.enabled and record.disabled_by is None,
+        enabled=is_enabled(record),
     )
 
 
 def _merge_edited(schedule: Schedule, record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> ForecastInput:
-    """As it stands, unless its file has changed since: then as it will be decided again."""
+    """Forecast from the record, unless the file has changed since: then from what `apply` will decide."""
     timing = TimingPolicy.from_policies(schedule.trigger, schedule.policies)
     current = build_ledger_forecast(record, hints, now, has_live_node=False)
     if timing == _timing_as_configured(record) and schedule.enabled == record.enabled:
         return current
     if isinstance(schedule.trigger, Delay):
-        return build_file_forecast(schedule, now)  # another time arms it anew
-    is_enabled = schedule.enabled and record.disabled_by is None
+        return build_file_forecast(schedule, now)  # a new time arms it again
+    edited = replace(record, enabled=schedule.enabled, quarantine=None)
     return replace(
         current,
         zone=schedule.policies.zone,
-        state=replace(current.state, timing=timing, enabled=is_enabled),
-        unscheduled=_build_unscheduled_entry(
-            replace(record, enabled=schedule.enabled, quarantine=None), now, has_live_node=False
-        ),
+        state=replace(current.state, timing=timing, enabled=is_enabled(edited)),
+        unscheduled=_find_unscheduled_in_ledger(edited, now, has_live_node=False),
         start_override=None,
     )
 
 
 def _timing_as_configured(record: ScheduleRecord) -> TimingPolicy:
-    """A one-shot that was armed again knows how often; no file says so."""
+    """Without the count of a one-shot that was armed again, which no file has."""
     timing = record.plan.timing
     trigger = timing.trigger
     return replace(timing, trigger=replace(trigger, arm=1)) if isinstance(trigger, Delay) else timing
 
 
-def _build_unscheduled_entry(record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> UnscheduledEntry | None:
-    found = _find_ledger_cause(record, now, has_live_node=has_live_node)
-    if found is None:
+def _find_unscheduled_in_ledger(
+    record: ScheduleRecord, now: datetime, *, has_live_node: bool
+) -> UnscheduledEntry | None:
+    """Return why the ledger has no next time for a schedule; None if it has one, or the governor decides it."""
+    condition = resolve_condition(record, now)
+    has_no_time = record.next_run_at is None
+    if not condition.is_enabled:
+        cause, reason = NoNextRunReason.DISABLED, describe_disabled(record)
+    elif condition.is_quarantined:
+        cause, reason = NoNextRunReason.BROKEN, f"it cannot be decided; see: herdbeat explain {record.label}"
+    elif condition.is_paused and record.paused_until is None:
+        cause, reason = NoNextRunReason.PAUSED, describe_pause(record, now)
+    elif has_no_time and record.running:
+        ends = "the run ends" if has_live_node else "herdbeat up finds that its run was cut off"
+        cause, reason = NoNextRunReason.RUNNING, f"the next time is decided when {ends}"
+    elif has_no_time and record.waiting:
+        cause = NoNextRunReason.LATE
+        reason = "a beat of it is due and waits; the next time is decided when that one has run"
+    else:
         return None
-    cause, reason = found
     return UnscheduledEntry(schedule=record.label, when=record.plan.trigger.describe(), cause=cause, reason=reason)
 
 
-def _find_ledger_cause(
-    record: ScheduleRecord, now: datetime, *, has_live_node: bool
-) -> tuple[NoNextRunReason, str] | None:
-    if not record.enabled or record.disabled_by is not None:
-        return NoNextRunReason.DISABLED, describe_disabled(record)
-    if record.quarantine is not None:
-        return NoNextRunReason.BROKEN, f"it cannot be decided; see: herdbeat explain {record.label}"
-    if is_paused(record, now) and record.paused_until is None:
-        return NoNextRunReason.PAUSED, describe_pause(record, now)
-    if record.next_run_at is None and record.running:
-        ends = "the run ends" if has_live_node else "herdbeat up finds that its run was cut off"
-        return NoNextRunReason.RUNNING, f"the next time is decided when {ends}"
-    if record.next_run_at is None and record.waiting:
-        return NoNextRunReason.LATE, "a beat of it is due and waits; the next time is decided when that one has run"
-    return None
-
-
 def _forecast_start(record: ScheduleRecord, now: datetime, *, has_live_node: bool) -> datetime | None:
-    """Right before an instant that was due and is still to start: by jitter, or since the scheduler is at it."""
+    """Return the moment before an instant that was due and still will start, after jitter or in this very cycle."""
     due, at = record.next_due_at, record.next_run_at
     if due is None or at is None or due > now or (at <= now and not has_live_node):
         return None
     return due - _ONE_MICROSECOND
 
 
-# What comes after the next run: a few instants, how long that goes on, and what then. The governor itself is asked.
-
-
 MAX_PREVIEW_INSTANTS = 3
-"""Instants that are asked for: two of them and their distance tell how it goes on."""
+"""The next run, and two more whose distance shows the recurrence."""
 
 _MAX_DESCRIBED_INTERVAL = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPreview:
-    """`instants` begin with the next run. `is_all` says that nothing comes after them, `pace` how they go on.
+    """The next few runs. `is_complete` says that nothing follows `instants`; `pace` says how they continue.
 
-    `is_hoped` says that all but the first are so only if it succeeds. `until` is when the hint ends that makes them so;
-    `after` is what counts from then on.
+    `is_conditional` marks instants that hold only if the next run succeeds. `until` is when the hint that causes them
+    expires; `after` is what applies from then on.
     """
 
     instants: tuple[datetime, ...] = ()
@@ -243,22 +210,17 @@ class RunPreview:
 
 
 def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -> RunPreview:
-    """Nothing for a schedule whose next run depends on how one ends that is still going, or on who enables it."""
+    """Return the next runs; empty for a schedule without a next time, whose future depends on a run or on a person."""
     if record.next_run_at is None or record.quarantine is not None:
         return RunPreview()
-    # What somebody asked to let pass will not run.
-    found = list(
-        islice(
-            forecast_decisions(now, build_governor_state(record, hints)),
-            record.skips,
-            record.skips + MAX_PREVIEW_INSTANTS,
-        )
-    )
-    instants = tuple(each.next_run_at for each in found if each.next_run_at is not None)
-    hint = _find_deciding_hint(found, hints)
+    forecast = forecast_decisions(now, build_governor_state(record, hints))
+    # The first `skips` beats are skipped by request.
+    decisions = list(islice(forecast, record.skips, record.skips + MAX_PREVIEW_INSTANTS))
+    instants = tuple(each.next_run_at for each in decisions if each.next_run_at is not None)
+    hint = _find_deciding_hint(decisions, hints)
     return RunPreview(
         instants=instants,
-        is_complete=len(found) < MAX_PREVIEW_INSTANTS,
+        is_complete=len(decisions) < MAX_PREVIEW_INSTANTS,
         pace=_describe_interval(record, instants),
         is_conditional=record.failures > 0 and record.plan.trigger.interval is not None and hint is None,
         until=hint.expires_at if hint else None,
@@ -266,16 +228,16 @@ def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -
     )
 
 
-def _find_deciding_hint(found: Sequence[Decision], hints: Sequence[Hint]) -> Hint | None:
-    """The pace that somebody wished for, if it is what makes these instants."""
-    if not found or not any(step.won and step.source is Source.AI_INTERVAL for step in found[0].trace):
+def _find_deciding_hint(decisions: Sequence[Decision], hints: Sequence[Hint]) -> Hint | None:
+    """Return the interval hint that causes these decisions, if one does."""
+    if not decisions or not any(step.won and step.source is Source.AI_INTERVAL for step in decisions[0].trace):
         return None
     interval_hints = [hint for hint in hints if hint.every is not None]
     return min(interval_hints, key=lambda hint: hint.rank, default=None)
 
 
 def _describe_interval(record: ScheduleRecord, instants: Sequence[datetime]) -> str:
-    """`every 30s` as it will really be, limits included; a calendar in its own words."""
+    """Return `every 30s` with limits applied; a calendar describes itself."""
     gaps = {later - earlier for earlier, later in pairwise(instants[1:])}
     if record.plan.trigger.interval is None or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
         return record.plan.trigger.describe()
@@ -283,39 +245,33 @@ def _describe_interval(record: ScheduleRecord, instants: Sequence[datetime]) -> 
     return f"every {format_duration(whole)}" if whole else record.plan.trigger.describe()
 
 
-# When next? Asked of a schedule or a whole fleet, and answered by the governor itself.
-#
-# Nothing is reckoned here a second time, so a preview shows what the engine will do. `start` is the moment from which
-# on instants are wanted.
-
-
 _HINT_SOURCES = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
 _ADJUSTMENT_STEPS = frozenset({StepKind.JITTER, StepKind.CLAMP, StepKind.HOURS, StepKind.BOUND, StepKind.NOTE})
 
 
 def iter_schedule_runs(schedule: Schedule, now: datetime) -> Iterator[UpcomingRun]:
-    """The instants of a schedule created this moment. None at all if it is disabled or waits for events."""
+    """Yield the instants of a schedule created this moment; none if it is disabled or waits for events."""
     return iter_forecast_runs(build_file_forecast(schedule, now), now)
 
 
 def iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
-    """The instants of a schedule. None at all if it is held, disabled, or waits for events."""
+    """Yield the instants of a schedule; none if it is held, disabled, or waits for events."""
     return stop_at_calendar_end(_iter_forecast_runs(forecast, start))
 
 
 def iter_fleet_runs(forecasts: Iterable[ForecastInput], start: datetime) -> Iterator[UpcomingRun]:
-    """The instants of all schedules in one row, by time; at the same time, in the order of the file."""
+    """Yield the instants of all schedules by time; at the same time, in the order of the file."""
     return merge(*(iter_forecast_runs(each, start) for each in forecasts), key=lambda each: each.next_run_at)
 
 
 def find_next_runs(forecasts: Iterable[ForecastInput], start: datetime) -> list[UpcomingRun]:
-    """The next instant of each schedule that has one, by time."""
-    found = (next(iter_forecast_runs(each, start), None) for each in forecasts)
-    return sorted((each for each in found if each is not None), key=lambda each: each.next_run_at)
+    """Return the next instant of each schedule that has one, by time."""
+    first = (next(iter_forecast_runs(each, start), None) for each in forecasts)
+    return sorted((each for each in first if each is not None), key=lambda each: each.next_run_at)
 
 
 def annotate_skips(instants: Iterable[UpcomingRun], skips: Mapping[str, int]) -> Iterator[UpcomingRun]:
-    """The same, with a note at those that somebody asked to let pass: the first so many of their schedule."""
+    """Yield the instants with a note at those that are skipped by request: the first so many of their schedule."""
     left = dict(skips)
     for each in instants:
         if left.get(each.schedule, 0) > 0:
@@ -326,9 +282,9 @@ def annotate_skips(instants: Iterable[UpcomingRun], skips: Mapping[str, int]) ->
 
 
 def find_unscheduled(forecasts: Iterable[ForecastInput], start: datetime) -> list[UnscheduledEntry]:
-    """The schedules that have no time, each with the reason."""
-    found = (_find_unscheduled_entry(each, start) for each in forecasts)
-    return [each for each in found if each is not None]
+    """Return the schedules that have no next time, each with the reason."""
+    entries = (_find_unscheduled_entry(each, start) for each in forecasts)
+    return [each for each in entries if each is not None]
 
 
 def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
@@ -359,16 +315,13 @@ def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> Unsched
     decision = decide(*forecast.starting_point(start))
     if decision.wake_at is not None:
         return None
-    cause, reason = _find_forecast_cause(forecast, decision)
-    return UnscheduledEntry(schedule=forecast.label, when=forecast.trigger.describe(), cause=cause, reason=reason)
-
-
-def _find_forecast_cause(forecast: ForecastInput, decision: Decision) -> tuple[NoNextRunReason, str]:
     if not forecast.state.enabled:
-        return NoNextRunReason.DISABLED, "it has no next time until it is enabled"
-    if forecast.trigger.kind.waits_for_event:
-        return NoNextRunReason.WAITING, "only an event fires it"
-    return NoNextRunReason.ENDED, decision.trace[-1].text if decision.trace else ""
+        cause, reason = NoNextRunReason.DISABLED, "it has no next time until it is enabled"
+    elif forecast.trigger.kind.waits_for_event:
+        cause, reason = NoNextRunReason.WAITING, "only an event fires it"
+    else:
+        cause, reason = NoNextRunReason.ENDED, decision.trace[-1].text if decision.trace else ""
+    return UnscheduledEntry(schedule=forecast.label, when=forecast.trigger.describe(), cause=cause, reason=reason)
 
 
 def _describe_adjustments(decision: Decision) -> tuple[str, ...]:

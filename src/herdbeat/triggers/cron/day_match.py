@@ -1,4 +1,4 @@
-"""Which days an expression names. The matching is cronsim's; `15W` and the `+` of agentd's dialect are ours."""
+"""Matches days. The matching is cronsim's; this module adds `15W` and the `+` of agentd's dialect."""
 
 import calendar
 from bisect import bisect_right
@@ -10,25 +10,25 @@ from cronsim import CronSim
 
 ONE_DAY = timedelta(days=1)
 
-# cronsim wants a start. It never walks from here: we only ask it about days, and it answers without a zone.
+# cronsim requires a start time, but only its iterator uses it. Here it only matches days, for which it needs no zone.
 _CRONSIM_START = datetime(2000, 1, 1)  # noqa: DTZ001 -- wall time has no zone
 
-# Every kind of year there is (7 weekdays of 1 January, leap or not) occurs in any 28 years inside a century:
-# a day that is not in here is in no calendar.
+# The 14 kinds of years (7 weekdays of 1 January, leap year or not) all occur within any 28 years that contain no
+# omitted leap year: an expression that matches no day in this period never matches one.
 _CALENDAR_CYCLE = (date(2000, 1, 1), date(2028, 1, 1))
 
 
 class DayMatcher(CronSim):
-    """The fields of an expression, read by cronsim, and the days that they name.
+    """The fields of an expression as cronsim parses them, and the days that they match.
 
-    Holds no position: many threads may ask one value.
+    It keeps no position, unlike cronsim's iterator, so several threads can use one value.
     """
 
     nearest_days: frozenset[int] = frozenset()
     """The days of month written as `15W`."""
 
     def __init__(self, fields: list[str], *, require_both: bool = False) -> None:
-        """`both` asks for days that match both fields, where cron would take either."""
+        """Parse the fields. With `require_both` a day must match both day fields, where cron accepts either."""
         super().__init__(" ".join(fields), _CRONSIM_START)
         self.day_and = self.day_and or require_both
 
@@ -36,7 +36,7 @@ class DayMatcher(CronSim):
         return day.month in self.months and self.match_day(day)
 
     def first(self, day: date) -> date:
-        """The first matching day, the given one included. Raises OverflowError where the calendar ends."""
+        """Return the first matching day at or after `day`. Raises OverflowError after year 9999."""
         months, following = self.months, self._next_numbered_day if self.is_numeric else _next_day
         while True:
             if day.month not in months:
@@ -47,15 +47,15 @@ class DayMatcher(CronSim):
                 day = following(day)
 
     def _next_numbered_day(self, day: date) -> date:
-        """The next day of this month that is named by its number, or the first of the next month."""
+        """Return the next day of this month that is listed by number, or the first day of the next matching month."""
         index = bisect_right(self.sorted_days, day.day)
         try:
             return day.replace(day=self.sorted_days[index])
-        except (IndexError, ValueError):  # no more numbers, or a 29th to 31st that this month has not
+        except (IndexError, ValueError):  # no further number, or a 29th to 31st that this month does not have
             return self._next_matching_month(day)
 
     def _next_matching_month(self, day: date) -> date:
-        """The first day of the next month that is named."""
+        """Return the first day of the next matching month."""
         index = bisect_right(self.sorted_months, day.month)
         year = day.year + (index == len(self.sorted_months))
         if year > MAXYEAR:
@@ -63,7 +63,7 @@ class DayMatcher(CronSim):
         return date(year, self.sorted_months[index % len(self.sorted_months)], 1)
 
     def count(self, start: date, end: date) -> int:
-        """How many matching days there are from `start` up to, not including, `end`."""
+        """Return the number of matching days from `start` up to, not including, `end`."""
         if self.is_every_day:
             return (end - start).days
         return sum(map(self.matches, _iter_days(start, end)))
@@ -74,7 +74,7 @@ class DayMatcher(CronSim):
 
     @cached_property
     def is_numeric(self) -> bool:
-        """True if only numbers in the day of month decide."""
+        """True if only day-of-month numbers decide, so that `first` can jump instead of testing each day."""
         return self.parts[5] == "*" and min(self.days, default=0) > 0 and not self.nearest_days
 
     @cached_property
@@ -87,19 +87,19 @@ class DayMatcher(CronSim):
 
     @property
     def is_possible(self) -> bool:
-        """False if no year has such a day, as for 30 February."""
+        """False if no year has a matching day, as for 30 February."""
         if self.parts[5] == "*" and not self.nearest_days:
-            return True  # with a free weekday, cronsim has compared days and months already
+            return True  # without weekdays, cronsim itself rejects days that none of the months has
         return any(map(self.matches, _iter_days(*_CALENDAR_CYCLE)))
 
 
 class NearestWeekdayMatcher(DayMatcher):
-    """Days of which some are written as `15W`, which cronsim cannot read."""
+    """Matches also the weekday nearest to a day of month (`15W`), which cronsim does not know."""
 
     def __init__(self, fields: list[str], nearest_days: frozenset[int], *, require_both: bool = False) -> None:
         *front, day, month, weekday = fields
-        # An L beside them, because cronsim can neither read an empty field nor know that "30,15W" is possible
-        # in February; it is forgotten again unless it was written.
+        # cronsim gets an extra L, because it rejects an empty field, and also "30,15W" in February. The L is removed
+        # afterwards, unless it was in the expression.
         super().__init__([*front, f"{day},L" if day else "L", month, weekday], require_both=require_both)
         if "L" not in day.split(","):
             self.days.discard(CronSim.LAST)
@@ -110,7 +110,7 @@ class NearestWeekdayMatcher(DayMatcher):
 
 
 def nearest_weekday(year: int, month: int, day: int) -> int:
-    """The weekday nearest to a day, without leaving its month; 0 if the month has no such day."""
+    """Return the weekday (Monday to Friday) nearest to a day, within its month; 0 if the month has no such day."""
     first_weekday, length = calendar.monthrange(year, month)
     if day > length:
         return 0

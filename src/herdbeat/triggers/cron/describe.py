@@ -1,55 +1,23 @@
-"""An expression as a sentence: "at 09:00, Monday to Friday", "every 15 minutes"."""
+"""Descriptions for people: an expression as a phrase, and what a clock change did to an instant.
+
+A phrase is "at 09:00, Monday to Friday" or "every 15 minutes": the times of day, then the days.
+"""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
 from herdbeat.triggers.cron.day_match import DayMatcher
+from herdbeat.triggers.cron.dst import OffsetTransition, first_transition, last_transition, utc_offset
+from herdbeat.triggers.cron.instants import find_transition
 from herdbeat.triggers.cron.pattern import CronPattern
 
-# Small turns of phrase for lists and series of numbers.
-
-
-def join_words(words: Iterable[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
-    *front, last = words
-    return f"{', '.join(front)} and {last}" if front else last
-
-
-def format_ordinal(number: int) -> str:
-    """1st, 2nd, 3rd, 11th, 22nd."""
-    suffix = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
-
-
-def cycle_step(values: Sequence[int], cycle: int) -> int | None:
-    """The step of a series that goes round evenly, from 0 on: (0, 15, 30, 45) of 60 -> 15; else None."""
-    if len(values) < 2 or cycle % len(values):
-        return None
-    step = cycle // len(values)
-    return step if tuple(values) == tuple(range(0, cycle, step)) else None
-
-
-def is_consecutive(values: Sequence[int]) -> bool:
-    """True for three or more numbers without a hole."""
-    return len(values) > 2 and values[-1] - values[0] == len(values) - 1
-
-
-def uniform_step(values: Sequence[int]) -> int | None:
-    """The step of four or more numbers at equal distances, wherever they begin; None if they have none."""
-    if len(values) < 4:
-        return None
-    step = values[1] - values[0]
-    return step if tuple(values) == tuple(range(values[0], values[-1] + 1, step)) else None
-
-
-def format_range(names: Sequence[str], *, consecutive: bool) -> str:
-    """ "Monday to Friday" for a run of names, else all of them."""
-    return f"{names[0]} to {names[-1]}" if consecutive else join_words(names)
-
-
-# The days of an expression in words: ", Monday to Friday", " on the 1st of the month".
-
+_MAX_LISTED_TIMES = 6
+"""More times of day than this are described by a rule instead of a list."""
 
 _WEEKDAY_LABELS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH_LABELS = (
@@ -59,85 +27,8 @@ _MONTH_LABELS = (
 _NTH_LABELS = ("first", "second", "third", "fourth", "fifth")
 
 
-def describe_days(days: DayMatcher) -> str:
-    """What follows the times of day, with its joint; nothing if it is every day."""
-    months = "" if len(days.months) == 12 else _describe_months(days)
-    month_suffix = f" of {months or 'the month'}"
-    day = "" if _is_every_day_of_month(days) else _describe_days_of_month(days, month_suffix, months)
-    weekday = "" if _is_whole_week(days) else _describe_days_of_week(days, month_suffix)
-    if day and weekday:
-        return (
-            f" on {day} if it is {weekday}"
-            if days.day_and
-            else f" on {day} or on {_append_months(months, weekday, month_suffix)}"
-        )
-    if day:
-        return f" on {day}"
-    if weekday:
-        return f", {_append_months(months, weekday, month_suffix)}"
-    return f" every day in {months}" if months else ""
-
-
-def _append_months(months: str, weekday: str, month_suffix: str) -> str:
-    """The weekday with its months, unless it has named them already."""
-    return f"{weekday} in {months}" if months and month_suffix not in weekday else weekday
-
-
-def _describe_months(days: DayMatcher) -> str:
-    names = [_MONTH_LABELS[month - 1] for month in sorted(days.months)]
-    return format_range(names, consecutive=is_consecutive(sorted(days.months)))
-
-
-def _is_every_day_of_month(days: DayMatcher) -> bool:
-    return set(range(1, 32)) <= days.days
-
-
-def _is_whole_week(days: DayMatcher) -> bool:
-    return len({day % 7 for day in days.weekdays if isinstance(day, int)}) == 7
-
-
-def _describe_days_of_month(days: DayMatcher, month_suffix: str, months: str) -> str:
-    numbers = sorted(day for day in days.days if day > 0)
-    if len(numbers) == 1 and len(days.months) == 1 and days.days == set(numbers):
-        return f"{numbers[0]} {months}"
-    phrases = [_describe_day_numbers(numbers)] if numbers else []
-    phrases += [f"the weekday nearest the {format_ordinal(day)}" for day in sorted(days.nearest_days)]
-    phrases += ["the last weekday"] if CronSim.LAST_WEEKDAY in days.days else []
-    phrases += ["the last day"] if CronSim.LAST in days.days else []
-    return join_words(phrases) + month_suffix
-
-
-def _describe_day_numbers(numbers: list[int]) -> str:
-    names = [f"the {format_ordinal(number)}" for number in numbers]
-    step = uniform_step(numbers)
-    if step and step > 1:
-        return f"every {format_ordinal(step)} day from {names[0]} to {names[-1]}"
-    return format_range(names, consecutive=is_consecutive(numbers))
-
-
-def _describe_days_of_week(days: DayMatcher, month_suffix: str) -> str:
-    # Monday is 0 here: people's weeks, unlike cron's, end on Sunday, and so "Saturday and Sunday" is a run.
-    plain = {(day - 1) % 7 for day in days.weekdays if isinstance(day, int)}
-    phrases = [_describe_weekdays(plain)] if plain else []
-    for word, nth in (*zip(_NTH_LABELS, range(1, 6), strict=True), ("last", CronSim.LAST)):
-        if chosen := {(item[0] - 1) % 7 for item in days.weekdays if isinstance(item, tuple) and item[1] == nth}:
-            phrases.append(f"the {word} {_describe_weekdays(chosen)}")
-    only_plain = all(isinstance(item, int) for item in days.weekdays)
-    return join_words(phrases) if only_plain else join_words(phrases) + month_suffix
-
-
-def _describe_weekdays(weekdays: set[int]) -> str:
-    return format_range(
-        [_WEEKDAY_LABELS[day] for day in sorted(weekdays)], consecutive=is_consecutive(sorted(weekdays))
-    )
-
-
-_MAX_LISTED_TIMES = 6
-"""More times than this are not spelled out one by one."""
-
-
 def describe_pattern(pattern: CronPattern) -> str:
-    """Short enough for one line of a list; where the short form would lie, it is longer."""
+    """Return a phrase for one line of a list. It is longer only where a short one would be wrong."""
     times = _describe_times(pattern)
     days = describe_days(pattern.days)
     if not days:
@@ -184,7 +75,7 @@ def _describe_minutes(minutes: tuple[int, ...]) -> str:
 
 
 def _describe_hour_range(hours: tuple[int, ...], last_minute: int) -> str:
-    """Of which hours; nothing for all of them."""
+    """Return the hours as a suffix; empty for all of them."""
     if len(hours) == 24:
         return ""
     if is_consecutive(hours) or len(hours) == 1:
@@ -203,7 +94,7 @@ def _describe_hours(hours: tuple[int, ...]) -> str:
 
 
 def _has_listable_times(pattern: CronPattern) -> bool:
-    """True if the times of a day are few enough to be named, and not simply every hour."""
+    """True if the times of a day are few enough to list, and do not follow a regular step of hours."""
     regular = cycle_step(pattern.hours, 24) is not None and len(pattern.hours) > 2
     return len(pattern.hours) * len(pattern.minutes) <= _MAX_LISTED_TIMES and not regular
 
@@ -219,3 +110,176 @@ def _nominal_seconds(pattern: CronPattern) -> tuple[int, ...]:
 
 def _format_step(step: int, unit: str) -> str:
     return f"every {unit}" if step == 1 else f"every {step} {unit}s"
+
+
+def describe_days(days: DayMatcher) -> str:
+    """Return the days as a suffix for the times of day, ", Monday to Friday"; empty for every day."""
+    months = "" if len(days.months) == 12 else _describe_months(days)
+    month_suffix = f" of {months or 'the month'}"
+    day = "" if _is_every_day_of_month(days) else _describe_days_of_month(days, month_suffix, months)
+    weekday = "" if _is_whole_week(days) else _describe_days_of_week(days, month_suffix)
+    if day and weekday:
+        return (
+            f" on {day} if it is {weekday}"
+            if days.day_and
+            else f" on {day} or on {_append_months(months, weekday, month_suffix)}"
+        )
+    if day:
+        return f" on {day}"
+    if weekday:
+        return f", {_append_months(months, weekday, month_suffix)}"
+    return f" every day in {months}" if months else ""
+
+
+def _append_months(months: str, weekday: str, month_suffix: str) -> str:
+    """Return the weekday with its months, unless it names them already."""
+    return f"{weekday} in {months}" if months and month_suffix not in weekday else weekday
+
+
+def _describe_months(days: DayMatcher) -> str:
+    names = [_MONTH_LABELS[month - 1] for month in sorted(days.months)]
+    return format_range(names, consecutive=is_consecutive(sorted(days.months)))
+
+
+def _is_every_day_of_month(days: DayMatcher) -> bool:
+    return set(range(1, 32)) <= days.days
+
+
+def _is_whole_week(days: DayMatcher) -> bool:
+    return len({day % 7 for day in days.weekdays if isinstance(day, int)}) == 7
+
+
+def _describe_days_of_month(days: DayMatcher, month_suffix: str, months: str) -> str:
+    numbers = sorted(day for day in days.days if day > 0)
+    if len(numbers) == 1 and len(days.months) == 1 and days.days == set(numbers):
+        return f"{numbers[0]} {months}"
+    phrases = [_describe_day_numbers(numbers)] if numbers else []
+    phrases += [f"the weekday nearest the {format_ordinal(day)}" for day in sorted(days.nearest_days)]
+    phrases += ["the last weekday"] if CronSim.LAST_WEEKDAY in days.days else []
+    phrases += ["the last day"] if CronSim.LAST in days.days else []
+    return join_words(phrases) + month_suffix
+
+
+def _describe_day_numbers(numbers: list[int]) -> str:
+    names = [f"the {format_ordinal(number)}" for number in numbers]
+    step = uniform_step(numbers)
+    if step and step > 1:
+        return f"every {format_ordinal(step)} day from {names[0]} to {names[-1]}"
+    return format_range(names, consecutive=is_consecutive(numbers))
+
+
+def _describe_days_of_week(days: DayMatcher, month_suffix: str) -> str:
+    # Monday is 0 here, unlike in cron, so that Saturday and Sunday are consecutive.
+    plain = {(day - 1) % 7 for day in days.weekdays if isinstance(day, int)}
+    phrases = [_describe_weekdays(plain)] if plain else []
+    for word, nth in (*zip(_NTH_LABELS, range(1, 6), strict=True), ("last", CronSim.LAST)):
+        if chosen := {(item[0] - 1) % 7 for item in days.weekdays if isinstance(item, tuple) and item[1] == nth}:
+            phrases.append(f"the {word} {_describe_weekdays(chosen)}")
+    only_plain = all(isinstance(item, int) for item in days.weekdays)
+    return join_words(phrases) if only_plain else join_words(phrases) + month_suffix
+
+
+def _describe_weekdays(weekdays: set[int]) -> str:
+    return format_range(
+        [_WEEKDAY_LABELS[day] for day in sorted(weekdays)], consecutive=is_consecutive(sorted(weekdays))
+    )
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Return "a", "a and b" or "a, b and c"."""
+    *front, last = words
+    return f"{', '.join(front)} and {last}" if front else last
+
+
+def format_ordinal(number: int) -> str:
+    """Return 1st, 2nd, 3rd, 11th, 22nd."""
+    suffix = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def cycle_step(values: Sequence[int], cycle: int) -> int | None:
+    """Return the step of values that divide the cycle evenly from 0 on, (0, 15, 30, 45) of 60 -> 15; else None."""
+    if len(values) < 2 or cycle % len(values):
+        return None
+    step = cycle // len(values)
+    return step if tuple(values) == tuple(range(0, cycle, step)) else None
+
+
+def is_consecutive(values: Sequence[int]) -> bool:
+    """True for three or more numbers without a gap."""
+    return len(values) > 2 and values[-1] - values[0] == len(values) - 1
+
+
+def uniform_step(values: Sequence[int]) -> int | None:
+    """Return the step of four or more numbers at equal distances, from any start; else None."""
+    if len(values) < 4:
+        return None
+    step = values[1] - values[0]
+    return step if tuple(values) == tuple(range(values[0], values[-1] + 1, step)) else None
+
+
+def format_range(names: Sequence[str], *, consecutive: bool) -> str:
+    """Return "Monday to Friday" for consecutive names, else a list of all of them."""
+    return f"{names[0]} to {names[-1]}" if consecutive else join_words(names)
+
+
+class DstNoteKind(StrEnum):
+    MOVED = "moved"  # its wall time does not exist that night; it runs right after the gap
+    REPEATED = "repeated"  # its wall time occurs twice that night
+    CHANGED = "changed"  # the clocks changed since the previous instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DstNote:
+    """A remark about one instant. `change_at` is when the clocks change, `nominal` the wall time of the expression."""
+
+    kind: DstNoteKind
+    text: str
+    change_at: datetime
+    nominal: datetime | None = None
+
+
+def find_dst_notes(
+    pattern: CronPattern, zone: ZoneInfo, instant: datetime, previous: datetime | None
+) -> tuple[DstNote, ...]:
+    """Return the remarks about `instant`. Most instants have none."""
+    note = _moved_note(pattern, zone, instant - pattern.shift) or _repeated_note(pattern, zone, instant)
+    if note is None and previous is not None:
+        note = _changed_note(zone, previous, instant)
+    return (note,) if note else ()
+
+
+def _moved_note(pattern: CronPattern, zone: ZoneInfo, instant: datetime) -> DstNote | None:
+    transition = first_transition(zone, instant - timedelta(seconds=1), instant)
+    if not pattern.is_fixed or transition is None or not transition.is_forward:
+        return None
+    nominal = pattern.first(transition.wall_before)
+    if nominal >= transition.wall_after:
+        return None
+    text = f"{nominal:%H:%M} does not exist that night; runs at {transition.wall_after:%H:%M}"
+    return DstNote(kind=DstNoteKind.MOVED, text=text, change_at=transition.at, nominal=nominal)
+
+
+def _repeated_note(pattern: CronPattern, zone: ZoneInfo, instant: datetime) -> DstNote | None:
+    wall = instant.astimezone(zone).replace(tzinfo=None, fold=0)
+    if zone.utcoffset(wall) == zone.utcoffset(wall.replace(fold=1)):
+        return None
+    times = "the first time" if pattern.is_fixed else "both times"
+    text = f"{wall:%H:%M} happens twice that night; runs {times}"
+    return DstNote(kind=DstNoteKind.REPEATED, text=text, change_at=find_transition(zone, wall).at, nominal=wall)
+
+
+def _changed_note(zone: ZoneInfo, previous: datetime, instant: datetime) -> DstNote | None:
+    if utc_offset(zone, previous) == utc_offset(zone, instant):
+        return None
+    transition = last_transition(zone, previous, instant)
+    assert transition is not None
+    direction = "forward" if transition.is_forward else "back"
+    text = f"clocks went {direction} on {_transition_date(transition)}"
+    return DstNote(kind=DstNoteKind.CHANGED, text=text, change_at=transition.at)
+
+
+def _transition_date(transition: OffsetTransition) -> str:
+    """Return the local date of a transition. One at midnight belongs to the night that it ends."""
+    day = transition.wall_after if transition.is_forward else transition.wall_before - timedelta(seconds=1)
+    return f"{day.day} {day:%b}"

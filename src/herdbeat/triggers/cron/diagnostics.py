@@ -1,15 +1,12 @@
-"""What is wrong with an expression: the field, the token, what is allowed, and what was probably meant."""
+"""Errors of invalid expressions: they name the field, the token and the allowed values, and suggest a correction.
+
+The parser calls this module only after cronsim has rejected an expression, so its cost does not matter.
+"""
 
 import re
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from difflib import get_close_matches
-from enum import StrEnum
-from zoneinfo import ZoneInfo
 
 from herdbeat.errors import CronNeverFires, CronParseError, truncate_for_message
-from herdbeat.triggers.cron.dst import OffsetTransition, first_transition, last_transition, utc_offset
-from herdbeat.triggers.cron.instants import find_transition
 from herdbeat.triggers.cron.pattern import (
     DAY_OF_MONTH,
     DAY_OF_WEEK,
@@ -17,7 +14,6 @@ from herdbeat.triggers.cron.pattern import (
     MONTH_NAMES,
     WEEKDAY_NAMES,
     CronField,
-    CronPattern,
     select_cron_fields,
 )
 
@@ -33,7 +29,7 @@ def parse_error(
 
 
 def never_fires_error(expression: str, fields: list[str]) -> CronNeverFires:
-    """For an expression whose fields are right, each for itself."""
+    """Return the error for an expression whose fields are valid, but whose date exists in no year."""
     day, month, weekday = fields[-3:]
     when = f"day of month {day} in month {month}"
     if weekday not in ("*", "?"):
@@ -48,9 +44,9 @@ def never_fires_error(expression: str, fields: list[str]) -> CronNeverFires:
 
 
 def find_invalid_token(expression: str, fields: list[str]) -> CronParseError | None:
-    """The first thing wrong, reading from the left; None if every field is right for itself."""
+    """Return the error for the first invalid token from the left; None if every field is valid by itself."""
     for cron_field, field in zip(select_cron_fields(fields), fields, strict=True):
-        # An empty item among others means nothing; a field of nothing else is checked as one empty item.
+        # An empty item among others is ignored; a field without any other item is checked as one empty item.
         items = [item for item in field.removeprefix("+" if cron_field is DAY_OF_WEEK else "").split(",") if item]
         if len(items) > 1 and "?" in items:
             return parse_error(
@@ -65,27 +61,22 @@ def find_invalid_token(expression: str, fields: list[str]) -> CronParseError | N
 
 def _check_item(cron_field: CronField, item: str) -> TokenProblem | None:
     base, slash, step = item.partition("/")
+    is_nth = "#" in base or (cron_field is DAY_OF_WEEK and base.endswith("L"))
     if slash and not (step.isdigit() and int(step) > 0):
         return (
             f"{cron_field.name} step must be a whole number from 1, got {_format_token(step)}",
             f'Write for example "{base or "*"}/5".',
         )
-    if slash and (
-        _is_special_day(cron_field, base) or "#" in base or (cron_field is DAY_OF_WEEK and base.endswith("L"))
-    ):
+    if slash and (is_nth or _is_special_day(cron_field, base)):
         return (
             f"{cron_field.name} cannot have a step there, got {item}",
             'A step goes with * or a range: "*/5", "9-17/2".',
         )
     if base == "*" or _is_special_day(cron_field, base):
         return None
-    if "#" in base or (cron_field is DAY_OF_WEEK and base.endswith("L")):
+    if is_nth:
         return _check_nth(cron_field, base)
-    first, dash, last = base.partition("-")
-    for value in (first, last) if dash else (first,):
-        if cron_field.value(value) is None:
-            return _invalid_value(cron_field, value)
-    return _check_range_order(cron_field, first, last) if dash else None
+    return _check_values(cron_field, base) or _check_range_order(cron_field, base)
 
 
 def _is_special_day(cron_field: CronField, base: str) -> bool:
@@ -103,23 +94,26 @@ def _check_nth(cron_field: CronField, base: str) -> TokenProblem | None:
             f"{cron_field.name} needs a weekday before {base}",
             "FRIL is the last Friday; the last day of the month is an L in the day of month.",
         )
-    first, dash, last = day.partition("-")
-    for value in (first, last) if dash else (first,):
-        if cron_field.value(value) is None:
-            return _invalid_value(cron_field, value)
-    if nth != "L" and nth not in ("1", "2", "3", "4", "5"):
+    if problem := _check_values(cron_field, day):
+        return problem
+    if nth not in ("L", "1", "2", "3", "4", "5"):
         return (
             f"{cron_field.name}: the number after # must be 1-5 or L, got {_format_token(nth)}",
             "FRI#2 is the second Friday.",
         )
-    return _check_range_order(cron_field, first, last) if dash else None
+    return _check_range_order(cron_field, day)
 
 
-def _check_range_order(cron_field: CronField, first: str, last: str) -> TokenProblem | None:
+def _check_values(cron_field: CronField, text: str) -> TokenProblem | None:
+    """Check the value of an item, or both ends of a range."""
+    invalid = [value for value in text.split("-", 1) if cron_field.value(value) is None]
+    return _invalid_value(cron_field, invalid[0]) if invalid else None
+
+
+def _check_range_order(cron_field: CronField, text: str) -> TokenProblem | None:
+    first, _, last = text.partition("-")
     low, high = cron_field.value(first), cron_field.value(last)
-    assert low is not None
-    assert high is not None
-    if low <= high or (last == "SUN" and low > 0):
+    if low is None or high is None or low <= high or (last == "SUN" and low > 0):
         return None
     return (
         f"{cron_field.name} range {first}-{last} runs backwards",
@@ -128,7 +122,7 @@ def _check_range_order(cron_field: CronField, first: str, last: str) -> TokenPro
 
 
 def _split_range(cron_field: CronField, first: str, last: str) -> str:
-    """FRI-MON -> FRI-SUN,MON; 22-2 -> 22-23,0-2."""
+    """Return a range that runs backwards as two that do not: FRI-MON -> FRI-SUN,MON; 22-2 -> 22-23,0-2."""
     top, bottom = str(cron_field.high), str(cron_field.low)
     if cron_field is DAY_OF_WEEK:
         top, bottom = ("SUN", "MON") if first in WEEKDAY_NAMES else ("7", "1")
@@ -153,74 +147,9 @@ def _invalid_value(cron_field: CronField, value: str) -> TokenProblem:
 
 
 def _name_prefix(value: str) -> str:
-    """MONDAY and SEPT begin like the name that they mean."""
+    """Return the first three letters: full names and SEPT begin with the abbreviation that cron knows."""
     return value[:3] if len(value) > 3 else value
 
 
 def _format_token(value: str) -> str:
     return truncate_for_message(value) if value else "nothing"
-
-
-# What a clock change did to an instant, in data and in words.
-
-
-class DstNoteKind(StrEnum):
-    MOVED = "moved"  # its time does not exist that night; it runs right after the gap
-    REPEATED = "repeated"  # its time comes twice that night
-    CHANGED = "changed"  # the clocks changed since the instant before
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DstNote:
-    """One remark about one instant. `change_at` is when the clocks change, `nominal` the written wall time."""
-
-    kind: DstNoteKind
-    text: str
-    change_at: datetime
-    nominal: datetime | None = None
-
-
-def find_dst_notes(
-    pattern: CronPattern, zone: ZoneInfo, instant: datetime, previous: datetime | None
-) -> tuple[DstNote, ...]:
-    """The remarks about `instant`; most have none."""
-    note = _moved_note(pattern, zone, instant - pattern.shift) or _repeated_note(pattern, zone, instant)
-    if note is None and previous is not None:
-        note = _changed_note(zone, previous, instant)
-    return (note,) if note else ()
-
-
-def _moved_note(pattern: CronPattern, zone: ZoneInfo, instant: datetime) -> DstNote | None:
-    transition = first_transition(zone, instant - timedelta(seconds=1), instant)
-    if not pattern.is_fixed or transition is None or not transition.is_forward:
-        return None
-    nominal = pattern.first(transition.wall_before)
-    if nominal >= transition.wall_after:
-        return None
-    text = f"{nominal:%H:%M} does not exist that night; runs at {transition.wall_after:%H:%M}"
-    return DstNote(kind=DstNoteKind.MOVED, text=text, change_at=transition.at, nominal=nominal)
-
-
-def _repeated_note(pattern: CronPattern, zone: ZoneInfo, instant: datetime) -> DstNote | None:
-    wall = instant.astimezone(zone).replace(tzinfo=None, fold=0)
-    if zone.utcoffset(wall) == zone.utcoffset(wall.replace(fold=1)):
-        return None
-    times = "the first time" if pattern.is_fixed else "both times"
-    text = f"{wall:%H:%M} happens twice that night; runs {times}"
-    return DstNote(kind=DstNoteKind.REPEATED, text=text, change_at=find_transition(zone, wall).at, nominal=wall)
-
-
-def _changed_note(zone: ZoneInfo, previous: datetime, instant: datetime) -> DstNote | None:
-    if utc_offset(zone, previous) == utc_offset(zone, instant):
-        return None
-    transition = last_transition(zone, previous, instant)
-    assert transition is not None
-    direction = "forward" if transition.is_forward else "back"
-    text = f"clocks went {direction} on {_transition_date(transition)}"
-    return DstNote(kind=DstNoteKind.CHANGED, text=text, change_at=transition.at)
-
-
-def _transition_date(transition: OffsetTransition) -> str:
-    """The local date of a change; one at midnight belongs to the night that it ends."""
-    day = transition.wall_after if transition.is_forward else transition.wall_before - timedelta(seconds=1)
-    return f"{day.day} {day:%b}"

@@ -1,4 +1,7 @@
-"""When the clocks of a zone change. zoneinfo knows, but does not say: it is asked for the offset and halved in on."""
+"""Offset transitions: when the clocks of a zone change.
+
+zoneinfo has no function that lists the transitions of a zone, so they are found by bisection over its UTC offsets.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetTransition:
-    """From `at` (UTC) on, the offset is `after`; until then it was `before`."""
+    """A change of the UTC offset: it is `before` until `at` (UTC), and `after` from then on."""
 
     at: datetime
     before: timedelta
@@ -23,17 +26,17 @@ class OffsetTransition:
 
     @property
     def wall_before(self) -> datetime:
-        """What the clocks would have shown. A gap begins here; a repeated hour ends here."""
+        """The wall time at the transition by the old offset. A gap begins here; a repeated hour ends here."""
         return (self.at + self.before).replace(tzinfo=None)
 
     @property
     def wall_after(self) -> datetime:
-        """What the clocks show. A gap ends here; a repeated hour begins here."""
+        """The wall time at the transition by the new offset. A gap ends here; a repeated hour begins here."""
         return (self.at + self.after).replace(tzinfo=None)
 
 
 def iter_transitions(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[OffsetTransition]:
-    """The changes in (after, until], in order. No zone changes twice within a day, so days are looked at."""
+    """Yield the transitions in (after, until], in order. No zone has two within a day, so the search steps by days."""
     low, offset = after, utc_offset(zone, after)
     while low < until:
         high = min(low + _SEARCH_STEP, until)
@@ -50,7 +53,7 @@ def first_transition(zone: ZoneInfo, after: datetime, until: datetime) -> Offset
 
 
 def last_transition(zone: ZoneInfo, after: datetime, until: datetime) -> OffsetTransition | None:
-    """The newest change in (after, until]."""
+    """Return the newest transition in (after, until]; None if there is none."""
     high, offset = until, utc_offset(zone, until)
     while high > after:
         low = max(high - _SEARCH_STEP, after)
@@ -67,9 +70,9 @@ def utc_offset(zone: ZoneInfo, moment: datetime) -> timedelta:
 
 
 def _bisect_transition(zone: ZoneInfo, low: datetime, high: datetime) -> OffsetTransition:
-    """The change in (low, high]. Changes happen on whole seconds, so only those are looked at."""
+    """Return the transition in (low, high], of which there is one. Transitions are at whole seconds."""
     before = utc_offset(zone, low)
-    low, high = (each.astimezone(UTC).replace(microsecond=0) for each in (low, high))
+    low, high = low.astimezone(UTC).replace(microsecond=0), high.astimezone(UTC).replace(microsecond=0)
     while high - low > _SECOND:
         middle = low + _SECOND * ((high - low) // _SECOND // 2)
         if utc_offset(zone, middle) == before:

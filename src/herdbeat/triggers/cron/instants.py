@@ -1,6 +1,6 @@
-"""From wall-clock times to instants: what a clock change does to them.
+"""Converts the wall-clock times of a pattern to instants in UTC, with regard to clock changes.
 
-In a gap, the offset before the change is the smaller one; in a repeated hour it is the larger. On all
+In a gap, the offset before the change is the smaller one; in a repeated hour it is the larger one. At all
 other times `fold` makes no difference.
 """
 
@@ -16,9 +16,9 @@ _SECOND = timedelta(seconds=1)
 
 
 def next_instant(pattern: CronPattern, zone: ZoneInfo, after: datetime) -> datetime:
-    """The first instant strictly after `after`, UTC, whole seconds. Raises OverflowError at the calendar's end.
+    """Return the first instant strictly after `after`, in whole seconds UTC. Raises OverflowError after year 9999.
 
-    Takes the short way whenever no clock change can matter.
+    Most calls return early, because no clock change lies between `after` and the result.
     """
     if after.tzinfo is not UTC:
         after = after.astimezone(UTC)
@@ -30,44 +30,50 @@ def next_instant(pattern: CronPattern, zone: ZoneInfo, after: datetime) -> datet
     if zone.key == "UTC":
         return pattern.first(after + _SECOND) + shift
     local = after.astimezone(zone)
-    # One second on the wall, not of real time: one second before a gap that would be past all times in it.
-    found = pattern.first(local + _SECOND)
-    # Between two times of one zone, Python counts on the wall; from there on we are in UTC, where time is time.
-    distance = found - local
+    # One second of wall time, not of real time: from one second before a gap, real time would skip all times in it.
+    candidate = pattern.first(local + _SECOND)
+    # The difference of two datetimes of one zone is wall time. Added to UTC it is real time, so the two results agree
+    # only if no clock change lies between them.
+    distance = candidate - local
     instant = after + distance
     local_instant = instant.astimezone(zone)
-    # No zone changes twice within a day, so equal offsets at both ends mean that nothing happened between.
-    if local_instant == found and not local.fold and not local_instant.fold and (pattern.is_fixed or distance < _DAY):
+    # No zone has two transitions within a day, so equal offsets at both ends mean that there was none between them.
+    if (
+        local_instant == candidate
+        and not local.fold
+        and not local_instant.fold
+        and (pattern.is_fixed or distance < _DAY)
+    ):
         return instant + shift if shift else instant
     if pattern.is_fixed:
-        return _next_fixed(pattern, zone, local, found) + shift
+        return _next_fixed(pattern, zone, local, candidate) + shift
     return _next_frequent(pattern, zone, after + _SECOND) + shift
 
 
-def _next_fixed(pattern: CronPattern, zone: ZoneInfo, local: datetime, found: datetime) -> datetime:
-    found = found.replace(tzinfo=None, fold=0)
+def _next_fixed(pattern: CronPattern, zone: ZoneInfo, local: datetime, candidate: datetime) -> datetime:
+    candidate = candidate.replace(tzinfo=None, fold=0)
     if local.fold:
-        # The second pass: all its times have run in the first. Go on where the repeated hour ends.
-        found = pattern.first(find_transition(zone, local.replace(tzinfo=None)).wall_before)
-    early, late = utc_offsets(zone, found)
+        # In the second pass of a repeated hour: its times ran in the first pass. Continue after the hour.
+        candidate = pattern.first(find_transition(zone, local.replace(tzinfo=None)).wall_before)
+    early, late = utc_offsets(zone, candidate)
     if early < late:
-        return find_transition(zone, found).at
-    return (found - early).replace(tzinfo=UTC)
+        return find_transition(zone, candidate).at
+    return (candidate - early).replace(tzinfo=UTC)
 
 
 def _next_frequent(pattern: CronPattern, zone: ZoneInfo, start: datetime) -> datetime:
-    """Real time: look on the clock as it goes until the next change, then on the changed clock."""
+    """Follow real time: search with the current offset up to the next transition, then with the new offset."""
     while True:
         offset = utc_offset(zone, start)
-        found = (pattern.first((start + offset).replace(tzinfo=None)) - offset).replace(tzinfo=UTC)
-        transition = first_transition(zone, start, found)
+        instant = (pattern.first((start + offset).replace(tzinfo=None)) - offset).replace(tzinfo=UTC)
+        transition = first_transition(zone, start, instant)
         if transition is None:
-            return found
+            return instant
         start = transition.at
 
 
 def find_transition(zone: ZoneInfo, wall: datetime) -> OffsetTransition:
-    """The change that skips or repeats a wall-clock time. There must be one."""
+    """Return the transition that skips or repeats a wall-clock time. The caller knows that there is one."""
     one, other = ((wall - offset).replace(tzinfo=UTC) for offset in utc_offsets(zone, wall))
     transition = first_transition(zone, min(one, other), max(one, other))
     assert transition is not None
@@ -75,21 +81,15 @@ def find_transition(zone: ZoneInfo, wall: datetime) -> OffsetTransition:
 
 
 def utc_offsets(zone: ZoneInfo, wall: datetime) -> tuple[timedelta, timedelta]:
-    """The offsets before and after the change, if `wall` is in one; twice the same if not."""
+    """Return the offsets before and after the transition that skips or repeats `wall`; else the same offset twice."""
     early, late = zone.utcoffset(wall.replace(fold=0)), zone.utcoffset(wall.replace(fold=1))
     assert early is not None
     assert late is not None
     return early, late
 
 
-# How many instants, and which is the newest, without visiting them all.
-
-
-_COUNT_RESOLUTION = timedelta(seconds=1)
-
-
 def count_instants(pattern: CronPattern, zone: ZoneInfo, after: datetime, until: datetime) -> int:
-    """The number of instants in (after, until]: between two clock changes, wall time is counted at once."""
+    """Return the number of instants in (after, until]. Wall times between two transitions are counted by arithmetic."""
     start, end = _floor_to_second(after) - pattern.shift, _floor_to_second(until) - pattern.shift
     if start >= end:
         return 0
@@ -101,53 +101,56 @@ def count_instants(pattern: CronPattern, zone: ZoneInfo, after: datetime, until:
         if pattern.is_fixed:
             total += _count_moved(pattern, transition)
             wall = max(transition.wall_before, transition.wall_after)
-    return total + pattern.count(wall, _to_wall(zone, end) + _COUNT_RESOLUTION)
+    return total + pattern.count(wall, _to_wall(zone, end) + _SECOND)
 
 
 def latest_instant(
     next_time: Callable[[datetime], datetime | None], after: datetime, until: datetime
 ) -> datetime | None:
-    """The newest instant in (after, until], by halving: the later one asks from, the later the answer."""
+    """Return the newest instant in (after, until], by bisection: `next_time` grows with its argument."""
     low, high = _search_start(next_time, after, until), until
     newest = next_time(low)
     if newest is None or newest > until:
         return None
     while True:
         middle = low + (high - low) / 2
-        found = next_time(middle)
-        if found is not None and found <= until:
-            low = newest = found
+        instant = next_time(middle)
+        if instant is not None and instant <= until:
+            low = newest = instant
         else:
             high = middle
-        if high - low < _COUNT_RESOLUTION:
+        if high - low < _SECOND:
             return newest
 
 
 def _search_start(next_time: Callable[[datetime], datetime | None], after: datetime, until: datetime) -> datetime:
-    """A moment from which the next instant is not past `until`, found near `until` first."""
+    """Return a moment whose next instant is not after `until`, as near to `until` as the growing steps find one."""
     span = timedelta(minutes=1)
     while until - span > after:
-        found = next_time(until - span)
-        if found is not None and found <= until:
+        instant = next_time(until - span)
+        if instant is not None and instant <= until:
             return until - span
         span *= 4
     return after
 
 
 def _first_counted_wall(pattern: CronPattern, zone: ZoneInfo, after: datetime) -> datetime:
-    """Where counting begins; fixed times do not count again in the second pass of a repeated hour."""
+    """Return where counting begins. Fixed times do not count again in the second pass of a repeated hour."""
     local = after.astimezone(zone)
     wall = local.replace(tzinfo=None, fold=0)
     if pattern.is_fixed and local.fold:
         return find_transition(zone, wall).wall_before
-    return wall + _COUNT_RESOLUTION
+    return wall + _SECOND
 
 
 def _count_moved(pattern: CronPattern, transition: OffsetTransition) -> int:
-    """1 if a gap moved times to its end where none was planned, else 0: however many moved, it is one instant."""
+    """Return 1 if the gap moves times to its end and no time matches there already, else 0.
+
+    However many times the gap moves, they become one instant.
+    """
     if not transition.is_forward or not pattern.count(transition.wall_before, transition.wall_after):
         return 0
-    return 0 if pattern.count(transition.wall_after, transition.wall_after + _COUNT_RESOLUTION) else 1
+    return 0 if pattern.count(transition.wall_after, transition.wall_after + _SECOND) else 1
 
 
 def _to_wall(zone: ZoneInfo, moment: datetime) -> datetime:

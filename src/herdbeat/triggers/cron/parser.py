@@ -1,4 +1,7 @@
-"""From text to pattern. cronsim reads; what it cannot read is translated, or explained."""
+"""Parses expressions. cronsim does the parsing; notations that it does not know are translated first.
+
+Those are `?`, `15W`, `FRI#L`, `SAT-SUN`, and the leading `+` and the empty items of agentd's dialect.
+"""
 
 import re
 from dataclasses import dataclass
@@ -11,79 +14,8 @@ from herdbeat.triggers.cron.day_match import DayMatcher, NearestWeekdayMatcher
 from herdbeat.triggers.cron.diagnostics import find_invalid_token, never_fires_error, parse_error
 from herdbeat.triggers.cron.pattern import DAY_OF_WEEK, CronPattern
 
-# What cronsim cannot read but people write, said in words that it can: `?`, `15W`, `FRI#L`, `SAT-SUN`.
-
-
-_NEAREST_PATTERN = re.compile(r"([0-9]{1,2})W")
-_NTH_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+)(-(?P<last>[0-9A-Z]+))?#(?P<nth>[0-9L]+)")
-_LAST_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+?)(-(?P<last>[0-9A-Z]+?))?L")
-_TO_SUNDAY_PATTERN = re.compile(r"(?P<first>0*[1-7]|(?!SUN)[A-Z]{3})-SUN(?P<step>/.*)?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CronsimFields:
-    """Fields for cronsim; the days of month written as `15W`; and whether both day fields must match."""
-
-    fields: list[str]
-    nearest_days: frozenset[int]
-    require_both: bool
-
-
-def translate_fields(fields: list[str]) -> CronsimFields:
-    """Never raises: what makes no sense is left as it is, and cronsim refuses it."""
-    require_both = fields[-1].startswith("+")
-    *front, day, month, weekday = map(_drop_empty_items, [*fields[:-1], fields[-1].removeprefix("+")])
-    items = ["*"] if day == "?" else day.split(",")
-    nearest_days = [item for item in items if _is_nearest_weekday(item)]
-    return CronsimFields(
-        fields=[
-            *front,
-            ",".join(item for item in items if item not in nearest_days),
-            month,
-            _translate_weekdays(weekday),
-        ],
-        nearest_days=frozenset(int(item[:-1]) for item in nearest_days),
-        require_both=require_both,
-    )
-
-
-def _drop_empty_items(field: str) -> str:
-    """agentd's dialect reads "1,,2" as "1,2"."""
-    return ",".join(item for item in field.split(",") if item) or field
-
-
-def _is_nearest_weekday(item: str) -> bool:
-    match = _NEAREST_PATTERN.fullmatch(item)
-    return match is not None and 1 <= int(match[1]) <= 31
-
-
-def _translate_weekdays(field: str) -> str:
-    if field == "?":
-        return "*"
-    return ",".join(_translate_weekday(item) for item in field.split(","))
-
-
-def _translate_weekday(item: str) -> str:
-    if match := _TO_SUNDAY_PATTERN.fullmatch(item):
-        return f"{match['first']}-7{match['step'] or ''}"  # the week ends on 7, also by name
-    if match := _LAST_PATTERN.fullmatch(item):
-        return _expand_nth(match["first"], match["last"] or match["first"], "L", item)
-    if match := _NTH_PATTERN.fullmatch(item):
-        return _expand_nth(match["first"], match["last"] or match["first"], match["nth"], item)
-    return item
-
-
-def _expand_nth(first: str, last: str, nth: str, item: str) -> str:
-    """`MON-WED#2` -> `1#2,2#2,3#2`; `FRI#L` -> `5L`."""
-    low, high = DAY_OF_WEEK.value(first), DAY_OF_WEEK.value("7" if last == "SUN" and first != "SUN" else last)
-    if low is None or high is None or low > high:
-        return item
-    suffix = "L" if nth == "L" else f"#{nth}"
-    return ",".join(f"{day}{suffix}" for day in range(low, high + 1))
-
-
 MAX_EXPRESSION_LENGTH = 500
-"""Characters. A list of every second is shorter; what is longer is a mistake, or an attack."""
+"""A list of every second of the minute is shorter. Anything longer is a mistake or an attack."""
 
 NICKNAMES = {
     "@hourly": "0 * * * *",
@@ -97,12 +29,17 @@ NICKNAMES = {
 
 _INTERVAL_HINT = 'For a plain distance use an interval, which is a duration alone: "5m".'
 
+_NEAREST_PATTERN = re.compile(r"([0-9]{1,2})W")
+_NTH_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+)(-(?P<last>[0-9A-Z]+))?#(?P<nth>[0-9L]+)")
+_LAST_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+?)(-(?P<last>[0-9A-Z]+?))?L")
+_TO_SUNDAY_PATTERN = re.compile(r"(?P<first>0*[1-7]|(?!SUN)[A-Z]{3})-SUN(?P<step>/.*)?")
+
 
 @lru_cache(maxsize=4096)
 def parse_expression(expression: str) -> CronPattern:
-    """Raises CronParseError or CronNeverFires, and nothing else, whatever the text.
+    """Return the pattern of an expression. For any text it raises only CronParseError or CronNeverFires.
 
-    Remembered, because a store builds the triggers of its rows again and again.
+    Cached, because the store builds the triggers of its rows at every read.
     """
     fields = _split_fields(expression)
     days = _parse_days(expression, fields)
@@ -112,19 +49,19 @@ def parse_expression(expression: str) -> CronPattern:
 
 
 def _split_fields(expression: str) -> list[str]:
-    """The five or six fields, in capitals."""
+    """Return the five or six fields, in upper case."""
     if len(expression) > MAX_EXPRESSION_LENGTH:
         raise parse_error(
             expression, f"it has {len(expression)} characters", hint=f"At most {MAX_EXPRESSION_LENGTH} are read."
         )
-    # Before upper(): it would turn a long s or a dotless i into the plain letter of a weekday.
+    # Checked before upper(), which turns the letters ſ and ı into S and I: part of a weekday's name.
     if not expression.isascii() or "\0" in expression:
         raise parse_error(expression, "only plain ASCII characters are allowed", hint="Type it instead of pasting it.")
     tokens = expression.upper().split()
     if tokens and tokens[0].startswith("@"):
         return _expand_nickname(expression)
     if len(tokens) == 7 and tokens[6] in ("*", "?"):
-        tokens.pop()  # agentd's dialect may end in a year; any year is what we mean anyway
+        tokens.pop()  # agentd's dialect allows a year at the end; * and ? mean any year, as without it
     if len(tokens) not in (5, 6):
         raise _field_count_error(expression, len(tokens))
     return tokens
@@ -164,3 +101,65 @@ def _parse_days(expression: str, fields: list[str]) -> DayMatcher:
         return DayMatcher(translation.fields, require_both=translation.require_both)
     except CronSimError as error:
         raise (find_invalid_token(expression, fields) or never_fires_error(expression, fields)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronsimFields:
+    """Fields for cronsim, the days of month that were written as `15W`, and whether both day fields must match."""
+
+    fields: list[str]
+    nearest_days: frozenset[int]
+    require_both: bool
+
+
+def translate_fields(fields: list[str]) -> CronsimFields:
+    """Translate notations that cronsim does not know. Never raises: cronsim rejects what stays invalid."""
+    require_both = fields[-1].startswith("+")
+    *front, day, month, weekday = map(_drop_empty_items, [*fields[:-1], fields[-1].removeprefix("+")])
+    items = ["*"] if day == "?" else day.split(",")
+    nearest_days = [item for item in items if _is_nearest_weekday(item)]
+    return CronsimFields(
+        fields=[
+            *front,
+            ",".join(item for item in items if item not in nearest_days),
+            month,
+            _translate_weekdays(weekday),
+        ],
+        nearest_days=frozenset(int(item[:-1]) for item in nearest_days),
+        require_both=require_both,
+    )
+
+
+def _drop_empty_items(field: str) -> str:
+    """Return the field without empty items: agentd's dialect reads "1,,2" as "1,2"."""
+    return ",".join(item for item in field.split(",") if item) or field
+
+
+def _is_nearest_weekday(item: str) -> bool:
+    match = _NEAREST_PATTERN.fullmatch(item)
+    return match is not None and 1 <= int(match[1]) <= 31
+
+
+def _translate_weekdays(field: str) -> str:
+    if field == "?":
+        return "*"
+    return ",".join(_translate_weekday(item) for item in field.split(","))
+
+
+def _translate_weekday(item: str) -> str:
+    if match := _TO_SUNDAY_PATTERN.fullmatch(item):
+        return f"{match['first']}-7{match['step'] or ''}"  # cronsim reads SUN as 0: SAT-SUN would run backwards
+    if match := _LAST_PATTERN.fullmatch(item):
+        return _expand_nth(match["first"], match["last"] or match["first"], "L", item)
+    if match := _NTH_PATTERN.fullmatch(item):
+        return _expand_nth(match["first"], match["last"] or match["first"], match["nth"], item)
+    return item
+
+
+def _expand_nth(first: str, last: str, nth: str, item: str) -> str:
+    """Return one item per weekday: `MON-WED#2` -> `1#2,2#2,3#2`; `FRI#L` -> `5L`."""
+    low, high = DAY_OF_WEEK.value(first), DAY_OF_WEEK.value("7" if last == "SUN" and first != "SUN" else last)
+    if low is None or high is None or low > high:
+        return item
+    suffix = "L" if nth == "L" else f"#{nth}"
+    return ",".join(f"{day}{suffix}" for day in range(low, high + 1))

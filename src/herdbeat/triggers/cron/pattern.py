@@ -1,4 +1,4 @@
-"""The wall-clock times that an expression names, as if clocks never changed."""
+"""The wall-clock times that an expression matches, without regard to clock changes; and the fields of an expression."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ _ALL_MINUTES = _ALL_SECONDS = tuple(range(60))
 
 @dataclass(frozen=True, slots=True)
 class CronPattern:
-    """Times on a wall; what happens when a clock change meets one of them is decided in `instants`.
+    """The matching wall-clock times. `instants` decides what a clock change does to them.
 
-    The seconds are stored from the first one on, and `shift` is that first one. So "15 30 2 * * *" is
-    "30 2 * * *" plus 15 seconds, also on the night on which 02:30 is moved.
+    `seconds` are relative to the first one, which is `shift`. So "15 30 2 * * *" is "30 2 * * *" plus 15
+    seconds, also in the night in which 02:30 is moved.
     """
 
     days: DayMatcher
@@ -25,7 +25,7 @@ class CronPattern:
     seconds: tuple[int, ...]
     shift: timedelta
     is_fixed: bool
-    """True if neither minute nor hour begins with `*`: it means these times, not "every so often"."""
+    """True if neither minute nor hour begins with `*`: it means certain times of day, not "every n minutes"."""
 
     @classmethod
     def from_days(cls, days: DayMatcher) -> "CronPattern":
@@ -43,7 +43,7 @@ class CronPattern:
         )
 
     def first(self, wall: datetime) -> datetime:
-        """The first time at or after `wall`, with its tzinfo. Raises OverflowError where the calendar ends."""
+        """Return the first matching time at or after `wall`, with its tzinfo. Raises OverflowError after year 9999."""
         if self.is_every_day or self.days.matches(wall.date()):
             hour, minute = wall.hour, wall.minute
             if hour in self.days.hours:
@@ -62,7 +62,7 @@ class CronPattern:
         return datetime(day.year, day.month, day.day, self.hours[0], self.minutes[0], tzinfo=wall.tzinfo)
 
     def count(self, start: datetime, end: datetime) -> int:
-        """How many times there are from `start` up to, not including, `end`: matching days x times per day."""
+        """Return the number of matching times from `start` up to, not including, `end`: days x times per day."""
         if start >= end:
             return 0
         per_day = len(self.hours) * len(self.minutes) * len(self.seconds)
@@ -70,7 +70,7 @@ class CronPattern:
         return whole - self._count_since_midnight(start) + self._count_since_midnight(end)
 
     def _count_since_midnight(self, wall: datetime) -> int:
-        """How many times of that day lie before `wall`."""
+        """Return the number of matching times of that day before `wall`."""
         return self._count_before(wall.time()) if self.days.matches(wall.date()) else 0
 
     def _count_before(self, at: time) -> int:
@@ -86,16 +86,13 @@ def _sorted_values(values: set[int], every: tuple[int, ...]) -> tuple[int, ...]:
     return every if len(values) == len(every) else tuple(sorted(values))
 
 
-# The six fields of an expression: their names, their ranges, and the words that stand for numbers.
-
-
 MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAY_NAMES = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronField:
-    """One field: what people call it and what may stand in it."""
+    """One field of an expression: its name, its range, and the names that are allowed instead of numbers."""
 
     name: str
     low: int
@@ -104,13 +101,13 @@ class CronField:
 
     @property
     def allowed(self) -> str:
-        """The range as a message says it: "0-23", "1-12 or JAN-DEC"."""
+        """The range as messages show it: "0-23", "1-12 or JAN-DEC"."""
         if not self.names:
             return f"{self.low}-{self.high}"
         return f"{self.low}-{self.high} or {next(iter(self.names))}-{list(self.names)[-1]}"
 
     def value(self, token: str) -> int | None:
-        """The number that a token stands for; None if it is not one of this field."""
+        """Return the number of a token; None if it is neither a number in range nor a name of this field."""
         if token in self.names:
             return self.names[token]
         if not token.isdigit() or not self.low <= int(token) <= self.high:
@@ -129,5 +126,5 @@ CRON_FIELDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 
 
 def select_cron_fields(fields: list[str]) -> tuple[CronField, ...]:
-    """The fields in the order written: five leave the second out."""
+    """Return the fields that an expression of five or six parts has: five omit the second."""
     return CRON_FIELDS[-len(fields) :]

@@ -1,16 +1,15 @@
-"""Cron itself: an expression in a zone, and the instants that it means."""
+"""The cron trigger: an expression in a zone, and its instants."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.timestamps import format_timestamp, parse_zone
-from herdbeat.triggers.cron.describe import describe_pattern
-from herdbeat.triggers.cron.diagnostics import DstNote, find_dst_notes
+from herdbeat.triggers.cron.describe import DstNote, describe_pattern, find_dst_notes
 from herdbeat.triggers.cron.instants import count_instants, latest_instant, next_instant
 from herdbeat.triggers.cron.parser import parse_expression
 from herdbeat.triggers.cron.pattern import CronPattern
@@ -19,58 +18,55 @@ from herdbeat.triggers.variables import beat_variables
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """An expression on the wall clock of a zone. Read once, by `parse`; cheap to ask from many threads.
+    """An expression on the wall clock of a zone. Parsed once, by `parse`; safe to use from several threads.
 
-    Clock changes are met as in Debian's cron. A fixed time that the clocks jump over runs once, right
-    after the jump; one that comes twice runs the first time. Frequent expressions (minute or hour begins
-    with `*`) follow real time: nothing in the gap, both passes of a repeated hour.
+    Clock changes are handled as in Debian's cron. A fixed time that the clocks skip runs once, right after
+    the gap; one that occurs twice runs the first time. Frequent expressions (minute or hour begins with `*`)
+    follow real time: no instant in the gap, and both passes of a repeated hour.
     """
 
+    kind: ClassVar[TriggerKind] = TriggerKind.CRON
+    interval: ClassVar[None] = None
     expression: str
     zone: ZoneInfo
     pattern: CronPattern = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, expression: str, zone: ZoneInfo) -> Self:
-        """Raises CronParseError, which names field, token and range; CronNeverFires if no year has such a day."""
+        """Parse an expression.
+
+        Raises CronParseError, which names field, token and range, and CronNeverFires if no year has such a day.
+        """
         return cls(" ".join(expression.split()), zone, parse_expression(expression))
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         return cls.parse(options["expression"], parse_zone(options["timezone"]))
 
-    @property
-    def kind(self) -> TriggerKind:
-        return TriggerKind.CRON
-
-    @property
-    def interval(self) -> None:
-        return None
-
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
-        """The first instant strictly after `now`, in whole seconds UTC; None only where the calendar ends."""
+        """Return the first instant strictly after `now`, in whole seconds UTC; None only after year 9999."""
         try:
             return next_instant(self.pattern, self.zone, now)
         except OverflowError:
             return None
 
     def upcoming(self, after: datetime) -> Iterator[datetime]:
-        """All instants strictly after `after`, in order."""
+        """Yield all instants strictly after `after`, in order."""
         instant = self.next_time(None, after)
         while instant is not None:
             yield instant
             instant = self.next_time(None, instant)
 
     def count(self, after: datetime, until: datetime) -> int:
-        """How many instants lie in (after, until], by arithmetic: ten years cost milliseconds."""
+        """Return the number of instants in (after, until], by arithmetic: ten years take milliseconds."""
         return count_instants(self.pattern, self.zone, after, until)
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """The newest instant in (after, until]; None if there is none."""
+        """Return the newest instant in (after, until]; None if there is none."""
         return latest_instant(partial(self.next_time, None), after, until)
 
     def notes(self, instant: datetime, previous: datetime | None = None) -> tuple[DstNote, ...]:
-        """What clock changes did to an instant of this trigger, or since the previous one."""
+        """Return what clock changes did to an instant of this trigger, or since the previous one."""
         return find_dst_notes(self.pattern, self.zone, instant, previous)
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:  # noqa: ARG002 -- the contract of Trigger

@@ -1,9 +1,7 @@
-"""Is this installation well? Every check is a function that gives findings, and changes nothing."""
+"""Checks of an installation. Each check is a function that yields findings and changes nothing."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-# What a check has found: how bad it is, about what, and what to do about it.
 
 
 class FindingLevel(StrEnum):
@@ -14,7 +12,7 @@ class FindingLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
-    """`about` is one short word, the same at every call: config, store, clock, the name of a program."""
+    """`subject` is one short word that a check always uses: config, store, clock, the name of a program."""
 
     level: FindingLevel
     subject: str
@@ -22,13 +20,13 @@ class DoctorFinding:
     fix: str = ""
 
 
-def report_ok(about: str, text: str) -> DoctorFinding:
-    return DoctorFinding(level=FindingLevel.OK, subject=about, text=text)
+def report_ok(subject: str, text: str) -> DoctorFinding:
+    return DoctorFinding(level=FindingLevel.OK, subject=subject, text=text)
 
 
-def report_warning(about: str, text: str, fix: str) -> DoctorFinding:
-    return DoctorFinding(level=FindingLevel.WARNING, subject=about, text=text, fix=fix)
+def report_warning(subject: str, text: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(level=FindingLevel.WARNING, subject=subject, text=text, fix=fix)
 
 
-def report_problem(about: str, text: str, fix: str) -> DoctorFinding:
-    return DoctorFinding(level=FindingLevel.PROBLEM, subject=about, text=text, fix=fix)
+def report_problem(subject: str, text: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(level=FindingLevel.PROBLEM, subject=subject, text=text, fix=fix)

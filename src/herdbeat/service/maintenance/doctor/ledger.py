@@ -1,4 +1,4 @@
-"""Checks of the ledger and its folder: can it be read and written, is it sound, what did the last day cost."""
+"""Checks of the ledger and its folder: whether it is readable, writable and sound, and what the last day missed."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ from herdbeat.store.state_lock import find_lock_holder
 ONE_DAY = timedelta(days=1)
 MIN_REPORTED_CLOCK_DRIFT = timedelta(seconds=2)
 _MIN_FREE_BYTES = 200 * 1024 * 1024
-"""Bytes that should be free: a ledger that cannot grow starts nothing."""
+"""A ledger that cannot grow starts nothing."""
 
 _SLEEP_REASONS = (MissedReason.SLEPT, MissedReason.CLOCK_JUMPED)
 
@@ -89,7 +89,7 @@ def _check_nodes(location: PostgresLocation, now: datetime) -> Iterator[DoctorFi
 
 
 def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
-    """Harmless, for the database's time counts; and still a sign that something is wrong with this machine."""
+    """Harmless, because the database's time counts, but a sign that something is wrong with this machine."""
     if abs(drift) > MIN_REPORTED_CLOCK_DRIFT:
         where = "ahead of" if drift > timedelta(0) else "behind"
         text = f"this machine is {humanize(abs(drift))} {where} the database, whose time counts"
@@ -97,7 +97,7 @@ def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
 
 
 def check_state_dir(path: StoreLocation) -> Iterator[DoctorFinding]:
-    """Whether there can be a node here at all. What stands in the way is told, and nothing more can be asked then."""
+    """Report what prevents a node from running here. If anything does, no other check of the ledger can run."""
     try:
         find_lock_holder(resolve_state_dir(path))
     except StoreUnavailable as error:
@@ -105,7 +105,7 @@ def check_state_dir(path: StoreLocation) -> Iterator[DoctorFinding]:
 
 
 def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
-    """Whether anybody runs the fleet here."""
+    """Report whether a node runs the fleet here."""
     pid = find_lock_holder(resolve_state_dir(path))
     if pid is not None:
         yield report_ok("scheduler", f"running (pid {pid})")

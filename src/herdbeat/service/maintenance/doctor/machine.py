@@ -1,4 +1,4 @@
-"""Checks of the machine: does its clock go right, does it know the zones, does somebody else run the same fleet."""
+"""Checks of the machine: its clock, its time zones, and other schedulers that run the same fleet."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def check_clock() -> DoctorFinding:
 
 
 def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFinding]:
-    """Whoever runs the same fleet beside us would start everything a second time."""
+    """A second scheduler of the same fleet starts everything twice."""
     with suppress(OSError, ValueError):
         pid = int((home / _HERDCTL_PID_FILE).read_text(encoding="utf-8").strip())
         if _is_alive(pid):
@@ -44,7 +44,7 @@ def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFi
 
 
 def read_tzdata_version() -> str:
-    """Of the system's files, which Python asks first; else of the package."""
+    """Return the version of the system's zone files, which Python reads first, else of the tzdata package."""
     for folder in TZPATH:
         with suppress(OSError, IndexError, UnicodeDecodeError):
             return (Path(folder) / "tzdata.zi").read_text(encoding="utf-8").split(maxsplit=3)[2]
@@ -82,16 +82,16 @@ def _is_alive(pid: int) -> bool:
 
 
 def _iter_ancestors(pid: int) -> Iterator[int]:
-    """Who has started it: `timeout 1h herdbeat up` looks like a second herdbeat, and killing it stops the first."""
+    """`timeout 1h herdbeat up` looks like a second herdbeat, and killing it would stop the first."""
     with suppress(OSError, ValueError, IndexError):
         while pid > 1:
-            # The name of the program, which may hold anything, is in brackets.
+            # The program's name is in brackets and may contain spaces and brackets itself.
             pid = int((_PROC_DIR / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
             yield pid
 
 
 def _find_local_nodes(home: Path) -> Iterator[int]:
-    """Processes that look like `herdbeat up` in this folder; none where the system does not tell."""
+    """Yield processes that look like `herdbeat up` in this folder; none on a system without /proc."""
     for entry in sorted(_PROC_DIR.glob("[0-9]*")):
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0")

@@ -1,4 +1,4 @@
-"""Checks of what the targets need: programs on the PATH, modules to import, variables in the environment."""
+"""Checks of what targets need: programs on the PATH, modules to import, environment variables."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ _RUNTIME_PROGRAMS = {"cli": "claude", "codex": "codex", "gemini": "gemini", "ope
 
 
 def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Each program once, with how many targets need it."""
+    """Report each missing program once, with the targets that need it."""
     missing, found = defaultdict[str, list[str]](list), 0
     for target in fleet.targets:
         program, folder = _find_program(target, fleet.home)
@@ -35,7 +35,7 @@ def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorF
 
 
 def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[DoctorFinding]:
-    """Only whether there is such a module: importing it would run it."""
+    """Look for each module without importing it: an import would run its code."""
     folders = [fleet.home, *path]
     for target in fleet.targets:
         if isinstance(target.spec, CallableSpec):
@@ -47,7 +47,7 @@ def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[DoctorFinding]:
 
 
 def _is_module(name: str, folders: list[str]) -> bool:
-    """In one of the folders, or in Python itself: builtins, sys and time are in no folder at all."""
+    """In one of the folders, or in Python itself: builtins, sys and time are in no folder."""
     in_python = BuiltinImporter.find_spec(name) or FrozenImporter.find_spec(name)
     return in_python is not None or PathFinder.find_spec(name, folders) is not None
 
@@ -65,7 +65,7 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
 
 
 def _find_program(target: Target, home: str) -> tuple[str, str]:
-    """The first word of what is run, and the folder it is run in; nothing for what is no program."""
+    """Return the program of a target and the folder it runs in; empty for a target that runs none."""
     spec = target.spec
     if isinstance(spec, CommandSpec) or (isinstance(spec, AgentSpec) and spec.command):
         return spec.command[0], os.path.join(home, spec.working_directory)  # noqa: PTH118 -- beside a program's name

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from herdbeat.cli.commands.explain import explanation_lines
 from herdbeat.cli.fleet_handle import FleetHandle
-from herdbeat.cli.output.explain import show_explanation
 from herdbeat.cli.output.terminal import Terminal, display_width
 from herdbeat.domain.decision import Source
 from herdbeat.domain.records import HintRecord
@@ -61,11 +61,9 @@ def explanation(**changes: Any) -> Explanation:
 
 
 def lines_of(shown: Explanation, columns: int | None = None) -> list[str]:
-    out = StringIO()
     clock = FakeClock(NOW)
     ledger = FleetHandle(name="f", path=Path("x"), now=NOW, clock=clock, zone=ZoneInfo("UTC"), load_fleet=lambda: None)  # type: ignore[arg-type,return-value]
-    show_explanation(Terminal(out=out, err=StringIO(), columns=columns), ledger, shown)
-    return out.getvalue().splitlines()
+    return list(explanation_lines(Terminal(out=StringIO(), err=StringIO(), columns=columns), ledger, shown))
 
 
 def test_winner_losers_moves_notes_and_what_then_each_have_their_line() -> None:

@@ -1,10 +1,7 @@
-from pathlib import Path
-
 import pytest
 from tests.support.config_folder import ConfigFolder
 
-from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.file_kinds import display_path, find_cron_token_offset, locate_in_scalar, resolve_relative_path
+from herdbeat.config.diagnostics import Diagnostics, find_cron_token_offset, locate_in_scalar
 from herdbeat.config.yaml import parse_yaml
 
 FORMS = [
@@ -36,16 +33,6 @@ def test_a_mistake_in_a_prompt_file_is_shown_in_that_file(folder: ConfigFolder) 
 
     (problem,) = result.problems
     assert str(problem.where) == ".agentd/p.md:2:2"
-
-
-def test_files_are_named_relative_to_the_base_and_absolute_elsewhere() -> None:
-    assert display_path(Path("/a/b/c.yaml"), Path("/a")) == "b/c.yaml"
-    assert display_path(Path("/x/c.yaml"), Path("/a")) == "/x/c.yaml"
-
-
-def test_a_path_counts_from_the_file_that_names_it() -> None:
-    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "../c/agent.yaml") == Path("/a/c/agent.yaml")
-    assert resolve_relative_path(Path("/a/b/fleet.yaml"), "/etc/agent.yaml") == Path("/etc/agent.yaml")
 
 
 @pytest.mark.parametrize(
