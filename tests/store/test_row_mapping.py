@@ -6,7 +6,7 @@ import pytest
 
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import StoreUnavailable
-from herdbeat.store.row_mapping import read_snapshot_safely
+from herdbeat.store.row_mapping import read_snapshots
 
 ROW: list[Any] = [7, 1, "t/s", 3, 1, 1, None, None, None, "", None, 0, 0, 0, 0, 0, 0, 0, None]
 
@@ -20,7 +20,7 @@ def _away(plan_id: int) -> ScheduleSpec:
 
 
 def test_a_plan_that_cannot_be_read_is_told_by_its_schedule() -> None:
-    found = read_snapshot_safely(ROW, _garbled)
+    (found,) = read_snapshots([ROW], _garbled)
 
     assert (found.id, found.label) == (7, "t/s")
     assert found.unreadable is not None
@@ -28,4 +28,4 @@ def test_a_plan_that_cannot_be_read_is_told_by_its_schedule() -> None:
 
 def test_a_schedule_was_taken_for_unreadable_because_the_server_was_away() -> None:
     with pytest.raises(StoreUnavailable, match="took too long"):
-        read_snapshot_safely(ROW, _away)
+        read_snapshots([ROW], _away)

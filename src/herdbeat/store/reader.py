@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
 from herdbeat.domain.change import Change
 from herdbeat.domain.policies import Budget
@@ -30,6 +30,7 @@ from herdbeat.store.record_mapping import (
     read_beat,
     read_budgets,
     read_change,
+    read_gaps,
     read_hint,
     read_node,
     read_run,
@@ -255,10 +256,7 @@ class Reader:
         return [json.loads(usage) for (usage,) in self._query("last_usage_of", schedule=schedule_id, limit=limit)]
 
     def gaps(self, since: datetime) -> list[Gap]:
-        return [
-            Gap(from_at=from_micros(start), until=from_micros(until), reason=MissedReason(reason))
-            for start, until, reason in self._query("list_gaps", since=to_micros(since))
-        ]
+        return read_gaps(self._query("list_gaps", since=to_micros(since)))
 
     def run_specs(self, schedule_ids: Iterable[int]) -> dict[int, RunSpec]:
         found = self._connection.query_all("briefs_of", {"ids": list(schedule_ids)})

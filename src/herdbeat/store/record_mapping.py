@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.beat import BeatOutcome
+from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.codec import from_json
@@ -70,9 +70,16 @@ PLACEHOLDER_PLAN = ScheduleSpec(
 """A plan without a time: whoever overlooks that the real one is unreadable starts nothing by it."""
 
 
+class UnreadablePlan(Exception):
+    """A stored plan is damaged, or names a zone that this machine does not have."""
+
+
 def read_plan(text: str) -> ScheduleSpec:
-    """Raises whatever is wrong with the text: it may be damaged, or name a zone this machine does not have."""
-    return from_json(ScheduleSpec, json.loads(text), load_trigger)
+    """Raises UnreadablePlan."""
+    try:
+        return from_json(ScheduleSpec, json.loads(text), load_trigger)
+    except Exception as error:  # whatever is wrong with one plan, the other schedules must be readable
+        raise UnreadablePlan(_describe_error(error)) from error
 
 
 def read_budgets(rows: Iterable[tuple[str, int, str]]) -> dict[BudgetOwner, Budget]:
@@ -93,8 +100,19 @@ def apply_arm(plan: ScheduleSpec, arm: int) -> ScheduleSpec:
 
 
 def describe_read_error(error: Exception) -> str:
-    reason = error.message if isinstance(error, HerdbeatError) else f"{type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, UnreadablePlan) else _describe_error(error)
     return f"its stored plan cannot be read ({reason})"
+
+
+def _describe_error(error: Exception) -> str:
+    return error.message if isinstance(error, HerdbeatError) else f"{type(error).__name__}: {error}"
+
+
+def read_gaps(rows: Iterable[Sequence[Any]]) -> list[Gap]:
+    return [
+        Gap(from_at=from_micros(start), until=from_micros(until), reason=MissedReason(reason))
+        for start, until, reason in rows
+    ]
 
 
 def read_node(row: Any) -> NodeRecord:
@@ -209,5 +227,5 @@ def _read_plan_or_placeholder(text: str) -> tuple[ScheduleSpec, str | None]:
     """A plan, or what stands in for it and why. A listing of ten thousand schedules reads a handful of texts."""
     try:
         return read_plan(text), None
-    except Exception as error:  # noqa: BLE001 - one schedule that cannot be read must not hide all the others
+    except UnreadablePlan as error:
         return PLACEHOLDER_PLAN, describe_read_error(error)

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 from herdbeat.domain.budget import FLEET_OWNER, BudgetOwner, Reservation
 from herdbeat.domain.policies import Budget
 from herdbeat.errors import ClaimLost
-from herdbeat.store.base import (
+from herdbeat.store.microseconds import from_micros, to_micros
+from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
+from herdbeat.store.record_mapping import read_budgets
+from herdbeat.store.row_mapping import read_pending_beats, read_reservations
+from herdbeat.store.rows import (
     CatchupCursor,
     FinishedRun,
     NewBeat,
@@ -18,11 +22,7 @@ from herdbeat.store.base import (
     TargetCounterCheck,
     TargetRow,
 )
-from herdbeat.store.microseconds import from_micros, to_micros
-from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
-from herdbeat.store.record_mapping import read_budgets
-from herdbeat.store.sql_transaction import SqlTransaction, read_reservations
-from herdbeat.store.sql_transaction_admin import read_pending_beats
+from herdbeat.store.sql_transaction import SqlTransaction
 from herdbeat.store.statements import RowCount, dump_sanitized
 
 # What a transaction is going to ask, asked as soon as it can be: the answers then come along with another one.
@@ -244,7 +244,7 @@ class PostgresTransaction(SqlTransaction):
             self._prefetch.query("rooms", wanted)
             self._prefetch.add("next_wake", (), self._pg_connection.send_query("next_wake", labels=self._labels))
             rows = self._prefetch.receive("rooms", wanted) or []
-        return {row[0]: TargetCapacity(*row) for row in rows}
+        return self._read_capacity(rows)
 
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         wanted = list(target_ids)
@@ -262,7 +262,7 @@ class PostgresTransaction(SqlTransaction):
         if rows is None:
             return super().schedules(wanted)
         known = set(wanted)
-        return {each.id: each for each in self._read_snapshots([row for row in rows if row[0] in known])}
+        return {snapshot.id: snapshot for snapshot in self._read_snapshots(rows) if snapshot.id in known}
 
     def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
         wanted = list(run_ids)

@@ -95,7 +95,7 @@ UPDATE beat SET wake_at = :now FROM json_each(:rows) WHERE beat.id = value AND b
 UPDATE schedule SET wake_at = :now FROM json_each(:rows) WHERE schedule.id = value;
 
 -- name: pending_beats
-SELECT json_group_array(json_array(id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt))
+SELECT json_group_array(json_array(id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
   FROM (SELECT * FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit);
 
 -- name: unfinished_runs

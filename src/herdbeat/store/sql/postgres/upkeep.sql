@@ -91,7 +91,7 @@ UPDATE beat SET wake_at = :now FROM :rows AS given (id bigint) WHERE beat.id = g
 UPDATE schedule SET wake_at = :now FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
 
 -- name: pending_beats
-SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt
+SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by
   FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit;
 
 -- name: unfinished_runs
