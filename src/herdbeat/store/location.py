@@ -15,7 +15,7 @@ from herdbeat.errors import ConfigError, MissingExtra, Problem
 if TYPE_CHECKING:
     from herdbeat.clock import Clock
     from herdbeat.store.base import InconsistencyCandidates, SharedStore, Transaction
-    from herdbeat.store.reader import QueryReader, Reader
+    from herdbeat.store.reader import Reader
 
 
 # Where a fleet keeps its ledger. Apart from the engine, since who only asks must not load it.
@@ -185,18 +185,8 @@ def open_reader(location: StoreLocation) -> "Reader":
 
         return SqliteReader(location)
     with _require_postgres_extra():
-        from herdbeat.store.postgres.reader import open_postgres_reader  # noqa: PLC0415
-    return open_postgres_reader(location)
-
-
-def open_query_reader(location: StoreLocation) -> "QueryReader":
-    if isinstance(location, Path):
-        from herdbeat.store.reader import SqliteQueryReader  # noqa: PLC0415
-
-        return SqliteQueryReader(location)
-    with _require_postgres_extra():
-        from herdbeat.store.postgres.reader import open_postgres_query_reader  # noqa: PLC0415
-    return open_postgres_query_reader(location)
+        from herdbeat.store.postgres.reader import PostgresReader  # noqa: PLC0415
+    return PostgresReader(location)
 
 
 def open_audit(location: StoreLocation) -> LedgerAudit:

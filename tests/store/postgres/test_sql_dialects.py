@@ -7,9 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from herdbeat.store.postgres.reader import POSTGRES_READER_SQL_FILE
+from herdbeat.store.postgres.reader import POSTGRES_READER_SQL_FILES
 from herdbeat.store.postgres.statements import WRITER_SQL_FILES, load_translated_statements
-from herdbeat.store.reader import QUERY_READER_SQL_FILES as LOOKED_FOR
 from herdbeat.store.sql_files import load_statements
 from herdbeat.store.sqlite.connection import WRITER_SQL_FILES as SQLITE_SHEETS
 
@@ -68,12 +67,12 @@ VALUES: dict[str, Any] = {
 
 @pytest.mark.parametrize("is_asked_about", [True, False], ids=["given", "left out"])
 @pytest.mark.parametrize(
-    "name", sorted(load_translated_statements(*LOOKED_FOR, "names", POSTGRES_READER_SQL_FILE).keys() - QUESTION_PARTS)
+    "name", sorted(load_translated_statements("names", *POSTGRES_READER_SQL_FILES).keys() - QUESTION_PARTS)
 )
 def test_the_server_understands_each_question(
     connection: psycopg.Connection[Any], name: str, is_asked_about: bool
 ) -> None:
-    text = load_translated_statements(*LOOKED_FOR, "names", POSTGRES_READER_SQL_FILE)[name].text
+    text = load_translated_statements("names", *POSTGRES_READER_SQL_FILES)[name].text
     asked = {given: VALUES.get(given, 7) for given in re.findall(r"%\((\w+)\)s", text.decode())}
     if not is_asked_about:
         kept = {"ids", "schedules", "plans", "tags", "groups", "limit", "declined", "word", "id"}

@@ -27,7 +27,7 @@ from herdbeat.service.queries.upcoming import (
     build_ledger_forecast,
     merge_files_and_ledger,
 )
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
 THUNDERING_HERD_SIZE = 10
@@ -159,7 +159,7 @@ def load_forecast_inputs(handle: FleetHandle, context: Context, selector: str | 
     return _filter_by_selector(handle, merged, selector)
 
 
-def _load_from_ledger(handle: FleetHandle, reader: QueryReader, selector: str | None) -> list[ForecastInput]:
+def _load_from_ledger(handle: FleetHandle, reader: Reader, selector: str | None) -> list[ForecastInput]:
     names = () if selector is None else (selector,)
     found = find_schedules(reader, ScheduleQuery(now=handle.now, names=names, limit=MAX_SCHEDULES))
     hints = _active_hints(reader, found, handle)
@@ -170,7 +170,7 @@ def _load_from_ledger(handle: FleetHandle, reader: QueryReader, selector: str | 
     ]
 
 
-def _active_hints(reader: QueryReader, records: Iterable[ScheduleRecord], handle: FleetHandle) -> dict[str, list[Hint]]:
+def _active_hints(reader: Reader, records: Iterable[ScheduleRecord], handle: FleetHandle) -> dict[str, list[Hint]]:
     """Those that are not over, by schedule."""
     found: dict[str, list[Hint]] = {}
     if reader.has_hints():

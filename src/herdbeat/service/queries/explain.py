@@ -48,7 +48,7 @@ from herdbeat.service.queries.schedule_state import (
 )
 from herdbeat.service.queries.upcoming import RunPreview, preview_runs
 from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_beat, serialize_run
-from herdbeat.store.reader import Filter, QueryReader, Reader
+from herdbeat.store.reader import Filter, Reader
 
 # What is said of a schedule's next run: when and why, or why there is none, and what is in its way.
 
@@ -451,7 +451,7 @@ def load_instant_explanation(
     return explain_instant(record, past, now, zone)
 
 
-def load_run_explanation(reader: QueryReader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
+def load_run_explanation(reader: Reader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
     """Why did this run happen?"""
     return explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
 

@@ -14,7 +14,7 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.runners.run_log import LogFollower, LogLine, RemoteLogFollower, locate_log
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.service.serialize import JsonObject
-from herdbeat.store.reader import Filter, QueryReader
+from herdbeat.store.reader import Filter, Reader
 from herdbeat.timestamps import format_timestamp
 
 PAGE_SIZE = 50
@@ -78,7 +78,7 @@ class _FollowedRun:
 class LogFeed:
     """First what was, then, whenever it is asked, what has come since. Used from one thread."""
 
-    reader: QueryReader
+    reader: Reader
     state_dir: Path
     selection: LogSelection
     _followed: dict[int, _FollowedRun] = field(default_factory=dict)

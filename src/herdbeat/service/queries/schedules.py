@@ -11,7 +11,7 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import NotFound
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_display_state
 from herdbeat.service.queries.selectors import no_such_schedule, no_such_tag
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import Reader, ScheduleQuery
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
@@ -53,7 +53,7 @@ class SchedulePage:
     next_after: int | None = None
 
 
-def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
+def list_schedules(reader: Reader, query: ScheduleQuery) -> SchedulePage:
     """Raises NotFound, which guesses, for a name, tag or group that nothing has."""
     _require_known_names(reader, query)
     records = _find_in_state(reader, replace(query, limit=query.limit + 1))
@@ -62,13 +62,13 @@ def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
     return SchedulePage(rows=rows, total=reader.count_all_schedules(), next_after=next_after)
 
 
-def find_schedules(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
+def find_schedules(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """The schedules alone. Raises NotFound, which guesses."""
     _require_known_names(reader, query)
     return reader.find(query)
 
 
-def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
+def summarize_schedules(reader: Reader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
     ids = [each.id for each in records]
     strips, interval_hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
@@ -120,7 +120,7 @@ def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: da
     return ScheduleSummary(record=record, state=state, next=what, at=at)
 
 
-def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
+def _find_in_state(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """As many as are wanted and are in that state. The ledger throws the net, `state_of` picks from it."""
     if query.state is None:
         return reader.find(query)
@@ -135,7 +135,7 @@ def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRe
     return found[: query.limit]
 
 
-def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
+def find_interval_hints(reader: Reader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
     """The pace that is heard, by schedule."""
     found = reader.hints(ids, ended_since=now, limit=len(ids) * MAX_STRIP_BEATS) if reader.has_hints() else []
     if not found:
@@ -149,7 +149,7 @@ def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> d
     }
 
 
-def _require_known_names(reader: QueryReader, query: ScheduleQuery) -> None:
+def _require_known_names(reader: Reader, query: ScheduleQuery) -> None:
     for name in query.names:
         if not reader.find(ScheduleQuery(now=query.now, names=(name,), limit=1)):
             raise no_such_name(reader, name)
@@ -164,7 +164,7 @@ def _require_known_names(reader: QueryReader, query: ScheduleQuery) -> None:
                 raise no_such_tag(what, mark, reader.tags_and_groups())
 
 
-def no_such_name(reader: QueryReader, name: str) -> NotFound:
+def no_such_name(reader: Reader, name: str) -> NotFound:
     return no_such_schedule(name, reader.similar_names(name))
 
 

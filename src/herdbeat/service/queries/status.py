@@ -18,7 +18,7 @@ from herdbeat.service.queries.schedule_state import DisplayState, is_paused
 from herdbeat.service.queries.schedules import find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.service.serialize import JsonObject, format_optional_timestamp, serialize_run
-from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
+from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 
 MAX_ROWS = 1_000
 MAX_UPCOMING_SCHEDULES = 5
@@ -93,7 +93,7 @@ class FleetStatus:
 
 
 def read_status(
-    reader: QueryReader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo
+    reader: Reader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo
 ) -> FleetStatus:
     """Of the fleet, or of one target or schedule. `pid` is who runs it; None if nobody does. Raises NotFound.
 
@@ -122,7 +122,7 @@ def _find_last_node(nodes: Iterable[NodeRecord]) -> NodeRecord | None:
     return max(nodes, key=lambda each: (each.stopped_at is None, each.stopped_at or each.seen_at), default=None)
 
 
-def _read_spend_today(reader: QueryReader, now: datetime, zone: ZoneInfo) -> tuple[float, float] | None:
+def _read_spend_today(reader: Reader, now: datetime, zone: ZoneInfo) -> tuple[float, float] | None:
     budget = reader.budgets(0).get(FLEET_OWNER)  # no schedule has the number 0, so only the fleet's own is left
     if budget is None or budget.usd_per_day is None:
         return None
@@ -228,7 +228,7 @@ def serialize_status(status: FleetStatus, fleet: str) -> JsonObject:
     }
 
 
-def _find_running(reader: QueryReader) -> Iterable[RunInProgress]:
+def _find_running(reader: Reader) -> Iterable[RunInProgress]:
     """How long a run usually takes is looked up for as many as a screen shows."""
     for index, run in enumerate(reader.run(number) for number in reader.open_runs(MAX_ROWS)):
         if run is not None:
@@ -237,7 +237,7 @@ def _find_running(reader: QueryReader) -> Iterable[RunInProgress]:
             )
 
 
-def _estimate_run_duration(reader: QueryReader, run: RunRecord) -> tuple[timedelta, timedelta] | None:
+def _estimate_run_duration(reader: Reader, run: RunRecord) -> tuple[timedelta, timedelta] | None:
     target, name = split_selector(run.schedule)
     return estimate_duration(
         reader.runs(
@@ -246,7 +246,7 @@ def _estimate_run_duration(reader: QueryReader, run: RunRecord) -> tuple[timedel
     )
 
 
-def _measure_lag(reader: QueryReader, now: datetime) -> timedelta | None:
+def _measure_lag(reader: Reader, now: datetime) -> timedelta | None:
     """The middle of how late the last beats of the clock were found; or how long the oldest waits to be found."""
     found = sorted(reader.recent_lateness(LATENESS_SAMPLE_BEATS))
     usual = found[len(found) // 2] if found else None
@@ -254,7 +254,7 @@ def _measure_lag(reader: QueryReader, now: datetime) -> timedelta | None:
     return usual if overdue is None else max(usual or timedelta(0), now - overdue)
 
 
-def _find_late(reader: QueryReader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
+def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
     for beat in (reader.beat(number) for number in reader.waiting_beats(now, MAX_ROWS)):
         if beat is not None:
             record = _find_record(reader, beat.schedule)
@@ -271,11 +271,11 @@ def _find_late(reader: QueryReader, now: datetime, pid: int | None) -> Iterable[
             yield LateBeat(schedule=record.label, due_at=due_at, reason=reason, detail=detail)
 
 
-def _find_blocking_run(reader: QueryReader, record: ScheduleRecord) -> RunRecord | None:
+def _find_blocking_run(reader: Reader, record: ScheduleRecord) -> RunRecord | None:
     return next(iter(reader.runs(Filter(target=record.target, status=RunStatus.RUNNING, limit=1))), None)
 
 
-def _find_held(reader: QueryReader, now: datetime) -> Iterable[ScheduleRecord]:
+def _find_held(reader: Reader, now: datetime) -> Iterable[ScheduleRecord]:
     """What somebody has paused or switched off. What a file switches off is as it should be."""
     for record in _load_records(reader, reader.paused_or_disabled_schedules(MAX_ROWS)):
         if record.disabled_by is not None or is_paused(record, now):
@@ -300,13 +300,13 @@ def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tu
             return reason or "not_started", "the scheduler has not come to it yet"
 
 
-def _find_record(reader: QueryReader, label: str) -> ScheduleRecord | None:
+def _find_record(reader: Reader, label: str) -> ScheduleRecord | None:
     target, name = split_selector(label)
     found = reader.schedules(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1))
     return found[0] if found else None
 
 
-def _load_records(reader: QueryReader, ids: Iterable[int]) -> Iterable[ScheduleRecord]:
+def _load_records(reader: Reader, ids: Iterable[int]) -> Iterable[ScheduleRecord]:
     """In the order of the ids."""
     wanted = list(ids)
     found = {each.id: each for each in reader.schedules_by_id(wanted)}

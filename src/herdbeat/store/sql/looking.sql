@@ -60,7 +60,8 @@ SELECT beat.id, beat.schedule_id, beat.outcome, beat.count,
   FROM beat WHERE beat.id IN (SELECT value FROM json_each(:ids)) ORDER BY beat.due_at, beat.id;
 
 -- name: run_details
-SELECT run.response, run.usage, run.session, run.note, node.host, node.pid, node.version
+SELECT run.response, coalesce(run.usage, '{}') AS usage, coalesce(run.session, '') AS session,
+       coalesce(run.note, '') AS note, coalesce(node.host, '') AS host, node.pid, coalesce(node.version, '') AS version
   FROM run LEFT JOIN node ON node.id = run.node_id WHERE run.id = :id;
 
 -- name: target_id
@@ -86,8 +87,8 @@ SELECT id FROM schedule
 
 -- name: spans
 -- What took place since a moment. A run that began before it and is still going belongs to it.
-SELECT beat.schedule_id, beat.outcome, beat.due_at, beat.last_due_at, beat.count, run.status,
-       coalesce(run.started_at, run.claimed_at), run.finished_at
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
   FROM beat LEFT JOIN run ON run.beat_id = beat.id
  WHERE beat.schedule_id IN (SELECT value FROM json_each(:ids))
    AND (+beat.last_due_at >= :since OR +beat.outcome = 'pending'

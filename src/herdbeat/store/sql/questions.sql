@@ -1,10 +1,10 @@
 -- What faces ask. Read-only connections run these; they never hold up the writer.
 
 -- name: list_beats
-SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
+SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
        beat.source, beat.origin, beat.dedup_id, beat.settled_at,
-       (SELECT json_group_array(run.id) FROM run WHERE run.beat_id = beat.id),
-       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1)
+       (SELECT json_group_array(run.id) FROM run WHERE run.beat_id = beat.id) AS runs,
+       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1) AS last_status
   FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id
   JOIN target ON target.id = schedule.target_id
@@ -12,10 +12,10 @@ SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.
  ORDER BY beat.id DESC;
 
 -- name: list_runs
-SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run.claimed_at, run.started_at,
+SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.attempt, run.status, run.claimed_at, run.started_at,
        run.finished_at, run.code, run.error, run.summary, run.log,
-       coalesce(run.source, beat.source), coalesce(run.origin, beat.origin), beat.due_at, beat.dedup_id,
-       run.note
+       coalesce(run.source, beat.source) AS source, coalesce(run.origin, beat.origin) AS origin, beat.due_at, beat.dedup_id,
+       coalesce(run.note, '') AS note
   FROM run
   JOIN beat ON beat.id = run.beat_id
   JOIN schedule ON schedule.id = run.schedule_id
@@ -24,12 +24,12 @@ SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run
  ORDER BY run.id DESC;
 
 -- name: schedule_columns
-schedule.id, target.name, schedule.name, plan.text, schedule.origin, schedule.enabled,
+schedule.id, target.name AS target, schedule.name, plan.text AS plan, schedule.origin, schedule.enabled,
        schedule.disabled_by, schedule.quarantine, schedule.next_run_at, schedule.next_due_at, schedule.next_source,
        schedule.next_origin, schedule.next_trace, schedule.anchor_at, schedule.is_new, schedule.failures, schedule.running,
        schedule.waiting, schedule.paused, schedule.paused_until, schedule.paused_by, schedule.paused_reason,
-       schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent,
-       target.running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs;
+       schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent AS target_room,
+       target.running AS target_running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs;
 
 -- name: list_schedules
 SELECT {schedule_columns}
@@ -63,8 +63,8 @@ SELECT beat.id FROM beat
 
 -- name: list_nodes
 -- A file has one node, which holds it by a lock: the newest is the only one that may be alive.
-SELECT id, host, pid, version, started_at, seen_at, stopped_at, NULL, labels, 1,
-       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id)
+SELECT id, host, pid, version, started_at, seen_at, stopped_at, NULL AS lease_until, labels, 1 AS works,
+       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id) AS running
   FROM node
  WHERE :now IS NULL OR (stopped_at IS NULL AND id = (SELECT max(id) FROM node))
  ORDER BY id DESC LIMIT :limit;
@@ -148,8 +148,8 @@ SELECT id, at, who, what, subject, before, after
  LIMIT :limit;
 
 -- name: list_hints
-SELECT hint.id, target.name, schedule.name, hint.origin, hint.every, hint.at, hint.reason, hint.expires_at,
-       hint.created_at, hint.ended_at, hint.ended_by
+SELECT hint.id, target.name AS target, schedule.name, hint.origin, hint.every, hint.at, hint.reason, hint.expires_at,
+       hint.created_at, hint.ended_at, coalesce(hint.ended_by, '') AS ended_by
   FROM hint
   JOIN schedule ON schedule.id = hint.schedule_id
   JOIN target ON target.id = schedule.target_id

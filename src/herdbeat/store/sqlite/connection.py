@@ -4,15 +4,11 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sql_files import load_statements
-from herdbeat.store.sqlite.errors import to_store_unavailable
 from herdbeat.store.statements import RowCount, dump_json, dump_sanitized, zero_rows
 
 # A batch as bound values: `(VALUES :rows)` becomes as many rows of `?` as there are.
@@ -52,64 +48,6 @@ def expand_rows(sql: str, width: int, size: int, names: tuple[str, ...]) -> str:
     for number, name in enumerate(names, start=width * size + 1):
         text = re.sub(rf":{name}\b", f"?{number}", text)
     return text
-
-
-_PROGRAMMING_ERRORS = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
-
-
-class SqliteReadConnection:
-    """Raises StoreUnavailable if the file cannot be opened, or is found to be damaged by a question."""
-
-    def __init__(self, path: Path, *files: str) -> None:
-        try:
-            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-            self._connection.text_factory = decode_lossy
-            self._connection.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
-            raise to_store_unavailable(path, error) from error
-        self._path = path
-        self._sql = load_statements(*files)
-
-    def query(self, statement: str, values: dict[str, object]) -> Iterable[Any]:
-        with self._translate_errors():
-            yield from self._connection.execute(self._sql[statement], _dump_lists(values))
-
-    def query_one(self, statement: str, values: dict[str, object]) -> Any:
-        with self._translate_errors():
-            return self._connection.execute(self._sql[statement], _dump_lists(values)).fetchone()
-
-    def query_all(self, statement: str, values: dict[str, object]) -> list[Any]:
-        (found,) = self.query_one(statement, values)
-        rows: list[Any] = json.loads(found)
-        return rows
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("ROLLBACK")
-
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """A damaged file is noticed by the first question, not by opening it."""
-        try:
-            yield
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if isinstance(error, _PROGRAMMING_ERRORS):
-                raise
-            raise to_store_unavailable(self._path, error) from error
-
-    def like_pattern(self, name: str) -> str:
-        return "".join(f"[{letter}]" if letter in "[?" else letter for letter in name)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-def _dump_lists(values: dict[str, object]) -> dict[str, object]:
-    return {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 # How the SQLite store speaks: a named statement for a whole batch, its answer as one JSON array.

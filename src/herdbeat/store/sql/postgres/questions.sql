@@ -2,10 +2,10 @@
 -- other statements serve both.
 
 -- name: list_beats
-SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
+SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
        beat.source, beat.origin, beat.dedup_id, beat.settled_at,
-       (SELECT coalesce(json_agg(run.id ORDER BY run.id), '[]')::text FROM run WHERE run.beat_id = beat.id),
-       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1)
+       (SELECT coalesce(json_agg(run.id ORDER BY run.id), '[]')::text FROM run WHERE run.beat_id = beat.id) AS runs,
+       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1) AS last_status
   FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id
   JOIN target ON target.id = schedule.target_id
@@ -13,10 +13,10 @@ SELECT beat.id, target.name, schedule.name, beat.due_at, beat.last_due_at, beat.
  ORDER BY beat.id DESC;
 
 -- name: list_runs
-SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run.claimed_at, run.started_at,
+SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.attempt, run.status, run.claimed_at, run.started_at,
        run.finished_at, run.code, run.error, run.summary, run.log,
-       coalesce(run.source, beat.source), coalesce(run.origin, beat.origin), beat.due_at, beat.dedup_id,
-       run.note
+       coalesce(run.source, beat.source) AS source, coalesce(run.origin, beat.origin) AS origin, beat.due_at, beat.dedup_id,
+       coalesce(run.note, '') AS note
   FROM run
   JOIN beat ON beat.id = run.beat_id
   JOIN schedule ON schedule.id = run.schedule_id
@@ -26,7 +26,7 @@ SELECT run.id, target.name, schedule.name, beat.id, run.attempt, run.status, run
 
 -- name: list_nodes
 SELECT id, host, pid, version, started_at, seen_at, stopped_at, lease_until, labels, works,
-       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id)
+       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id) AS running
   FROM node
  WHERE :now IS NULL OR (stopped_at IS NULL AND lease_until > herdbeat_now())
  ORDER BY id DESC LIMIT :limit;
@@ -52,8 +52,8 @@ SELECT text FROM run_log WHERE run_id = :id;
 SELECT value FROM meta WHERE key = 'catalogue';
 
 -- name: list_hints
-SELECT hint.id, target.name, schedule.name, hint.origin, hint.every, hint.at, hint.reason, hint.expires_at,
-       hint.created_at, hint.ended_at, hint.ended_by
+SELECT hint.id, target.name AS target, schedule.name, hint.origin, hint.every, hint.at, hint.reason, hint.expires_at,
+       hint.created_at, hint.ended_at, coalesce(hint.ended_by, '') AS ended_by
   FROM hint
   JOIN schedule ON schedule.id = hint.schedule_id
   JOIN target ON target.id = schedule.target_id
@@ -129,8 +129,8 @@ SELECT beat.created_at - beat.due_at FROM beat
 
 -- name: spans
 -- What took place since a moment. A run that began before it and is still going belongs to it.
-SELECT beat.schedule_id, beat.outcome, beat.due_at, beat.last_due_at, beat.count, run.status,
-       coalesce(run.started_at, run.claimed_at), run.finished_at
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
   FROM beat LEFT JOIN run ON run.beat_id = beat.id
  WHERE beat.schedule_id = ANY(:ids)
    AND (beat.last_due_at >= :since OR coalesce(run.finished_at, :until) >= :since OR beat.outcome = 'running')
