@@ -96,26 +96,27 @@ class PostgresSession:
         return connection
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
-        """Work that only had bad luck (a deadlock, a pooler) is done again from the start."""
-        left = MAX_RETRIES
-        while True:
+        """Run the work; after a deadlock, behind a pooler or for a duplicate beat, run it again from the start."""
+        for _ in range(MAX_RETRIES):
             try:
-                return self._execute_work(work)
-            except BaseException as error:
-                # The last time, too: what had failed in it was told so, and its half was committed.
-                self.rollback()
-                if not left or not self._can_retry(error):
+                return self._attempt_once(work)
+            except (*_POOLER_ERRORS, DuplicateBeat, StoreUnavailable) as error:
+                if not self._can_retry(error):
                     raise
                 log.info("transaction begun again error=%s", error)
-            left -= 1
             self.begin()
+        return self._attempt_once(work)
 
-    def _execute_work(self, work: Callable[[Transaction], T]) -> T:
-        result = work(self.transaction)
-        self.transaction.flush()
+    def _attempt_once(self, work: Callable[[Transaction], T]) -> T:
+        """Roll back whatever fails, the last attempt too: its error was reported and yet half of it was committed."""
+        with ExitStack() as undo:
+            undo.callback(self.rollback)
+            result = work(self.transaction)
+            self.transaction.flush()
+            undo.pop_all()
         return result
 
-    def _can_retry(self, error: BaseException) -> bool:
+    def _can_retry(self, error: Exception) -> bool:
         if isinstance(error, _POOLER_ERRORS):
             self._connector.disable_prepared()
             return True

@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -89,17 +89,17 @@ class SqliteSession:
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
         self._execute("SAVEPOINT attempt")
-        try:
-            result = work(self._transaction)
-        except sqlite3.Error as error:
-            if not isinstance(error, _STATEMENT_ERRORS):
-                # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
+        with ExitStack() as undo:
+            undo.callback(self._rollback_savepoint)
+            try:
+                result = work(self._transaction)
+            except sqlite3.Error as error:
+                if isinstance(error, _STATEMENT_ERRORS):
+                    raise
+                # The disk is full, or worse: SQLite may have ended the whole transaction, and its savepoints with it.
+                undo.pop_all()
                 raise to_store_unavailable(self._path, error) from error
-            self._rollback_savepoint()
-            raise
-        except BaseException:
-            self._rollback_savepoint()
-            raise
+            undo.pop_all()
         self._execute("RELEASE attempt")
         return result
 
