@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from herdbeat.store.microseconds import from_micros
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sql_files import load_statements
+from herdbeat.store.sql_files import load_file
 
 _MAX_CHAR = "\U0010ffff"
 _DEFAULT_LATE_AFTER = timedelta(seconds=30)
@@ -46,9 +46,8 @@ def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedu
     connection = sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)
     connection.text_factory = decode_lossy
     try:
-        return [
-            _read_named_schedule(row) for row in connection.execute(load_statements("names")["names_beginning"], values)
-        ]
+        statement = load_file("sqlite/name_lookup.sql")["names_beginning"]
+        return [_read_named_schedule(row) for row in connection.execute(statement, values)]
     finally:
         connection.close()
 

@@ -42,7 +42,6 @@ from herdbeat.store.sqlite.errors import to_store_unavailable
 
 R = TypeVar("R")
 
-READER_SQL_FILES = ("questions", "finding", "looking")
 _CLOCK_KINDS = ("cron", "delay", "interval")
 
 
@@ -390,7 +389,7 @@ class SqliteReader(Reader):
         except sqlite3.Error as error:
             raise to_store_unavailable(path, error) from error
         self._path = path
-        self._sql = load_statements(*READER_SQL_FILES)
+        self._sql = load_statements("sqlite")
 
     def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
         bound = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -12,7 +12,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.connection import PostgresConnector
 from herdbeat.store.postgres.errors import to_store_unavailable
-from herdbeat.store.postgres.statements import WRITER_SQL_FILES, load_translated_statements
+from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.rows import StopRequest
 
@@ -28,7 +28,6 @@ class PostgresSharedStore:
         self._store = store
         self._query_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
         self._listen_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
-        self._sql_by_name = load_translated_statements(*WRITER_SQL_FILES)
         self._is_closed = threading.Event()
         self._lock = threading.Lock()
 
@@ -49,7 +48,7 @@ class PostgresSharedStore:
     def _run(self, statement: str, **values: object) -> list[Any]:
         with self._lock:
             try:
-                answer = self._query_connector.get().execute(self._sql_by_name[statement].text, values)
+                answer = self._query_connector.get().execute(load_statement(statement).text, values)
                 return answer.fetchall() if answer.description else []
             except psycopg.Error as error:
                 raise to_store_unavailable(self._query_connector.location, error) from error

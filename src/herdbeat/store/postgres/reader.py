@@ -16,8 +16,8 @@ from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.connection import PostgresConnector, connect
 from herdbeat.store.postgres.errors import display_url, is_statement_error, to_store_unavailable
 from herdbeat.store.postgres.migrate import is_migrated, require_readable_ledger
-from herdbeat.store.postgres.statements import load_translated_statements
-from herdbeat.store.reader import READER_SQL_FILES, Reader
+from herdbeat.store.postgres.statements import load_statement
+from herdbeat.store.reader import Reader
 
 T = TypeVar("T")
 
@@ -32,12 +32,6 @@ _READ_ONLY_PREFIX = (
 ).encode()
 
 
-POSTGRES_READER_SQL_FILES = (*READER_SQL_FILES, "postgres/questions")
-"""The last one replaces what PostgreSQL says differently."""
-
-_CLOCK_SQL_FILES = ("postgres/fleet",)
-
-
 class PostgresReader(Reader):
     """The reader of a ledger in a database. Raises StoreUnavailable if the server cannot be asked.
 
@@ -47,7 +41,6 @@ class PostgresReader(Reader):
 
     def __init__(self, location: PostgresLocation) -> None:
         self._connector = PostgresConnector(location.url, timeout=READ_TIMEOUT, use_prepared=False)
-        self._sql_by_name = load_translated_statements(*POSTGRES_READER_SQL_FILES)
         self._is_in_snapshot = False
         self._lock = RLock()
         try:
@@ -57,7 +50,7 @@ class PostgresReader(Reader):
             raise
 
     def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
-        text = _READ_ONLY_PREFIX + self._sql_by_name[statement].text
+        text = _READ_ONLY_PREFIX + load_statement(statement).text
 
         def fetch(connection: psycopg.Connection[Any]) -> tuple[Sequence[str], list[Any]]:
             cursor = ClientCursor(connection).execute(text, values)
@@ -121,7 +114,7 @@ def read_database_clock(location: PostgresLocation, own: Clock) -> OffsetClock |
             if not is_migrated(connection):
                 return None
             asked_at = own.now()
-            row = connection.execute(load_translated_statements(*_CLOCK_SQL_FILES)["database_time"].text).fetchone()
+            row = connection.execute(load_statement("database_time").text).fetchone()
             answered_at = own.now()
     except psycopg.Error as error:
         raise to_store_unavailable(display_url(location.url), error) from error

@@ -15,7 +15,7 @@ from herdbeat.store.base import Transaction
 from herdbeat.store.postgres.connection import MIN_RECONNECT_WAIT_S, PostgresConnector
 from herdbeat.store.postgres.errors import is_rejected_by_server, is_retryable, to_store_unavailable
 from herdbeat.store.postgres.migrate import migrate
-from herdbeat.store.postgres.statements import WRITER_SQL_FILES, PostgresConnection, load_translated_statements
+from herdbeat.store.postgres.statements import PostgresConnection, load_statement
 from herdbeat.store.postgres.transaction import DuplicateBeat, PostgresTransaction, lease_lost_error
 
 log = logging.getLogger(__name__)
@@ -43,10 +43,10 @@ class PostgresSession:
         limit = f"{self._timeout // timedelta(milliseconds=1)}ms"
         idle = f"{2 * self._timeout // timedelta(milliseconds=1)}ms"
         self._settings = (
-            load_translated_statements(*WRITER_SQL_FILES)["settings"].text,
+            load_statement("settings").text,
             {"statement": limit, "lock": limit, "idle": idle},
         )
-        self._notify_sql = load_translated_statements(*WRITER_SQL_FILES)["tell_others"].text
+        self._notify_sql = load_statement("tell_others").text
         self._replan_wait = 0.5
         self._replan_at = 0.0
         self._is_rolled_back = False

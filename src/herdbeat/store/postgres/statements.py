@@ -5,7 +5,7 @@ An answer is waited for, and with it everything that was sent before.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -77,8 +77,8 @@ class TranslatedStatement(NamedTuple):
 
 
 @cache
-def load_translated_statements(*files: str) -> Mapping[str, TranslatedStatement]:
-    return {name: translate_statement(text) for name, text in load_statements(*files).items()}
+def load_statement(name: str) -> TranslatedStatement:
+    return translate_statement(load_statements("postgres")[name])
 
 
 def translate_statement(text: str) -> TranslatedStatement:
@@ -118,8 +118,6 @@ NOTIFYING_STATEMENTS = frozenset(
 )
 """What other nodes should hear of at once. Claims and finishes are no news: whoever writes them looks again itself."""
 
-WRITER_SQL_FILES = ("both", "postgres/ledger", "postgres/fleet", "postgres/upkeep", "postgres/acts")
-
 BoundValues = dict[str, object]
 
 
@@ -151,7 +149,6 @@ class PostgresConnection:
     def __init__(self, connection: psycopg.Connection[Any], place: str) -> None:
         self._connection = connection
         self._place = place
-        self._sql_by_name = load_translated_statements(*WRITER_SQL_FILES)
         self._last: SentStatement | None = None
         self._expected: list[tuple[SentStatement, int, ErrorFactory]] = []
         self.has_pending_notify = False
@@ -164,7 +161,7 @@ class PostgresConnection:
 
     def query(self, name: str, rows: Iterable[object] | None = None, **values: object) -> Any:
         """Rows of one value come as those values. Asked about nothing, it answers nothing."""
-        statement = self._sql_by_name[name]
+        statement = load_statement(name)
         asked = None if rows is None else list(rows)
         if statement.columns and not asked:
             return []
@@ -172,7 +169,7 @@ class PostgresConnection:
 
     def send_query(self, name: str, rows: Iterable[object] | None = None, **values: object) -> SentStatement:
         """Ask now what will be wanted later, by `answer`: it comes together with the next answer."""
-        statement = self._sql_by_name[name]
+        statement = load_statement(name)
         return self._send(statement, bind_values(statement, list(rows or ()), values))
 
     def receive(self, sent: SentStatement) -> Any:
@@ -182,7 +179,7 @@ class PostgresConnection:
         return [row[0] for row in found] if found and len(found[0]) == 1 else found
 
     def query_one(self, name: str, **values: object) -> Any:
-        statement = self._sql_by_name[name]
+        statement = load_statement(name)
         sent = self._send(statement, bind_values(statement, [], values))
         with self._translate_errors():
             row = sent.cursor.fetchone()
@@ -201,7 +198,7 @@ class PostgresConnection:
         return self._execute_batch(name, [], values)
 
     def _execute_batch(self, name: str, rows: Sequence[object], values: BoundValues) -> SentStatement:
-        statement = self._sql_by_name[name]
+        statement = load_statement(name)
         self.has_pending_notify |= name in NOTIFYING_STATEMENTS
         self.write_count += 1
         return self._send(statement, bind_values(statement, rows, values))

@@ -53,15 +53,12 @@ def expand_rows(sql: str, width: int, size: int, names: tuple[str, ...]) -> str:
 # How the SQLite store speaks: a named statement for a whole batch, its answer as one JSON array.
 
 
-WRITER_SQL_FILES = ("both", "sqlite", "upkeep", "requests", "changes", "spending")
-
-
 class SqliteConnection:
     """One connection and the statements it knows."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._sql: Mapping[str, str] = load_statements(*WRITER_SQL_FILES)
+        self._sql: Mapping[str, str] = load_statements("sqlite")
 
     def query(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
         """The answer to a question; `rows` are what it asks about."""

@@ -1,4 +1,4 @@
--- Budgets: what a day has used, what is set aside for open runs, and what runs cost of late.
+-- Statements on budgets in SQLite's own words. Those of the other dialect have the same names.
 
 -- name: budgets
 -- Those that are shared, of some targets; the fleet is asked for by its number, 0.
@@ -22,14 +22,6 @@ SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
 SELECT json_group_array(json_array(spend.scope, spend.holder_id, spend.day, spend.runs, spend.tokens, spend.usd))
   FROM json_each(:rows)
   JOIN spend ON spend.scope = value ->> 0 AND spend.holder_id = value ->> 1 AND spend.day = value ->> 2;
-
--- name: last_usage
--- Of the newest runs that are over, however many of them said what they used: no more than so many are looked at.
-SELECT json_group_array(json_array(wanted.value,
-           (SELECT json_group_array(json(usage))
-              FROM (SELECT usage FROM run WHERE run.schedule_id = wanted.value ORDER BY id DESC LIMIT :limit)
-             WHERE usage IS NOT NULL)))
-  FROM json_each(:rows) AS wanted;
 
 -- name: add_spend
 INSERT INTO spend (scope, holder_id, day, runs, tokens, usd)
