@@ -4,9 +4,9 @@
 -- plus before a column keeps SQLite from choosing another index for it.
 
 -- name: wake_waiting
--- As many waiting beats of a target as it has room for, the highest priority and then the oldest first. One that
--- waits for its own schedule is left asleep while that runs: it could not start, and would use up another's wake.
--- Pending is said twice: one that somebody settles at this very moment would be due for ever.
+-- Wake as many waiting beats of a target as it has room for: highest priority, then oldest first. A beat that waits for
+-- its own schedule stays asleep while that runs: it could not start, and would use up the place of another. `pending`
+-- is checked twice: a beat that another transaction settles at this very moment would be due for ever.
 UPDATE beat SET wake_at = :now
  WHERE outcome = 'pending'
    AND id IN (SELECT id FROM beat
@@ -23,7 +23,7 @@ SELECT count(*) FROM beat
    AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
 
 -- name: skip_waiting
--- A beat that has a run already is `ran`, also when its next attempt is called off.
+-- A beat that already has a run is `ran`, also if its next attempt is cancelled.
 UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
                 reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
  WHERE schedule_id = :id AND outcome = 'pending' AND retried_by IS NULL
@@ -45,8 +45,7 @@ SELECT beat.id FROM beat
  ORDER BY beat.source = 'backfill', beat.due_at DESC LIMIT 1;
 
 -- name: waiting_beat_ids
--- Beats that are due and have not started. A retry waits by choice, and the past of a backfill is not late: neither is
--- among them.
+-- Beats that are due and have not started. A retry waits on purpose and a backfill is not late, so both are left out.
 SELECT id FROM beat
  WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' AND source <> 'backfill' ORDER BY +due_at LIMIT :limit;
 
@@ -73,7 +72,7 @@ SELECT id FROM beat WHERE last_due_at >= :since LIMIT :limit;
 SELECT id FROM beat WHERE last_due_at >= :since AND {wanted_beats} AND {of_target} ORDER BY +id DESC LIMIT :limit;
 
 -- name: clock_beats
--- Their ids begin with their kind and go on with their time, so the index on them has the newest last.
+-- A dedup id begins with the kind and goes on with the time, so the newest is the last in its index.
 SELECT id FROM beat WHERE schedule_id = :schedule AND dedup_id >= :first AND dedup_id < :last
  ORDER BY dedup_id DESC LIMIT :limit;
 

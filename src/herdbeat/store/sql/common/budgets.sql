@@ -7,6 +7,6 @@ DELETE FROM spend WHERE day < :before;
 SELECT runs, tokens, usd FROM spend WHERE scope = :scope AND holder_id = :holder AND day = :day;
 
 -- name: budgets_around
--- Those that a schedule shares: of its target, and of the fleet.
+-- The shared budgets of a schedule: of its target, and of the fleet.
 SELECT scope, holder_id, text FROM budget
  WHERE scope = 'fleet' OR holder_id = (SELECT target_id FROM schedule WHERE id = :schedule);

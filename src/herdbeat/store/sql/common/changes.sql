@@ -1,7 +1,7 @@
 -- Statements on changes that both dialects understand.
 
 -- name: drop_changes
--- Too old, or beyond the newest so many. The newest stays: its id must not be given to another.
+-- Delete changes that are too old, or beyond the newest `:most`. The newest stays: its id must not be given to another.
 DELETE FROM change
  WHERE id IN (SELECT id FROM change
                WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most)
@@ -13,7 +13,7 @@ SELECT count(*) FROM change
  WHERE (at < :before OR id <= (SELECT max(id) FROM change) - :most) AND id <> (SELECT max(id) FROM change);
 
 -- name: list_changes
--- The newest first. A target's name also means what was changed about its schedules.
+-- Newest first. A target's name also selects the changes of its schedules.
 SELECT id, at, who, what, subject, before, after
   FROM change
  WHERE (:subject IS NULL OR subject = :subject OR (subject >= :subject || '/' AND subject < :subject || '0'))

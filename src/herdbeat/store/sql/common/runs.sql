@@ -49,7 +49,7 @@ SELECT id, claimed_at FROM run WHERE id >= :id ORDER BY id LIMIT 1;
 SELECT coalesce(max(id), 0) FROM run;
 
 -- name: runs_after
--- For who follows: the runs since the last look, the oldest first.
+-- For followers of a log: the runs since the last query, the oldest first.
 SELECT id FROM run WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: list_runs

@@ -39,7 +39,7 @@ SELECT {schedule_columns}
  LIMIT :limit;
 
 -- name: near_names
--- Names worth comparing with a mistyped one: all of a small fleet; those of a large one would take seconds.
+-- Names to compare with a mistyped one: all of a small fleet; comparing all of a large one would take seconds.
 SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE schedule.removed_at IS NULL
    AND (:limit >= (SELECT count(*) FROM schedule)
@@ -59,7 +59,7 @@ SELECT id FROM schedule
  WHERE wake_at <= :now AND next_run_at <= :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
 
 -- name: soonest_ids
--- The end of a pause is no run.
+-- The end of a pause is not a run.
 SELECT id FROM schedule
  WHERE wake_at IS NOT NULL AND next_run_at > :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
 
@@ -67,7 +67,7 @@ SELECT id FROM schedule
 SELECT count(*) FROM schedule WHERE removed_at IS NULL;
 
 -- name: schedules_named
--- Also those that were removed: their history stays.
+-- Removed schedules too: their history stays.
 SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
  WHERE target.name = :target AND (:name IS NULL OR schedule.name = :name)
  LIMIT :limit;
@@ -84,7 +84,7 @@ SELECT count(*) FROM schedule JOIN target ON target.id = schedule.target_id WHER
 SELECT min(wake_at) FROM schedule WHERE wake_at <= :now;
 
 -- name: active_ids
--- Those to which something happened since a moment: every settled beat moves an anchor, every start leaves its time.
+-- Schedules that changed since a moment: every settled beat moves the anchor, and every start sets `last_started_at`.
 SELECT id FROM schedule
  WHERE removed_at IS NULL AND (anchor_at >= :since OR last_started_at >= :since OR running > 0 OR waiting > 0)
  ORDER BY id LIMIT :limit;

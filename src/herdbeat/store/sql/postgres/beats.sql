@@ -1,7 +1,7 @@
 -- Statements on beats in PostgreSQL's own words. Those of the other dialect have the same names.
 
 -- name: take_due_beats
--- Under the locks of their targets. A schedule that somebody else is at keeps its beats for the next turn.
+-- Under the locks of their targets. Beats of a schedule that another node has locked wait for the next claim.
 SELECT beat.id, beat.schedule_id FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
  WHERE beat.wake_at <= {due_time} AND beat.target_id IN (SELECT id FROM :rows AS given (id bigint)) AND {may_be_here}
@@ -37,7 +37,7 @@ SELECT given.id, given.schedule_id, given.target_id, dedup_id, due_at, last_due_
     ON CONFLICT (schedule_id, dedup_id) DO NOTHING;
 
 -- name: start_beats
--- The same for one instant that starts at once, the way of nearly every beat (store/plain.py).
+-- The same for one instant that starts at once, as nearly every beat does (store/row_mapping.py).
 INSERT INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, outcome, source, priority, created_at, trace)
 SELECT given.id, given.schedule_id, given.target_id, dedup_id, due_at, due_at, 'running', source, priority,
        given.created_at, schedule.next_trace
@@ -62,12 +62,12 @@ UPDATE beat SET outcome = given.outcome, reason = given.reason, wake_at = given.
  WHERE beat.id = given.id;
 
 -- name: settle_beats
--- They ran.
+-- For beats that ran, without a reason.
 UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now
   FROM :rows AS given (id bigint) WHERE beat.id = given.id;
 
 -- name: expire_waiting
--- What waits of a schedule that is no longer there. A beat that has a run already is `ran`.
+-- Settle the waiting beats of removed schedules. A beat that already has a run is `ran`.
 UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
                 reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint));
@@ -94,7 +94,7 @@ SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, att
   FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit;
 
 -- name: old_beats
--- Settled long ago.
+-- Beats that were settled long ago.
 SELECT id FROM beat
  WHERE due_at < :before AND last_due_at < :before AND coalesce(settled_at, due_at) < :before
    AND outcome IN ('ran', 'skipped', 'missed', 'merged')
@@ -107,7 +107,7 @@ SELECT id FROM beat
 SELECT schedule_id FROM beat GROUP BY schedule_id HAVING count(*) > :most;
 
 -- name: surplus_beats
--- What a schedule has beyond its newest so many.
+-- The beats of a schedule beyond its newest `:most`.
 SELECT id
   FROM (SELECT id, outcome, source, dedup_id, created_at FROM beat
          WHERE schedule_id = :schedule ORDER BY due_at DESC, id DESC OFFSET :most) AS older
@@ -160,7 +160,7 @@ SELECT beat.created_at - beat.due_at FROM beat
  ORDER BY beat.id DESC LIMIT :limit;
 
 -- name: spans
--- What took place since a moment. A run that began before it and is still going belongs to it.
+-- Beats and runs since a moment, including runs that started before it and are still open.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
        coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
   FROM beat LEFT JOIN run ON run.beat_id = beat.id

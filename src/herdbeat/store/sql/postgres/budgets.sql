@@ -1,7 +1,7 @@
 -- Statements on budgets in PostgreSQL's own words. Those of the other dialect have the same names.
 
 -- name: budgets
--- Those that are shared, of some targets; the fleet is asked for by its number, 0.
+-- Shared budgets of some targets; the fleet has the number 0.
 SELECT scope, holder_id, text FROM budget WHERE holder_id IN (SELECT id FROM :rows AS given (id bigint));
 
 -- name: set_budgets
@@ -14,7 +14,7 @@ DELETE FROM budget USING :rows AS given (scope text, holder_id bigint)
  WHERE budget.scope = given.scope AND budget.holder_id = given.holder_id;
 
 -- name: open_spend
--- So that there is a row to hold on to: whoever shares it waits until we have counted. Always in the same order.
+-- Make sure that there is a row to lock: other nodes wait until this transaction has counted. Always in the same order.
 INSERT INTO spend (scope, holder_id, day)
 SELECT scope, holder_id, day FROM :rows AS given (scope text, holder_id bigint, day text)
  ORDER BY scope, holder_id, day

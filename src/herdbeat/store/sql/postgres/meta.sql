@@ -5,7 +5,7 @@
 = ANY(:ids);
 
 -- name: only_one_paces
--- The last lock of a turn that catches something up: whoever has it waits for nobody.
+-- The last lock of a claim that catches up: its holder waits for no other lock.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: pace'));
 
 -- name: pace
@@ -14,7 +14,7 @@ SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pendin
        (SELECT value::bigint FROM meta WHERE key = 'paced_until');
 
 -- name: only_one_claims
--- Asked only where the whole fleet has a limit. Seen by the next one after the end of the transaction.
+-- Locked only if the whole fleet has a limit. The next node sees the new runs after this transaction has ended.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: fleet limit'));
 
 -- name: change_catalogue
@@ -31,8 +31,8 @@ SELECT herdbeat_now();
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet) ON CONFLICT (key) DO NOTHING;
 
 -- name: settings
--- Told to every transaction, for a pooler may hand out another connection each time. Plans are made once, by way of
--- the indexes: one that was made while the tables were empty would go on reading them through when they are full.
+-- Set for every transaction, because a pooler may hand out another connection each time. Plans are made once, for index
+-- scans: a plan made while the tables were empty would go on scanning them when they are full.
 SELECT set_config('statement_timeout', :statement, true), set_config('lock_timeout', :lock, true),
        set_config('idle_in_transaction_session_timeout', :idle, true),
        set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true);
@@ -49,12 +49,12 @@ SELECT 'beat ' || beat.id || ' has no schedule'
  LIMIT :limit;
 
 -- name: try_writing
--- More than a page has room for: a row that fits into a page that is there already says nothing about the disk.
+-- More than a page can hold: a row that fits into an existing page does not test the disk.
 INSERT INTO meta (key, value) SELECT 'tried by doctor', string_agg(md5(number::text), '') FROM generate_series(1, 1000) AS number;
 
 -- name: catalogue_version
 SELECT value FROM meta WHERE key = 'catalogue';
 
 -- name: data_version
--- Another number as soon as anybody has changed anything.
+-- A number that differs after every write.
 SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint;

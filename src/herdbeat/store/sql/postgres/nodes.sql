@@ -9,11 +9,11 @@ VALUES (:host, :pid, :version, :now, :now, herdbeat_now() + :lease, :labels, :wo
 RETURNING id;
 
 -- name: only_one_joins
--- Whether there was a gap is seen by the first to come, and by nobody beside it.
+-- Only the first node to join detects a gap; others wait here.
 SELECT pg_advisory_xact_lock(hashtext('herdbeat: join'));
 
 -- name: last_sign
--- Until when anybody could run anything: what came after it and before now is the gap.
+-- Until when any node could run anything: the time from then until now is the gap.
 SELECT max(coalesce(stopped_at, lease_until)) FROM node WHERE works = 1;
 
 -- name: renew_node
@@ -24,22 +24,23 @@ UPDATE node SET seen_at = :now, lease_until = herdbeat_now() + :lease
 UPDATE node SET seen_at = :now, stopped_at = least(:now, lease_until) WHERE id = :node AND stopped_at IS NULL;
 
 -- name: hold_node
--- Every write of a node begins so: it waits for a sweep that is at the node's row, and finds nothing afterwards.
+-- The first statement of every write by a node: it waits for a rescue that has locked the node's row, and then finds no
+-- row.
 UPDATE node SET writes = :writes WHERE id = :node AND stopped_at IS NULL AND lease_until > herdbeat_now();
 
 -- name: last_write
--- Waits until a transaction that is still open somewhere has come to its end.
+-- Waits for a transaction of this node that is still open on a lost connection.
 SELECT writes FROM node WHERE id = :node FOR UPDATE;
 
 -- name: give_up_dead_nodes
--- Exclusively: a node in the middle of a write is let be, and asked for again at the next sweep. It held what it held
--- until its lease was over.
+-- Exclusively: a node in the middle of a write is skipped, and checked again by the next rescue. It held its runs until
+-- its lease was over.
 UPDATE node SET stopped_at = lease_until
  WHERE id IN (SELECT id FROM node WHERE stopped_at IS NULL AND lease_until <= herdbeat_now() AND id <> :node
                ORDER BY id FOR UPDATE SKIP LOCKED);
 
 -- name: drop_nodes
--- With them goes word for runs that have ended without hearing of it.
+-- Requests for runs that ended without seeing them are deleted, too.
 WITH unheard AS (
      DELETE FROM stop_request
       WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.id = stop_request.run_id AND run.status = 'running'))

@@ -8,7 +8,7 @@ SELECT plan.text, plan.id FROM :rows AS given (text text)
   JOIN plan ON md5(plan.text) = md5(given.text) AND plan.text = given.text;
 
 -- name: unused_plans
--- The newest stays: somebody may be about to write the schedule that has it.
+-- The newest stays: a transaction may be about to add the schedule that uses it.
 SELECT id FROM plan
  WHERE id <> (SELECT max(id) FROM plan) AND NOT EXISTS (SELECT 1 FROM schedule WHERE plan_id = plan.id) LIMIT :limit;
 
@@ -17,7 +17,7 @@ DELETE FROM plan
  WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND NOT EXISTS (SELECT 1 FROM schedule WHERE plan_id = plan.id);
 
 -- name: plans_marked
--- Plans are shared, so there are few of them. One that cannot be read has no tags.
+-- Schedules share plans, so there are few. A plan that cannot be read has no tags.
 SELECT id FROM plan
  WHERE herdbeat_json(text) -> 'policies' ->> 'group' = ANY(:groups)
     OR EXISTS (SELECT 1 FROM json_array_elements_text(herdbeat_json(text) -> 'policies' -> 'tags') AS tag

@@ -32,7 +32,7 @@ SELECT run.id, run.beat_id, run.schedule_id, run.attempt, beat.target_id, coales
  WHERE run.status = 'running';
 
 -- name: orphaned_runs
--- Open runs of nodes that hold nothing any more.
+-- Open runs of nodes that have stopped or lost their lease.
 SELECT run.id FROM run LEFT JOIN node ON node.id = run.node_id
  WHERE run.status = 'running' AND run.node_id <> :node AND (node.id IS NULL OR node.stopped_at IS NOT NULL)
  ORDER BY run.id LIMIT :limit;
@@ -54,7 +54,7 @@ UPDATE run SET source = 'retry', origin = given.origin
   FROM :rows AS given (id bigint, origin text) WHERE run.id = given.id;
 
 -- name: last_usage
--- Of the newest runs, however many of them said what they used: no more than so many are looked at.
+-- Of the newest `:limit` runs, those that reported their usage.
 SELECT given.id,
        (SELECT coalesce(json_agg(usage::json), '[]')
           FROM (SELECT usage FROM run WHERE run.schedule_id = given.id ORDER BY id DESC LIMIT :limit) AS newest
@@ -62,7 +62,7 @@ SELECT given.id,
   FROM :rows AS given (id bigint);
 
 -- name: leave_word
--- A part of the next two: for the nodes that have the runs that are meant. Said a second time, it is forced if either was.
+-- A part of the next two: requests for the nodes that have these runs. A second request forces if either does.
 asked AS (
      INSERT INTO stop_request (run_id, node_id, why, force)
      SELECT id, node_id, :why, :force::integer FROM meant
@@ -87,15 +87,15 @@ WITH meant AS (
 SELECT run_id, why, force FROM stop_request WHERE node_id = :node;
 
 -- name: forget_stops
--- Those that were taken up, and those that came too late.
+-- Requests that were carried out, and those for runs that have ended.
 DELETE FROM stop_request
  WHERE node_id = :node
    AND (run_id = ANY(:taken::bigint[])
         OR NOT EXISTS (SELECT 1 FROM run WHERE run.id = run_id AND run.status = 'running'));
 
 -- name: tell_outputs
--- While they run, or were ended from outside: whoever ends by itself brings its output along, which is the last word. So
--- a run that is just being finished is passed by. A node that was given up tells nothing more.
+-- Only while they run or were stopped from outside: a run that ends by itself stores its final output when it
+-- completes, so a run that is being completed is skipped. A node that lost its lease writes nothing.
 WITH given AS (SELECT * FROM unnest(:runs::bigint[], :texts::text[]) AS given (run_id, text)),
      ours AS MATERIALIZED (
      SELECT run.id FROM run JOIN node ON node.id = run.node_id

@@ -7,7 +7,7 @@
 -- a lock while it holds one, so no two nodes can wait for each other.
 
 -- name: standing
--- A part of other statements: a schedule as it stands, in the order of store/standing.py.
+-- A part of other statements: a schedule's snapshot, in the order of store/row_mapping.py.
 found.id, found.target_id, target.name || '/' || found.name, found.plan_id, found.revision, found.enabled,
        found.next_run_at, found.next_due_at, found.next_source, found.next_origin, found.wake_at, found.anchor_at,
        found.settled_until, found.is_new, found.failures, found.runs, found.running, found.waiting,
@@ -24,13 +24,14 @@ found.id, found.target_id, target.name || '/' || found.name, found.plan_id, foun
 (SELECT least(:now, herdbeat_now()));
 
 -- name: may_be_here
--- What is for nodes with another label is theirs, as long as there is one; else somebody has to say that there is none.
+-- Schedules for another label belong to nodes with that label, as long as there is one; else any node may record that
+-- there is none.
 (plan.runs_on IS NULL OR plan.runs_on = ANY(:labels::text[]) OR NOT EXISTS (
             SELECT 1 FROM node WHERE stopped_at IS NULL AND works = 1 AND lease_until > (SELECT herdbeat_now())
                AND node.labels::jsonb ? plan.runs_on));
 
 -- name: first_target_due
--- The first of what is due, when others are at all of it.
+-- The first due schedule, when other nodes have locked all targets that are due.
 SELECT target_id FROM schedule WHERE wake_at <= {due_time} ORDER BY wake_at, id LIMIT 1;
 
 -- name: lock_schedules
@@ -42,8 +43,8 @@ SELECT id FROM schedule
  ORDER BY id FOR NO KEY UPDATE;
 
 -- name: take_due
--- In the order of the index, and no further than the limit: `IS TRUE` keeps PostgreSQL from beginning with the targets,
--- one of which may have a hundred thousand schedules.
+-- In the order of the index, and only up to the limit: `IS TRUE` keeps PostgreSQL from starting with the targets, one
+-- of which may have a hundred thousand schedules.
 WITH found AS MATERIALIZED (
      SELECT schedule.* FROM schedule JOIN plan ON plan.id = schedule.plan_id
       WHERE wake_at >= :since AND wake_at <= {due_time} AND {may_be_here}
@@ -74,7 +75,7 @@ SELECT least((SELECT wake_at FROM schedule JOIN plan ON plan.id = schedule.plan_
                WHERE beat.wake_at IS NOT NULL AND {may_be_here} ORDER BY beat.wake_at LIMIT 1));
 
 -- name: start_paced
--- An interval stands still while it runs: its next time is decided by the finish.
+-- An interval has no next time while it runs: the completion decides it.
 UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = running + 1, tail_id = NULL,
                     last_started_at = :now, settled_until = greatest(settled_until, given.due_at)
   FROM :rows AS given (id bigint, due_at bigint) WHERE schedule.id = given.id;
@@ -103,7 +104,7 @@ UPDATE schedule
  WHERE schedule.id = given.id;
 
 -- name: go_on
--- The same for a schedule that its success has decided again, and nothing else.
+-- The same for a schedule after a simple success (store/row_mapping.py).
 UPDATE schedule
    SET next_run_at = given.at, next_due_at = given.at, wake_at = given.at, next_source = given.source,
        next_origin = '', next_trace = given.trace, runs = given.runs, running = given.running, anchor_at = given.now,
@@ -117,7 +118,7 @@ SELECT schedule.id, target_id, name, kind, plan_id, brief, origin, enabled
   FROM schedule WHERE removed_at IS NULL AND target_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
 
 -- name: add_schedules
--- A removed schedule of the same name comes back with its history; the mark keeps its past from firing again.
+-- A removed schedule of the same name returns with its history; `settled_until` keeps its past from firing again.
 INSERT INTO schedule (target_id, name, kind, plan_id, brief, origin, enabled, next_run_at, next_due_at, next_source,
                       next_origin, next_trace, wake_at, created_at, anchor_at, settled_until)
 SELECT target_id, name, kind, plan_id, brief, origin, enabled, next_run_at, next_due_at, next_source, next_origin,
@@ -152,14 +153,14 @@ UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, w
   FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
 
 -- name: pull_back
--- The clock was put back: marks and anchors that lie in the future come back to now. What really started
--- stays blocked by its dedup id.
+-- The clock moved back: `settled_until` and anchors that lie in the future are reset to now. Beats that really started
+-- stay blocked by their dedup ids.
 UPDATE schedule SET anchor_at = least(anchor_at, :now), settled_until = least(settled_until, :now), wake_at = :now,
                     next_run_at = NULL, next_due_at = NULL
  WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL AND running = 0 AND waiting = 0;
 
 -- name: suspect_schedules
--- Counters that disagree with the open runs and pending beats, and schedules that nothing will ever wake.
+-- Schedules whose counters disagree with their open runs and pending beats, and schedules that nothing will ever wake.
 WITH held AS MATERIALIZED (
          SELECT schedule_id, count(*) AS running FROM run WHERE status = 'running' GROUP BY schedule_id),
      parked AS MATERIALIZED (
@@ -210,7 +211,7 @@ SELECT id FROM schedule WHERE id > :after AND removed_at IS NULL ORDER BY id LIM
 UPDATE schedule SET settled_until = greatest(settled_until, :now);
 
 -- name: forget_tails
--- A row that is gone cannot grow: the next skip or miss begins a new one.
+-- A deleted row cannot be extended: the next skip or miss begins a new one.
 UPDATE schedule SET tail_id = NULL, tail = NULL
   FROM :rows AS given (id bigint) JOIN beat ON beat.id = given.id
  WHERE schedule.id = beat.schedule_id AND schedule.tail_id = beat.id;
@@ -225,7 +226,7 @@ SELECT schedule.id, target.name, schedule.name, schedule.enabled, schedule.origi
  WHERE schedule.removed_at IS NULL;
 
 -- name: arm_again
--- A one-shot that is done may fire once more, under a new dedup id.
+-- Let a finished one-shot fire once more, under a new dedup id.
 UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
   FROM :rows AS given (id bigint) WHERE schedule.id = given.id;
 
@@ -233,7 +234,7 @@ UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
 SELECT id, brief FROM schedule WHERE id = ANY(:ids);
 
 -- name: looked_for
--- The state is a net, not the rule: every schedule in that state is in it, and service/states.py decides.
+-- The state only preselects: every schedule in that state matches, and service/queries/schedule_state.py decides.
 schedule.removed_at IS NULL
    AND (:names::text[] IS NULL OR target.name || '/' || schedule.name LIKE ANY(:names)
         OR schedule.plan_id = ANY(:plans))

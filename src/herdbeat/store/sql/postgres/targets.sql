@@ -1,7 +1,7 @@
 -- Statements on targets in PostgreSQL's own words. Those of the other dialect have the same names.
 
 -- name: targets_due
--- How many are due, and those of their targets that nobody else is at.
+-- How many schedules are due, and which of their targets no other node has locked.
 WITH due AS MATERIALIZED (
      SELECT schedule.target_id FROM schedule JOIN plan ON plan.id = schedule.plan_id
       WHERE wake_at <= {due_time} AND {may_be_here} ORDER BY wake_at, schedule.id LIMIT :limit),
@@ -87,8 +87,8 @@ SELECT id, name, running,
   FROM target WHERE id IN (SELECT id FROM :rows AS given (id bigint));
 
 -- name: deaf_targets
--- A beat that waits for its own schedule is right to sleep while that schedule runs, or is going to: what is caught up
--- before it has its own time.
+-- A beat that waits for its own schedule correctly sleeps while that schedule runs or is about to: catch-up beats
+-- before it have their own times.
 SELECT id, name, running, running, max_concurrent
   FROM target
  WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND running < max_concurrent

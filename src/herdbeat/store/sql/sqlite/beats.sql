@@ -1,13 +1,13 @@
 -- Statements on beats in SQLite's own words. Those of the other dialect have the same names.
 
 -- name: due_beats
--- Waiting beats that somebody has to look at: room came, a retry or a paced catch-up is due, an event arrived.
+-- Waiting beats that are due: room became free, a retry or a catch-up slot has come, or an event arrived.
 SELECT json_group_array(json_array(
            id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by))
   FROM (SELECT * FROM beat WHERE wake_at <= :now ORDER BY wake_at, id LIMIT :limit);
 
 -- name: paced_beats
--- How many of these schedules' beats wait for their pace, and for nothing else.
+-- How many beats of these schedules wait only for their catch-up slot.
 SELECT json_group_array(json_array(schedule_id, number))
   FROM (SELECT schedule_id, count(*) AS number FROM beat
          WHERE outcome = 'pending' AND reason = 'catch-up' AND schedule_id IN (SELECT value FROM json_each(:rows))
@@ -23,7 +23,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
   FROM json_each(:rows);
 
 -- name: start_beats
--- The same for one instant that starts at once, the way of nearly every beat (store/plain.py).
+-- The same for one instant that starts at once, as nearly every beat does (store/row_mapping.py).
 WITH given (id, schedule_id, target_id, dedup_id, due_at, source, priority, created_at) AS (VALUES :rows)
 INSERT OR IGNORE INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, outcome, source, priority,
                             created_at, trace)
@@ -45,12 +45,12 @@ UPDATE beat SET outcome = value ->> 1, reason = value ->> 2, wake_at = value ->>
   FROM json_each(:rows) WHERE beat.id = value ->> 0;
 
 -- name: settle_beats
--- They ran.
+-- For beats that ran, without a reason.
 WITH given (id) AS (VALUES :rows)
 UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now WHERE id IN (SELECT id FROM given);
 
 -- name: expire_waiting
--- What waits of a schedule that is no longer there. A beat that has a run already is `ran`.
+-- Settle the waiting beats of removed schedules. A beat that already has a run is `ran`.
 UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
                 reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
  WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows));
@@ -78,7 +78,7 @@ SELECT json_group_array(json_array(id, schedule_id, target_id, dedup_id, due_at,
   FROM (SELECT * FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit);
 
 -- name: old_beats
--- Settled long ago. The newest beat and the beat of the newest run stay: the next ids are counted from theirs.
+-- Beats that were settled long ago. The newest beat and the beat of the newest run stay: the next ids follow theirs.
 SELECT json_group_array(id)
   FROM (SELECT id FROM beat
          WHERE due_at < :before AND last_due_at < :before AND coalesce(settled_at, due_at) < :before
@@ -95,7 +95,7 @@ SELECT json_group_array(schedule_id)
   FROM (SELECT schedule_id FROM beat GROUP BY schedule_id HAVING count(*) > :most);
 
 -- name: surplus_beats
--- What a schedule has beyond its newest so many.
+-- The beats of a schedule beyond its newest `:most`.
 SELECT json_group_array(id)
   FROM (SELECT id, outcome, source, dedup_id, created_at FROM beat
          WHERE schedule_id = :schedule ORDER BY due_at DESC, id DESC LIMIT -1 OFFSET :most)
@@ -144,7 +144,8 @@ SELECT id FROM beat
  WHERE schedule_id IN (SELECT value FROM json_each(:schedules)) AND {wanted_beats} ORDER BY +id DESC LIMIT :limit;
 
 -- name: recent_lateness
--- When the last beats of the clock were found, after they were due. Jitter makes them late on purpose.
+-- How long after their due time the last clock beats were created. Jitter makes beats late on purpose, so it is
+-- excluded.
 SELECT beat.created_at - beat.due_at FROM beat
   JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
  WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
@@ -153,7 +154,7 @@ SELECT beat.created_at - beat.due_at FROM beat
  ORDER BY beat.id DESC LIMIT :limit;
 
 -- name: spans
--- What took place since a moment. A run that began before it and is still going belongs to it.
+-- Beats and runs since a moment, including runs that started before it and are still open.
 SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
        coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
   FROM beat LEFT JOIN run ON run.beat_id = beat.id

@@ -1,7 +1,7 @@
 -- Statements on budgets in SQLite's own words. Those of the other dialect have the same names.
 
 -- name: budgets
--- Those that are shared, of some targets; the fleet is asked for by its number, 0.
+-- Shared budgets of some targets; the fleet has the number 0.
 SELECT json_group_array(json_array(scope, holder_id, text))
   FROM budget WHERE holder_id IN (SELECT value FROM json_each(:rows));
 
@@ -14,7 +14,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows) WHERE true
 DELETE FROM budget WHERE (scope, holder_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows));
 
 -- name: open_spend
--- So that there is a row to hold on to: whoever shares it waits until we have counted.
+-- Make sure that there is a row to count in.
 INSERT OR IGNORE INTO spend (scope, holder_id, day)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
 

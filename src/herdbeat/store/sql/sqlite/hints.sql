@@ -12,7 +12,7 @@ UPDATE hint SET ended_at = :now,
    AND (expires_at <= :now OR (:is_pace AND every IS NOT NULL AND (origin = :rank OR origin LIKE :rank || ':%')));
 
 -- name: extend_hint
--- The wish that stands already, from the same author: only its end moves.
+-- Move the end of an identical hint of the same author.
 UPDATE hint SET expires_at = :expires_at
  WHERE schedule_id = :id AND ended_at IS NULL AND expires_at > :now AND origin = :origin AND reason = :reason
    AND every IS :every AND at IS :at;
@@ -24,7 +24,7 @@ UPDATE hint SET ended_at = :now, ended_by = CASE WHEN expires_at <= :now THEN 'e
         OR EXISTS (SELECT 1 FROM json_each(:rows) WHERE origin = value OR origin LIKE value || ':%'));
 
 -- name: end_surplus_one_shots
--- The earliest of a rank are kept.
+-- The earliest one-shots of a rank are kept.
 UPDATE hint SET ended_at = :now, ended_by = 'surplus'
  WHERE id IN (SELECT id FROM hint
                WHERE schedule_id = :id AND ended_at IS NULL AND at IS NOT NULL

@@ -5,7 +5,7 @@
 IN (SELECT value FROM json_each(:ids));
 
 -- name: pace
--- When the last beat that waits for its place in the pace may start, and from when on a place is free.
+-- When the last beat that waits for a catch-up slot may start, and from when on a slot is free.
 SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pending' AND reason = 'catch-up'
          ORDER BY wake_at DESC LIMIT 1),
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'paced_until');
@@ -18,5 +18,5 @@ INSERT INTO meta (key, value) VALUES ('fleet', :fleet)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value;
 
 -- name: data_version
--- Another number as soon as anybody else has changed anything.
+-- A number that differs after every write by another connection.
 SELECT data_version FROM pragma_data_version;

@@ -12,8 +12,9 @@ VALUES (:host, :pid, :version, :now, :now, :labels);
 SELECT max(id) FROM node;
 
 -- name: last_sign
--- When anything was last known to live: what came after it and before now is the gap. A node says so every few seconds,
--- but it also lived when it claimed its last run: a node killed after six seconds was said to be down since its start.
+-- When any node was last known to be alive: the time from then until now is the gap. A node renews this every few
+-- seconds, but it was also alive when it claimed its last run: a node killed after six seconds was once reported as
+-- down since its start.
 SELECT max(at) FROM (SELECT max(coalesce(stopped_at, seen_at)) AS at FROM node
                      UNION ALL
                      SELECT claimed_at FROM run WHERE id = (SELECT max(id) FROM run));
@@ -25,15 +26,15 @@ UPDATE node SET seen_at = :now WHERE id = :node;
 UPDATE node SET seen_at = :now, stopped_at = :now WHERE id = :node;
 
 -- name: drop_nodes
--- Numbers of runs rise with time: who was gone before the oldest of them has none in the ledger. One that died was gone
--- when the next one came.
+-- Run ids rise with time: a node that was gone before the oldest run has none in the ledger. A node that died counts as
+-- gone when the next one joined.
 DELETE FROM node
  WHERE id < (SELECT max(id) FROM node)
    AND coalesce(stopped_at, (SELECT min(started_at) FROM node AS after WHERE after.id > node.id))
        < min(:before, coalesce((SELECT claimed_at FROM run ORDER BY id LIMIT 1), :before));
 
 -- name: list_nodes
--- A file has one node, which holds it by a lock: the newest is the only one that may be alive.
+-- A file has one node, which locks it: only the newest can be alive.
 SELECT id, host, pid, version, started_at, seen_at, stopped_at, NULL AS lease_until, labels, 1 AS works,
        (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id) AS running
   FROM node

@@ -7,7 +7,7 @@ INSERT OR IGNORE INTO plan (text) SELECT value FROM json_each(:rows);
 SELECT json_group_array(json_array(plan.text, plan.id)) FROM json_each(:rows) JOIN plan ON plan.text = value;
 
 -- name: unused_plans
--- The newest stays: its id must not be given to another plan while somebody remembers the old one.
+-- The newest stays: its id must not be given to another plan while a cache still holds the old one.
 SELECT json_group_array(id)
   FROM (SELECT id FROM plan WHERE id <> (SELECT max(id) FROM plan)
         EXCEPT SELECT plan_id FROM schedule LIMIT :limit);
@@ -16,7 +16,7 @@ SELECT json_group_array(id)
 DELETE FROM plan WHERE id IN (SELECT value FROM json_each(:rows)) AND id NOT IN (SELECT plan_id FROM schedule);
 
 -- name: plans_marked
--- Plans are shared, so there are few of them. One that cannot be read has no tags.
+-- Schedules share plans, so there are few. A plan that cannot be read has no tags.
 SELECT id FROM plan
  WHERE json_valid(text)
    AND (json_extract(text, '$.policies.group') IN (SELECT value FROM json_each(:groups))

@@ -6,7 +6,7 @@ INSERT INTO run (id, beat_id, schedule_id, attempt, status, node_id, claimed_at)
 SELECT id, beat_id, schedule_id, attempt, 'running', :node, :now FROM given WHERE id IS NOT NULL;
 
 -- name: finish_runs
--- A run that is closed stays closed.
+-- A closed run stays closed.
 UPDATE run SET status = value ->> 1, started_at = value ->> 2, finished_at = value ->> 3, code = value ->> 4,
                error = value ->> 5, response = value ->> 6, summary = value ->> 7, usage = value ->> 8,
                session = value ->> 9, log = value ->> 10, note = value ->> 11
@@ -14,7 +14,7 @@ UPDATE run SET status = value ->> 1, started_at = value ->> 2, finished_at = val
  WHERE run.id = value ->> 0 AND run.status = 'running';
 
 -- name: succeed_runs
--- The same for a success that has nothing to tell.
+-- The same for a success without a message, usage or log.
 WITH given (id, started_at) AS (VALUES :rows)
 UPDATE run SET status = 'succeeded', started_at = given.started_at, finished_at = :now
   FROM given WHERE run.id = given.id AND run.status = 'running';
@@ -42,7 +42,7 @@ DELETE FROM run WHERE id IN (SELECT value FROM json_each(:rows)) AND status <> '
 UPDATE run SET source = 'retry', origin = value ->> 1 FROM json_each(:rows) WHERE run.id = value ->> 0;
 
 -- name: last_usage
--- Of the newest runs that are over, however many of them said what they used: no more than so many are looked at.
+-- Of the newest `:limit` runs, those that reported their usage.
 SELECT json_group_array(json_array(wanted.value,
            (SELECT json_group_array(json(usage))
               FROM (SELECT usage FROM run WHERE run.schedule_id = wanted.value ORDER BY id DESC LIMIT :limit)
@@ -50,7 +50,7 @@ SELECT json_group_array(json_array(wanted.value,
   FROM json_each(:rows) AS wanted;
 
 -- name: output_of
--- A file has one node, and what its runs have printed lies beside it.
+-- A file has one node, which keeps the output of its runs in files beside it.
 SELECT NULL WHERE :id IS NULL;
 
 -- name: wanted_runs

@@ -5,8 +5,8 @@
 -- hot and holds no foreign text, as bound values (store/sqlite/connection.py).
 
 -- name: standing
--- A part of other statements: a schedule as it stands, in the order of store/standing.py. What few schedules have (a
--- hint, a pause, a row of skips to grow …) comes in an array of its own, or not at all.
+-- A part of other statements: a schedule's snapshot, in the order of store/row_mapping.py. What few schedules have (a
+-- hint, a pause, a row of skips to extend …) comes in an array of its own, or not at all.
 json_array(
            id, target_id, target || '/' || name, plan_id, revision, enabled, next_run_at, next_due_at, next_source,
            next_origin, wake_at, anchor_at, settled_until, is_new, failures, runs, running, waiting,
@@ -26,8 +26,8 @@ SELECT json_group_array({standing})
          LIMIT :limit) AS found;
 
 -- name: due_beside
--- The same while a crowd of some targets is in the way. It stands in the index and has to be passed each time, so the
--- caller says from when on there is anything else.
+-- The same while many schedules of saturated targets are due. The index lists them first and they would be read each
+-- time, so the caller passes from when on there are others.
 SELECT json_group_array({standing})
   FROM (SELECT schedule.*, target.name AS target
           FROM schedule JOIN target ON target.id = schedule.target_id
@@ -49,7 +49,7 @@ SELECT min(at) FROM (SELECT (SELECT wake_at FROM schedule WHERE wake_at IS NOT N
                      SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1));
 
 -- name: start_paced
--- An interval stands still while it runs: its next time is decided by the finish.
+-- An interval has no next time while it runs: the completion decides it.
 WITH given (id, due_at) AS (VALUES :rows)
 UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = running + 1, tail_id = NULL,
                     last_started_at = :now, settled_until = max(settled_until, given.due_at)
@@ -72,7 +72,7 @@ UPDATE schedule
   FROM json_each(:rows) WHERE schedule.id = value ->> 0;
 
 -- name: go_on
--- The same for a schedule that its success has decided again, and nothing else.
+-- The same for a schedule after a simple success (store/row_mapping.py).
 WITH given (id, at, source, trace, runs, running, now) AS (VALUES :rows)
 UPDATE schedule
    SET next_run_at = given.at, next_due_at = given.at, wake_at = given.at, next_source = given.source,
@@ -86,7 +86,7 @@ SELECT json_group_array(json_array(id, target_id, name, kind, plan_id, brief, or
   FROM schedule WHERE removed_at IS NULL AND target_id IN (SELECT value FROM json_each(:rows));
 
 -- name: add_schedules
--- A removed schedule of the same name comes back with its history; the mark keeps its past from firing again.
+-- A removed schedule of the same name returns with its history; `settled_until` keeps its past from firing again.
 INSERT INTO schedule (target_id, name, kind, plan_id, brief, origin, enabled, next_run_at, next_due_at, next_source,
                       next_origin, next_trace, wake_at, created_at, anchor_at, settled_until)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
@@ -115,14 +115,14 @@ UPDATE schedule SET removed_at = :now, next_run_at = NULL, next_due_at = NULL, w
   FROM json_each(:rows) WHERE schedule.id = value;
 
 -- name: pull_back
--- The clock was put back: marks and anchors that lie in the future come back to now. What really started
--- stays blocked by its dedup id.
+-- The clock moved back: `settled_until` and anchors that lie in the future are reset to now. Beats that really started
+-- stay blocked by their dedup ids.
 UPDATE schedule SET anchor_at = min(anchor_at, :now), settled_until = min(settled_until, :now), wake_at = :now,
                     next_run_at = NULL, next_due_at = NULL
  WHERE (anchor_at > :now OR settled_until > :now) AND removed_at IS NULL AND quarantine IS NULL AND running = 0 AND waiting = 0;
 
 -- name: suspect_schedules
--- Counters that disagree with the open runs and pending beats, and schedules that nothing will ever wake.
+-- Schedules whose counters disagree with their open runs and pending beats, and schedules that nothing will ever wake.
 WITH held AS MATERIALIZED (
          SELECT schedule_id, count(*) AS running FROM run WHERE status = 'running' GROUP BY schedule_id),
      parked AS MATERIALIZED (
@@ -175,7 +175,7 @@ SELECT json_group_array(id)
 UPDATE schedule SET settled_until = max(settled_until, :now);
 
 -- name: forget_tails
--- A row that is gone cannot grow: the next skip or miss begins a new one.
+-- A deleted row cannot be extended: the next skip or miss begins a new one.
 UPDATE schedule SET tail_id = NULL, tail = NULL
   FROM json_each(:rows) JOIN beat ON beat.id = value
  WHERE schedule.id = beat.schedule_id AND schedule.tail_id = beat.id;
@@ -189,7 +189,7 @@ SELECT json_group_array(json_array(schedule.id, target.name, schedule.name, sche
  WHERE schedule.removed_at IS NULL;
 
 -- name: arm_again
--- A one-shot that is done may fire once more, under a new dedup id.
+-- Let a finished one-shot fire once more, under a new dedup id.
 UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
   FROM json_each(:rows) WHERE schedule.id = value;
 
@@ -197,7 +197,7 @@ UPDATE schedule SET arm = arm + 1, is_new = 1, tail_id = NULL, tail = NULL
 SELECT json_group_array(json_array(id, brief)) FROM schedule WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: looked_for
--- The state is a net, not the rule: every schedule in that state is in it, and service/states.py decides.
+-- The state only preselects: every schedule in that state matches, and service/queries/schedule_state.py decides.
 schedule.removed_at IS NULL
    AND (:names IS NULL OR EXISTS (SELECT 1 FROM json_each(:names) AS wanted
                                    WHERE target.name || '/' || schedule.name GLOB wanted.value)

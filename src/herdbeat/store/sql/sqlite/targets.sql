@@ -47,8 +47,8 @@ SELECT json_group_array(json_array(
   FROM target WHERE id IN (SELECT value FROM json_each(:rows));
 
 -- name: deaf_targets
--- A beat that waits for its own schedule is right to sleep while that schedule runs, or is going to: what is caught up
--- before it has its own time.
+-- A beat that waits for its own schedule correctly sleeps while that schedule runs or is about to: catch-up beats
+-- before it have their own times.
 SELECT json_group_array(json_array(id, name, running, running, max_concurrent))
   FROM target
  WHERE id IN (SELECT value FROM json_each(:rows)) AND running < max_concurrent
