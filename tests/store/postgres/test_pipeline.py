@@ -90,8 +90,8 @@ def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statem
 
 def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresConnection) -> None:
     ahead = Prefetcher(statements)
-    ahead.query("rooms", [1, 2])
-    ahead.query("budgets", [1, 2])
+    ahead.send("rooms", [1, 2])
+    ahead.send("budgets", [1, 2])
 
     assert ahead.receive("rooms", [1]) is None
     assert ahead.receive("budgets", [2, 1]) == []

@@ -1,4 +1,4 @@
-"""The clock and the ears of a node: the database's time, and NOTIFY, each on a connection of its own."""
+"""The database's time, stop requests and NOTIFY, on connections beside that of the writer."""
 
 import logging
 import threading
@@ -20,10 +20,12 @@ log = logging.getLogger(__name__)
 
 NOTIFY_CHANNEL = "herdbeat"
 LISTEN_TIMEOUT_S = 0.25
-"""Seconds between two looks whether somebody wants us to stop."""
+"""Seconds between two checks whether the store was closed."""
 
 
 class PostgresSharedStore:
+    """See `SharedStore`."""
+
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._query_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
@@ -54,7 +56,7 @@ class PostgresSharedStore:
                 raise to_store_unavailable(self._query_connector.location, error) from error
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Word that came while there was no connection is lost: whoever listens looks now and then anyway."""
+        """Notifications sent while there was no connection are lost: listeners poll as well."""
         while not self._is_closed.is_set():
             try:
                 self._listen_once(self._listen_connector.get(), on_change)
@@ -66,7 +68,7 @@ class PostgresSharedStore:
 
     def _listen_once(self, connection: psycopg.Connection[Any], on_change: Callable[[], None]) -> None:
         connection.execute(f"LISTEN {NOTIFY_CHANNEL}".encode())
-        on_change()  # what was said before somebody listened
+        on_change()  # changes made before this connection listened
         while not self._is_closed.is_set():
             for _ in connection.notifies(timeout=LISTEN_TIMEOUT_S, stop_after=1):
                 on_change()
