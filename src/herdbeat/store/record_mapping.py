@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from sys import intern
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
@@ -29,6 +29,8 @@ from herdbeat.store.microseconds import from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
 
 R = TypeVar("R")
+Fields: TypeAlias = dict[str, Any]
+"""The columns of one row by name, on the way to a record. They never leave this module."""
 
 # ── records ──
 
@@ -67,22 +69,22 @@ def read_records(record_type: Callable[..., R], columns: Sequence[str], rows: It
     return records
 
 
-def _derive_label(fields: dict[str, Any]) -> None:
+def _derive_label(fields: Fields) -> None:
     fields["schedule"] = display_name(fields.pop("target"), fields.pop("name"))
 
 
-def _derive_beat(fields: dict[str, Any]) -> None:
+def _derive_beat(fields: Fields) -> None:
     _derive_label(fields)
     fields["runs"] = tuple(json.loads(fields["runs"]))
 
 
-def _derive_schedule(fields: dict[str, Any]) -> None:
+def _derive_schedule(fields: Fields) -> None:
     """A schedule whose plan cannot be read has a placeholder and is in quarantine."""
     fields["plan"], unreadable = _read_plan_or_placeholder(fields["plan"])
     fields["quarantine"] = fields["quarantine"] or unreadable
 
 
-_DERIVED_FIELDS: dict[Callable[..., object], Callable[[dict[str, Any]], None]] = {
+_DERIVED_FIELDS: dict[Callable[..., object], Callable[[Fields], None]] = {
     BeatRecord: _derive_beat,
     RunRecord: _derive_label,
     HintRecord: _derive_label,
@@ -113,7 +115,7 @@ class UnreadablePlan(Exception):
 def read_plan(text: str) -> ScheduleSpec:
     """Raises UnreadablePlan."""
     try:
-        return from_json(ScheduleSpec, json.loads(text), load_trigger)
+        return from_json(ScheduleSpec, json.loads(text) or {}, load_trigger)  # null would be read as None
     except Exception as error:  # whatever is wrong with one plan, the other schedules must be readable
         raise UnreadablePlan(_describe_error(error)) from error
 

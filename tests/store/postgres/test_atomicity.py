@@ -14,9 +14,9 @@ from herdbeat.clock import SystemClock
 from herdbeat.errors import ClaimLost, Conflict, StoreUnavailable
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import TargetRow, Transaction
-from herdbeat.store.location import PostgresLocation
+from herdbeat.store.location import DEFAULT_LEASE, PostgresLocation
 from herdbeat.store.postgres.session import MAX_RETRIES, PostgresSession
-from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
+from herdbeat.store.postgres.store import PostgresStore
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 

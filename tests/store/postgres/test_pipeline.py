@@ -10,10 +10,10 @@ from tests.support.store_contract import build_beat
 
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.base import ScheduleSnapshot, TargetRow, Transaction
-from herdbeat.store.location import PostgresLocation
+from herdbeat.store.location import DEFAULT_LEASE, PostgresLocation
 from herdbeat.store.postgres.connection import connect
 from herdbeat.store.postgres.statements import PostgresConnection
-from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
+from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.postgres.transaction import Prefetcher
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)

@@ -111,13 +111,14 @@ def _add_lease_column(columns: list[str], rows: Iterable[Row]) -> tuple[list[str
 
     A node that stopped did so before its lease was over, and a node that died held it to the end.
     """
-    seen, stopped = columns.index("seen_at"), columns.index("stopped_at")
 
-    def ended(row: Row) -> Row:
-        end = row[stopped] or row[seen]
-        return (*row[:stopped], end, *row[stopped + 1 :], end + 1 if row[stopped] else end)
+    def end_lease(row: Row) -> Row:
+        node = dict(zip(columns, row, strict=True))
+        stopped_at = node["stopped_at"] or node["seen_at"]
+        lease_until = stopped_at + 1 if node["stopped_at"] else stopped_at
+        return tuple({**node, "stopped_at": stopped_at, "lease_until": lease_until}.values())
 
-    return [*columns, "lease_until"], (ended(row) for row in rows)
+    return [*columns, "lease_until"], map(end_lease, rows)
 
 
 def _advance_sequence(target_db: psycopg.Connection[Any], table: str) -> None:

@@ -5,13 +5,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 from herdbeat.store.base import Transaction
-from herdbeat.store.location import PostgresLocation
+from herdbeat.store.location import DEFAULT_LEASE, PostgresLocation
 from herdbeat.store.postgres.session import PostgresSession
 from herdbeat.store.writer import Writer
 
 T = TypeVar("T")
-
-DEFAULT_LEASE = timedelta(seconds=30)
 
 
 class PostgresStore:
