@@ -26,12 +26,12 @@ from herdbeat.service.queries.selectors import no_such_schedule
 from herdbeat.store.location import (
     StoreLocation,
     open_audit,
-    open_query_reader,
+    open_reader,
     resolve_state_dir,
     select_clock,
     store_location,
 )
-from herdbeat.store.reader import QueryReader
+from herdbeat.store.reader import Reader
 from herdbeat.store.state_lock import find_lock_holder
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class FleetHandle:
     zone: ZoneInfo
     clock: Clock
     load_fleet: "Callable[[], Fleet]"
-    reader: QueryReader | None = None
+    reader: Reader | None = None
     has_files: bool = True
     has_ledger: bool = False
 
@@ -127,10 +127,10 @@ class FleetHandle:
             return ()
         if self.reader is not None:
             return tuple(self.reader.nodes(MAX_ROWS, self.clock.now()))
-        with closing(open_query_reader(self.path)) as reader:
+        with closing(open_reader(self.path)) as reader:
             return tuple(reader.nodes(MAX_ROWS, self.clock.now()))
 
-    def require_reader(self) -> QueryReader:
+    def require_reader(self) -> Reader:
         if self.reader is None:
             raise self._not_started_error()
         return self.reader
@@ -151,7 +151,7 @@ class FleetHandle:
 @contextmanager
 def open_fleet_handle(args: ParsedArgs, context: Context) -> Iterator[FleetHandle]:
     found = use_ledger_clock(_locate_fleet(args.value(flags.CONFIG), context), context)
-    reader = open_query_reader(found.path) if found.has_ledger else None
+    reader = open_reader(found.path) if found.has_ledger else None
     try:
         # What the time is is asked last: to reach a database takes a while, in which others start and end.
         yield replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
