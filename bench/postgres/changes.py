@@ -26,7 +26,7 @@ from herdbeat.domain.target import Target
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.service.commands.base import Actor, PauseSchedules, ResumeSchedules, ScheduleCommand
-from herdbeat.service.commands.execute import execute
+from herdbeat.service.commands.dispatch import execute
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.store.location import StoreHandle, open_reader
 from herdbeat.triggers.interval import Interval

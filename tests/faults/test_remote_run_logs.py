@@ -9,7 +9,7 @@ import pytest
 from tests.support.postgres_fleet import PostgresFleet
 
 from herdbeat.service.queries.logs import LogEntryKind, LogFeed, LogSelection
-from herdbeat.store.location import PostgresLocation, open_query_reader
+from herdbeat.store.location import PostgresLocation, open_reader
 
 COMMANDS = """\
   - name: talker
@@ -43,7 +43,7 @@ def test_a_log_can_be_followed_from_a_machine_without_a_node_while_the_run_is_go
     received: list[str] = []
     fleet.start_all(1, 2)
 
-    with closing(open_query_reader(fleet.place)) as reader:
+    with closing(open_reader(fleet.place)) as reader:
         feed = LogFeed(reader, tmp_path / "nothing lies here", LogSelection(names=("talker",)))
 
         def has_received(*words: str) -> bool:

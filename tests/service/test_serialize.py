@@ -24,7 +24,7 @@ from herdbeat.service.queries.schedules import list_schedules
 from herdbeat.service.queries.selectors import find_schedule
 from herdbeat.service.queries.status import read_status
 from herdbeat.service.serialize import JsonObject
-from herdbeat.store.reader import Filter, ScheduleQuery, SqliteQueryReader
+from herdbeat.store.reader import Filter, ScheduleQuery, SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 
 BEAT = "id schedule due_at last_due_at count outcome reason source origin dedup_id runs"
@@ -47,8 +47,8 @@ async def herd(tmp_path: Path) -> AsyncIterator[SimulatedHerd]:
 
 
 @pytest.fixture
-def reader(herd: SimulatedHerd) -> Iterator[SqliteQueryReader]:
-    reader = SqliteQueryReader(herd.store.path)
+def reader(herd: SimulatedHerd) -> Iterator[SqliteReader]:
+    reader = SqliteReader(herd.store.path)
     yield reader
     reader.close()
 
@@ -58,13 +58,13 @@ def assert_keys(answer: JsonObject, *keys: str) -> None:
     json.dumps(answer)  # everything in it is JSON
 
 
-async def test_a_schedule_in_a_list(herd: SimulatedHerd, reader: SqliteQueryReader) -> None:
+async def test_a_schedule_in_a_list(herd: SimulatedHerd, reader: SqliteReader) -> None:
     (first, _) = list_schedules(reader, ScheduleQuery(now=herd.now)).rows
 
     assert_keys(serialize.serialize_summary(first), SCHEDULE, "pace recent")
 
 
-async def test_details_of_each_kind(herd: SimulatedHerd, reader: SqliteQueryReader) -> None:
+async def test_details_of_each_kind(herd: SimulatedHerd, reader: SqliteReader) -> None:
     (run,) = reader.runs(Filter(limit=1))
     run_id, beat_id = format_short_id(run.id), format_short_id(run.beat_id)
     answers = [
@@ -78,7 +78,7 @@ async def test_details_of_each_kind(herd: SimulatedHerd, reader: SqliteQueryRead
     assert_keys(answers[3], BEAT)
 
 
-async def test_an_explanation_with_its_gates(herd: SimulatedHerd, reader: SqliteQueryReader) -> None:
+async def test_an_explanation_with_its_gates(herd: SimulatedHerd, reader: SqliteReader) -> None:
     record = find_schedule(reader, "triage/standup")
     explanation = load_next_explanation(reader, record, herd.now, has_live_node=True)
 
@@ -89,7 +89,7 @@ async def test_an_explanation_with_its_gates(herd: SimulatedHerd, reader: Sqlite
     assert_keys(serialize.serialize_gate(explanation.gates[-1]), "gate ok used max")
 
 
-async def test_the_status_of_a_fleet(herd: SimulatedHerd, reader: SqliteQueryReader) -> None:
+async def test_the_status_of_a_fleet(herd: SimulatedHerd, reader: SqliteReader) -> None:
     status = serialize.serialize_status(read_status(reader, herd.now, 7, zone=ZoneInfo("UTC")), "herd")
 
     assert_keys(status, "fleet now scheduler schedules today running late failing held next")

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from herdbeat.store.name_lookup import names_with_prefix
-from herdbeat.store.reader import SqliteQueryReader
+from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, open_herd
 
 
@@ -12,7 +12,7 @@ async def test_the_first_run_since_a_moment_is_found_by_halving(tmp_path: Path) 
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("a", every="10m")
         await herd.advance(timedelta(hours=3))
-        reader = SqliteQueryReader(herd.store.path)
+        reader = SqliteReader(herd.store.path)
 
         found = [reader.first_run_since(MONDAY + timedelta(minutes=each)) for each in (-60, 0, 1, 10, 175, 999)]
         newest = reader.newest_run()
@@ -25,7 +25,7 @@ async def test_the_version_changes_when_anything_was_written_and_not_else(tmp_pa
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("a", every="10m")
         await herd.tick()
-        reader = SqliteQueryReader(herd.store.path)
+        reader = SqliteReader(herd.store.path)
 
         first, same = reader.version(), reader.version()
         await herd.advance(timedelta(minutes=10))
@@ -63,7 +63,7 @@ async def test_a_span_that_began_before_the_window_and_still_goes_on_belongs_to_
         herd.schedule("short", every="10h")
         await herd.tick()
         herd.clock.advance(timedelta(hours=5))
-        reader = SqliteQueryReader(herd.store.path)
+        reader = SqliteReader(herd.store.path)
 
         spans = reader.spans([1, 2], herd.now - timedelta(hours=1), herd.now, 100)
         reader.close()

@@ -123,7 +123,7 @@ class Watched:
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path)
-        self._sql = load_statements("finding")
+        self._sql = load_statements("sqlite")
         self.plans: list[str] = []
 
     def __call__(self, question: str, /, **values: Any) -> list[int]:
@@ -176,7 +176,7 @@ def test_what_status_asks_for_does_not_cost_the_whole_history(ledger: Path, ques
     with closing(sqlite3.connect(ledger)) as connection:
         values = {"limit": 10, "now": to_micros(NOW)}
         plan = [
-            row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {load_statements('questions')[question]}", values)
+            row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {load_statements('sqlite')[question]}", values)
         ]
 
     assert "USING" in plan[0]

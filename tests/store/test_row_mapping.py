@@ -6,7 +6,8 @@ import pytest
 
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import StoreUnavailable
-from herdbeat.store.row_mapping import read_snapshot_safely
+from herdbeat.store.record_mapping import PLACEHOLDER_PLAN, UnreadablePlan, read_plan
+from herdbeat.store.row_mapping import read_snapshots
 
 ROW: list[Any] = [7, 1, "t/s", 3, 1, 1, None, None, None, "", None, 0, 0, 0, 0, 0, 0, 0, None]
 
@@ -20,7 +21,7 @@ def _away(plan_id: int) -> ScheduleSpec:
 
 
 def test_a_plan_that_cannot_be_read_is_told_by_its_schedule() -> None:
-    found = read_snapshot_safely(ROW, _garbled)
+    (found,) = read_snapshots([ROW], _garbled)
 
     assert (found.id, found.label) == (7, "t/s")
     assert found.unreadable is not None
@@ -28,4 +29,23 @@ def test_a_plan_that_cannot_be_read_is_told_by_its_schedule() -> None:
 
 def test_a_schedule_was_taken_for_unreadable_because_the_server_was_away() -> None:
     with pytest.raises(StoreUnavailable, match="took too long"):
-        read_snapshot_safely(ROW, _away)
+        read_snapshots([ROW], _away)
+
+
+def test_a_damaged_column_does_not_hide_the_rows_beside_it() -> None:
+    damaged = [
+        [8, 1, "t/far", 3, 1, 1, 10**30, None, None, "", None, 0, 0, 0, 0, 0, 0, 0, None],
+        [9, 1, "t/source", 3, 1, 1, None, None, "no-such-source", "", None, 0, 0, 0, 0, 0, 0, 0, None],
+        [10, 1, "t/hint", 3, 1, 1, None, None, None, "", None, 0, 0, 0, 0, 0, 0, 0, [None, 1, 0, *"abcdefg", [["x"]]]],
+    ]
+
+    found = read_snapshots([*damaged, ROW], lambda _: PLACEHOLDER_PLAN)
+
+    assert [each.label for each in found] == ["t/far", "t/source", "t/hint", "t/s"]
+    assert [each.unreadable is None for each in found] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '{"trigger": 7}', '{"trigger": {"kind": "no-such-kind"}}'])
+def test_whatever_is_wrong_with_a_stored_plan_is_one_error(text: str) -> None:
+    with pytest.raises(UnreadablePlan):
+        read_plan(text)

@@ -1,24 +1,34 @@
-"""The sheets of SQL: one home for each statement."""
+"""The files of SQL: one home for each statement."""
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
-from herdbeat.store.postgres.statements import WRITER_SQL_FILES as OF_POSTGRES
-from herdbeat.store.sql_files import load_statements
-from herdbeat.store.sqlite.connection import WRITER_SQL_FILES as OF_SQLITE
+import herdbeat.store
+from herdbeat.store.sql_files import load_folder
+
+SQL = Path(herdbeat.store.__file__).parent / "sql"
 
 
-def own(sheets: tuple[str, ...]) -> Mapping[str, str]:
+def own(folder: str) -> Mapping[str, str]:
     """The statements of one dialect alone, without comments and line breaks."""
-    found = load_statements(*(sheet for sheet in sheets if sheet != "both"))
-    return {name: " ".join(re.sub("--.*", "", text).split()) for name, text in found.items()}
+    return {name: " ".join(re.sub("--.*", "", text).split()) for name, text in load_folder(folder).items()}
 
 
 def test_a_statement_that_both_dialects_understand_is_written_once() -> None:
-    sqlite, postgres = own(OF_SQLITE), own(OF_POSTGRES)
+    sqlite, postgres = own("sqlite"), own("postgres")
 
     assert [name for name in sqlite if sqlite[name] == postgres.get(name)] == []
 
 
 def test_no_dialect_replaces_what_both_understand() -> None:
-    assert load_statements("both").keys() & (own(OF_SQLITE).keys() | own(OF_POSTGRES).keys()) == set()
+    assert load_folder("common").keys() & (own("sqlite").keys() | own("postgres").keys()) == set()
+
+
+def test_no_statement_is_in_two_files_of_a_dialect() -> None:
+    """Else one would silently replace the other."""
+    for folder in (SQL / "common", SQL / "sqlite", SQL / "postgres"):
+        texts = [file.read_text(encoding="utf-8") for file in folder.glob("*.sql")]
+        names = [name for text in texts for name in re.findall("^-- name: (.*)$", text, re.MULTILINE)]
+
+        assert sorted(names) == sorted(set(names)), folder

@@ -179,3 +179,16 @@ async def test_an_order_to_a_closed_store_was_waited_for_for_ever(writer: Writer
         await writer.write(lambda tablet: tablet.carve("late"))
     with pytest.raises(StoreUnavailable, match="closed"):
         writer.write_now(lambda tablet: tablet.carve("late"))
+
+
+def test_work_that_ends_a_thread_does_not_end_the_writer(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    def leave(_: Tablet) -> None:
+        raise SystemExit
+
+    writer.start()
+
+    with pytest.raises(SystemExit):
+        writer.write_now(leave)
+
+    assert writer.write_now(lambda tablet: tablet.carve("beat")) == "beat"
+    writer.stop()

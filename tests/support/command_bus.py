@@ -13,8 +13,7 @@ from herdbeat.bootstrap.handle import FleetHandle
 from herdbeat.domain.fleet import Fleet
 from herdbeat.events import EventListener, null_listener
 from herdbeat.service.commands.base import Actor
-from herdbeat.service.commands.dispatch import LocalFleet, NodeDispatcher
-from herdbeat.service.commands.execute import LoadedFleet
+from herdbeat.service.commands.dispatch import LoadedFleet, LocalFleet, NodeDispatcher
 from herdbeat.store.location import StoreLocation, ledger_exists
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import SimulatedHerd

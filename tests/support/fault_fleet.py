@@ -16,7 +16,6 @@ from tests.support.oracle import CronExpectation, all_runs, check_cron, check_in
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.microseconds import from_micros
 from herdbeat.store.reader import SqliteReader
-from herdbeat.store.sqlite.connection import SqliteReadConnection
 
 ROOT = Path(__file__).parents[2]
 RECORDED_TARGETS_YAML = """\
@@ -134,8 +133,7 @@ class FaultFleet:
             reader.close()
 
     def _marks(self, reader: SqliteReader) -> tuple[datetime, datetime]:
-        assert isinstance(reader._connection, SqliteReadConnection)
-        row = reader._connection._connection.execute(
+        row = reader._connection.execute(
             "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
             " WHERE target.name = 'ticker'"
         ).fetchone()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from herdbeat.domain.change import Change, ChangeKind
 from herdbeat.domain.policies import Limits
 from herdbeat.service.commands.base import Actor, ScheduleChange, ScheduleCommand
-from herdbeat.service.commands.execute import execute
+from herdbeat.service.commands.dispatch import execute
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import SimulatedHerd
 

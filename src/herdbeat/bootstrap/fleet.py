@@ -15,8 +15,7 @@ from pathlib import Path
 
 from herdbeat import __version__
 from herdbeat.bootstrap.config import load_config
-from herdbeat.control_socket.handlers import ControlHandlers
-from herdbeat.control_socket.server import open_control_socket
+from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import EventListener, null_listener, safe_listener
@@ -29,8 +28,7 @@ from herdbeat.scheduler.loop import NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node, NodeParts
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
-from herdbeat.service.commands.dispatch import NodeDispatcher
-from herdbeat.service.commands.execute import LoadedFleet
+from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.service.maintenance.output_sync import OutputSync
 from herdbeat.service.maintenance.worker import MaintenanceWorker

@@ -14,14 +14,13 @@ from zoneinfo import ZoneInfo
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import NotFound, UsageError
-from herdbeat.store.location import StoreLocation, open_query_reader, resolve_state_dir
-from herdbeat.store.reader import QueryReader
+from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir
+from herdbeat.store.reader import Reader
 from herdbeat.store.state_lock import find_lock_holder
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
-    from herdbeat.service.commands.dispatch import Dispatcher
-    from herdbeat.service.commands.execute import LoadedFleet
+    from herdbeat.service.commands.dispatch import Dispatcher, LoadedFleet
 
 MAX_NODES = 10_000
 LEDGER_FILE_NAME = "herdbeat.db"
@@ -79,7 +78,7 @@ class FleetHandle:
     zone: ZoneInfo
     clock: Clock
     load_fleet: "Callable[[], Fleet]"
-    reader: QueryReader | None = None
+    reader: Reader | None = None
     has_files: bool = True
     has_ledger: bool = False
     load_applied: "Callable[[str], LoadedFleet]" = _refuse_apply
@@ -125,10 +124,10 @@ class FleetHandle:
             return ()
         if self.reader is not None:
             return tuple(self.reader.nodes(MAX_NODES, self.clock.now()))
-        with closing(open_query_reader(self.path)) as reader:
+        with closing(open_reader(self.path)) as reader:
             return tuple(reader.nodes(MAX_NODES, self.clock.now()))
 
-    def require_reader(self) -> QueryReader:
+    def require_reader(self) -> Reader:
         """Raises NotFound if nothing has ever run."""
         if self.reader is not None:
             return self.reader

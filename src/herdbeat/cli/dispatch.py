@@ -1,11 +1,12 @@
 """From a command line to the command bus: select, confirm, deliver, and say when it counts and how to undo it."""
 
 import json
+import os
 import shlex
 from pathlib import Path
+from pwd import getpwuid
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.symbols import format_count
@@ -13,6 +14,7 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.commands.base import (
+    Actor,
     ClearHints,
     PauseSchedules,
     ScheduleChanges,
@@ -30,6 +32,23 @@ STORED_NOTICE = "it is written down, and counts from the next herdbeat up."
 
 MAX_NAMED_SCHEDULES = 10
 """Schedules that an undo names one by one."""
+
+
+def current_actor(context: Context) -> Actor:
+    """`human:you`. Not from the environment alone: a service has none, and a container may not know its own user."""
+    return Actor(name=f"human:{context.environ.get('USER') or _login_name()}")
+
+
+def parse_reason(args: ParsedArgs) -> str:
+    """What --reason says; empty without one."""
+    return (args.value(flags.REASON) or "").strip()
+
+
+def _login_name() -> str:
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def describe_effect(handle: FleetHandle) -> str:

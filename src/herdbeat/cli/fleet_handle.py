@@ -23,7 +23,7 @@ from herdbeat.service.queries.selectors import no_such_schedule
 from herdbeat.store.location import (
     StoreLocation,
     open_audit,
-    open_query_reader,
+    open_reader,
     resolve_state_dir,
     select_clock,
     store_location,
@@ -77,7 +77,7 @@ NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
 @contextmanager
 def open_fleet_handle(args: ParsedArgs, context: Context) -> Iterator[FleetHandle]:
     found = use_ledger_clock(_locate_fleet(args.value(flags.CONFIG), context), context)
-    reader = open_query_reader(found.path) if found.has_ledger else None
+    reader = open_reader(found.path) if found.has_ledger else None
     try:
         # What the time is is asked last: to reach a database takes a while, in which others start and end.
         yield replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())

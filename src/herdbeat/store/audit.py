@@ -1,6 +1,6 @@
-"""Questions about the whole ledger: is it sound, what is suspicious, what has become too old.
+"""Queries about the whole ledger: damage, inconsistencies, and what has become too old.
 
-They read whole tables, so they have a connection of their own: it sees one moment, and the writer never waits for it.
+They read whole tables, so they have a connection of their own: it sees one moment, and never blocks the writer.
 """
 
 import sqlite3
@@ -23,23 +23,23 @@ from herdbeat.store.statements import Connection
 T = TypeVar("T")
 
 AUDIT_PAGE_ROWS = 200
-"""Suspects looked at in one transaction of the writer."""
+"""Candidates that are checked in one transaction of the writer."""
 
 _MAX_DAMAGE_LINES = 100
-"""Damaged places that are named; whoever has more has seen enough."""
+"""Damaged places that are listed."""
 
 
 class SqlAudit(ABC):
-    """What is asked is the same of every ledger that speaks SQL."""
+    """The queries that both dialects share. See `LedgerAudit`."""
 
     @abstractmethod
     def _open_connection(self) -> AbstractContextManager[Connection]:
-        """A connection for one question, which sees one moment."""
+        """Open a connection for one query, which sees one moment."""
 
     def find_inconsistencies(
         self, now: datetime, after: int = 0, *, only_schedules: bool = False
     ) -> InconsistencyCandidates:
-        """A page of schedules, and everything else."""
+        """Return a page of schedules, and all other candidates."""
         with self._open_connection() as connection:
             schedules: list[int] = connection.query("suspect_schedules", after=after, limit=AUDIT_PAGE_ROWS)
             last = schedules[-1] if len(schedules) == AUDIT_PAGE_ROWS else None
@@ -47,10 +47,8 @@ class SqlAudit(ABC):
                 return InconsistencyCandidates(schedules, [], [], [], last)
             blocked = connection.query("targets_with_waiting")
             stalled = [row[0] for row in connection.query("deaf_targets", blocked, now=to_micros(now))]
-            targets, beats = (
-                connection.query("suspect_targets", limit=AUDIT_PAGE_ROWS),
-                connection.query("suspect_beats", limit=AUDIT_PAGE_ROWS),
-            )
+            targets = connection.query("suspect_targets", limit=AUDIT_PAGE_ROWS)
+            beats = connection.query("suspect_beats", limit=AUDIT_PAGE_ROWS)
             return InconsistencyCandidates(schedules, targets, stalled[:AUDIT_PAGE_ROWS], beats, last)
 
     def quarantined(self) -> list[tuple[str, str]]:
@@ -63,7 +61,7 @@ class SqlAudit(ABC):
             return list(connection.query("old_beats", before=cut, kept_since=since, limit=limit))
 
     def surplus_beats(self, most: int, kept_since: datetime) -> Iterator[list[int]]:
-        """The ids of what each schedule has beyond its newest so many, schedule by schedule."""
+        """Yield the ids of the beats of each schedule beyond its newest `most`, schedule by schedule."""
         with self._open_connection() as connection:
             for schedule in connection.query("crowded_schedules", most=most):
                 since = to_micros(kept_since)
@@ -88,7 +86,7 @@ class SqlAudit(ABC):
 
 
 class SqliteAudit(SqlAudit):
-    """Opens the file for each question, so any thread may ask."""
+    """Opens the file for each query, so any thread may call it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,23 +96,20 @@ class SqliteAudit(SqlAudit):
         return self.path
 
     def read_transaction(self, work: Callable[[Transaction], T]) -> T:
-        """Let something look at the ledger that only reads. What it tries to write is refused."""
+        """Run work that only reads. What it tries to write is refused."""
         with self._open_raw_connection() as connection:
             return work(SqliteTransaction(connection))
 
     def damage(self) -> list[str]:
-        """What SQLite itself says about the file, and rows that point at nothing. Empty is good; never raises."""
+        """Return what SQLite reports about the file, and dangling rows. Empty is good; never raises."""
         try:
             with self._open_raw_connection() as connection:
-                messages = [
-                    line
-                    for (line,) in connection.execute(f"PRAGMA integrity_check({_MAX_DAMAGE_LINES})")
-                    if line != "ok"
-                ]
+                lines = connection.execute(f"PRAGMA integrity_check({_MAX_DAMAGE_LINES})").fetchall()
                 dangling = connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_DAMAGE_LINES)
         except StoreUnavailable as error:
             return [error.message]
-        return messages + [
+        damage = [line for (line,) in lines if line != "ok"]
+        return damage + [
             f"row {row} of {table} points at a missing row of {parent}" for table, row, parent, _ in dangling
         ]
 

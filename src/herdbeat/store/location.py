@@ -1,4 +1,7 @@
-"""The one place that knows which store belongs to a ledger. What a kind of store needs is loaded only for that kind."""
+"""Where a fleet keeps its ledger, and the only place that picks the store for it.
+
+A kind of store is imported only when a ledger of that kind is opened, and commands that only read load no writer.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,10 +18,7 @@ from herdbeat.errors import ConfigError, MissingExtra, Problem
 if TYPE_CHECKING:
     from herdbeat.clock import Clock
     from herdbeat.store.base import InconsistencyCandidates, SharedStore, Transaction
-    from herdbeat.store.reader import QueryReader, Reader
-
-
-# Where a fleet keeps its ledger. Apart from the engine, since who only asks must not load it.
+    from herdbeat.store.reader import Reader
 
 
 _SQLITE_PREFIX = "sqlite:"
@@ -33,7 +33,7 @@ URL_FORMAT_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresLocation:
-    """A ledger in a database that many nodes share. What belongs to one node alone is in its state directory.
+    """A ledger in a database that many nodes share. Files of one node are in its state directory.
 
     The URL may hold a password, so it is never shown.
     """
@@ -43,15 +43,15 @@ class PostgresLocation:
 
     @property
     def display_url(self) -> str:
-        """For people: where it is, and as whom."""
+        """The URL to show: host, database and user."""
         return redact_url(self.url) or "postgresql://…"
 
 
 def redact_url(url: str) -> str | None:
-    """A store's URL without its password. None if it cannot be told for certain where that ends.
+    """Return a store's URL without its password; None if it is not certain where the password ends.
 
-    In `postgresql://herd:s3c/ret@host/fleet` the name of the host is `herd` to a program, and the rest of the password
-    stood in every message.
+    In `postgresql://herd:s3c/ret@host/fleet` a parser takes `herd` for the host, and the rest of the password once
+    appeared in every message.
     """
     head, _, query = url.partition("?")
     authority, slash, name = head.partition("://")[2].partition("/")
@@ -66,12 +66,12 @@ def redact_url(url: str) -> str | None:
 
 
 def _is_host(text: str) -> bool:
-    """host, host:5432 or [::1]:5432"""
+    """Accepts host, host:5432 or [::1]:5432."""
     return _is_port(text.rpartition("]")[2].partition(":")[2])
 
 
 def _is_port(port: str) -> bool:
-    """5432, or nothing, which means the same"""
+    """Accepts 5432, or an empty text, which means the default."""
     return not port or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 65_536)
 
 
@@ -80,7 +80,7 @@ StoreLocation: TypeAlias = Path | PostgresLocation
 
 
 def store_location(fleet: Fleet) -> StoreLocation:
-    """Raises ConfigError if its `store` is neither."""
+    """Return the ledger of a fleet. Raises ConfigError if its `store` is neither a file nor a database."""
     if fleet.store.startswith(_SQLITE_PREFIX):
         return Path(fleet.home) / fleet.store.removeprefix(_SQLITE_PREFIX)
     if fleet.store.startswith(_POSTGRES_PREFIXES):
@@ -94,17 +94,17 @@ def store_location(fleet: Fleet) -> StoreLocation:
 
 
 def format_location(location: StoreLocation) -> str:
-    """For people."""
+    """Return the location to show."""
     return str(location) if isinstance(location, Path) else location.display_url
 
 
 def resolve_state_dir(location: StoreLocation) -> Path:
-    """Where the lock, the socket and the logs of this machine's node are."""
+    """Return the folder of the lock, the socket and the logs of this machine's node."""
     return location.parent if isinstance(location, Path) else location.state_dir
 
 
 def require_sqlite_path(fleet: Fleet) -> Path:
-    """The file of an SQLite store, for what only a file can do. Raises ConfigError for a database."""
+    """Return the file of an SQLite store. Raises ConfigError for a database."""
     location = store_location(fleet)
     if isinstance(location, Path):
         return location
@@ -122,7 +122,7 @@ DEFAULT_LEASE = timedelta(seconds=30)
 
 
 class StoreHandle(Protocol):
-    """A store that somebody has opened, and has to close."""
+    """A store with its lifecycle: who opens it closes it."""
 
     @property
     def location(self) -> StoreLocation: ...
@@ -137,7 +137,7 @@ class StoreHandle(Protocol):
 
 
 class LedgerAudit(Protocol):
-    """Questions about the whole ledger. Any thread may ask."""
+    """Queries about the whole ledger. Any thread may call them."""
 
     @property
     def location(self) -> StoreLocation: ...
@@ -147,8 +147,7 @@ class LedgerAudit(Protocol):
     ) -> "InconsistencyCandidates": ...
 
     def read_transaction(self, work: "Callable[[Transaction], T]") -> T:
-        """Let something look at the ledger that only reads. What it writes is refused, or undone."""
-        ...
+        """Run work that only reads. What it writes is refused, or undone."""
 
     def quarantined(self) -> list[tuple[str, str]]: ...
 
@@ -168,9 +167,9 @@ class LedgerAudit(Protocol):
 
 
 def create_store(location: StoreLocation, *, lease: timedelta = DEFAULT_LEASE) -> StoreHandle:
-    """Not opened yet. `lease` is for stores that several nodes share."""
+    """Return a store that is not open yet. `lease` is for stores that several nodes share."""
     if isinstance(location, Path):
-        from herdbeat.store.sqlite.store import SqliteStore  # noqa: PLC0415 -- as the module says
+        from herdbeat.store.sqlite.store import SqliteStore  # noqa: PLC0415 - see the module docstring
 
         return SqliteStore(location)
     with _require_postgres_extra():
@@ -179,24 +178,14 @@ def create_store(location: StoreLocation, *, lease: timedelta = DEFAULT_LEASE) -
 
 
 def open_reader(location: StoreLocation) -> "Reader":
-    """Raises StoreUnavailable if nothing can be read there."""
+    """Raises StoreUnavailable if the ledger cannot be read."""
     if isinstance(location, Path):
         from herdbeat.store.reader import SqliteReader  # noqa: PLC0415
 
         return SqliteReader(location)
     with _require_postgres_extra():
-        from herdbeat.store.postgres.reader import open_postgres_reader  # noqa: PLC0415
-    return open_postgres_reader(location)
-
-
-def open_query_reader(location: StoreLocation) -> "QueryReader":
-    if isinstance(location, Path):
-        from herdbeat.store.reader import SqliteQueryReader  # noqa: PLC0415
-
-        return SqliteQueryReader(location)
-    with _require_postgres_extra():
-        from herdbeat.store.postgres.reader import open_postgres_query_reader  # noqa: PLC0415
-    return open_postgres_query_reader(location)
+        from herdbeat.store.postgres.reader import PostgresReader  # noqa: PLC0415
+    return PostgresReader(location)
 
 
 def open_audit(location: StoreLocation) -> LedgerAudit:
@@ -210,14 +199,14 @@ def open_audit(location: StoreLocation) -> LedgerAudit:
 
 
 def check_writable(location: PostgresLocation) -> None:
-    """Raises StoreUnavailable, with what to do, if nothing can be added to the database."""
+    """Raises StoreUnavailable, with a hint, if the database takes no new rows."""
     with _require_postgres_extra():
         from herdbeat.store.postgres.audit import PostgresAudit  # noqa: PLC0415
     PostgresAudit(location).check_writable()
 
 
 def open_shared_store(store: StoreHandle) -> "SharedStore | None":
-    """What nodes that share this ledger have in common; None for a file, which has one node."""
+    """Return the shared side of a store; None for a file, which has one node."""
     if isinstance(store.location, Path):
         return None
     from herdbeat.store.postgres.notify import PostgresSharedStore  # noqa: PLC0415
@@ -228,7 +217,7 @@ def open_shared_store(store: StoreHandle) -> "SharedStore | None":
 
 
 def ledger_exists(location: StoreLocation) -> bool:
-    """Whether anything was ever kept there. A database is asked for it; a server that is away raises."""
+    """Whether there is a ledger. Raises StoreUnavailable if a database cannot be asked."""
     if isinstance(location, Path):
         return location.exists()
     with _require_postgres_extra():
@@ -237,10 +226,10 @@ def ledger_exists(location: StoreLocation) -> bool:
 
 
 def select_clock(location: StoreLocation, own: "Clock") -> "Clock | None":
-    """Whose time counts there: that of this machine, or of the database. None if nothing was ever kept there.
+    """Return the clock of a ledger: this machine's for a file, the database's own else. None if there is no ledger.
 
-    Whoever writes without a node here has no other way to know it: a laptop that was ten minutes ahead could write
-    times that no node had reached, and pause until a moment that had passed. Raises StoreUnavailable.
+    A command that writes without a node needs it: a laptop that was ten minutes ahead wrote times that no node had
+    reached, and paused until a moment that had passed. Raises StoreUnavailable.
     """
     if isinstance(location, Path):
         return own if location.exists() else None
@@ -250,9 +239,9 @@ def select_clock(location: StoreLocation, own: "Clock") -> "Clock | None":
 
 
 def exclusive_lock(location: StoreLocation) -> AbstractContextManager[object]:
-    """For who writes while no node runs here. A database has no owner: whoever writes takes its locks there.
+    """Return the lock for writing without a node. A database needs none: its transactions take row locks.
 
-    Raises Conflict if a node has the file.
+    Entering it raises Conflict if a node has the file.
     """
     if isinstance(location, Path):
         from herdbeat.store.state_lock import StateLock  # noqa: PLC0415
@@ -263,7 +252,7 @@ def exclusive_lock(location: StoreLocation) -> AbstractContextManager[object]:
 
 @contextmanager
 def _require_postgres_extra() -> Iterator[None]:
-    """Around the imports of what only PostgreSQL needs."""
+    """Raises MissingExtra if an import within it needs the PostgreSQL driver and it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Moments as the tables keep them: whole microseconds, UTC. Only the store knows."""
+"""Times as the tables have them: whole microseconds, UTC. Only the store knows."""
 
 from datetime import UTC, datetime, timedelta
 from typing import overload

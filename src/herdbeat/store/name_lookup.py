@@ -1,4 +1,4 @@
-"""The names of schedules that begin in a certain way, in an instant: what a shell offers while somebody types."""
+"""Schedules by the beginning of their name, for shell completion. It loads next to nothing, to answer at once."""
 
 import sqlite3
 from datetime import datetime, timedelta
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from herdbeat.store.microseconds import from_micros
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sql_files import load_statements
+from herdbeat.store.sql_files import load_file
 
 _MAX_CHAR = "\U0010ffff"
 _DEFAULT_LATE_AFTER = timedelta(seconds=30)
-"""What a plan that says nothing means (domain/policies.py, which takes too long to load here)."""
+"""The default of domain/policies.py, which takes too long to load here."""
 
 
 class NamedSchedule(NamedTuple):
-    """A name, and as much as its state is told by."""
+    """A name, and the columns that its displayed state depends on."""
 
     target: str
     name: str
@@ -34,7 +34,7 @@ class NamedSchedule(NamedTuple):
 
 
 def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedule]:
-    """Those of a target by its beginning, or of one target by the beginning of the schedule. Empty if it cannot be."""
+    """Return schedules whose target begins so; after a slash, schedules of that target whose name begins so."""
     target, slash, name = prefix.partition("/")
     values = {
         "target": target,
@@ -46,15 +46,14 @@ def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedu
     connection = sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)
     connection.text_factory = decode_lossy
     try:
-        return [
-            _read_named_schedule(row) for row in connection.execute(load_statements("names")["names_beginning"], values)
-        ]
+        statement = load_file("sqlite/name_lookup.sql")["names_beginning"]
+        return [_read_named_schedule(row) for row in connection.execute(statement, values)]
     finally:
         connection.close()
 
 
 def _read_named_schedule(row: tuple[object, ...]) -> NamedSchedule:
-    found = NamedSchedule(*row)  # type: ignore[arg-type] # what SQLite gives is put right below
+    found = NamedSchedule(*row)  # type: ignore[arg-type] # SQLite's types are converted below
     late_after = row[13]
     return found._replace(
         enabled=bool(found.enabled),

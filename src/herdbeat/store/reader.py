@@ -1,14 +1,17 @@
-"""Reading the ledger beside the writer: a connection that cannot change anything and never holds it up."""
+"""Reading the ledger beside the writer: on a connection that cannot change anything and never blocks it."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
+from herdbeat.domain.beat import BeatOutcome, Gap
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, SpendTotals
 from herdbeat.domain.change import Change
 from herdbeat.domain.policies import Budget
@@ -27,39 +30,26 @@ from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
 from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.record_mapping import (
-    read_beat,
     read_budgets,
-    read_change,
-    read_hint,
-    read_node,
-    read_run,
+    read_gaps,
+    read_records,
     read_run_spec,
-    read_schedule,
     read_target_spec,
 )
-from herdbeat.store.sqlite.connection import SqliteReadConnection
-from herdbeat.store.statements import ReadConnection
+from herdbeat.store.sanitize import decode_lossy
+from herdbeat.store.sql_files import load_statements
+from herdbeat.store.sqlite.errors import to_store_unavailable
 
-# The shortest way to the beats and runs that are wanted: which index leads there, and when to read from the newest.
-#
-# One statement with every filter in it would be asked the slowest way: SQLite cannot know which filters are given.
+R = TypeVar("R")
 
-
-MAX_GATHERED_SCHEDULES = 200
-"""Schedules whose whole history is gathered and sorted. A target with more has some of the newest rows anyway."""
-
-MAX_GATHERED_BEATS = 10_000
-"""Beats since a moment that are gathered and sorted; if there are more, the newest are soon found without."""
-
-_RARE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
-_COMMON_STATUSES = frozenset({RunStatus.RUNNING, RunStatus.SUCCEEDED})
+_CLOCK_KINDS = ("cron", "delay", "interval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which rows are wanted. `before` is the id where the page before this one ended.
+    """Which rows to return. `before` is the last id of the page before this one.
 
-    `with_declined` are also runs that were skipped before they began: nobody who asks what was run means those.
+    `include_declined` keeps the runs that were skipped before they began; a list of what ran leaves them out.
     """
 
     target: str | None = None
@@ -75,265 +65,9 @@ class Filter:
     include_declined: bool = True
 
 
-class IdQuery(Protocol):
-    """Puts a named question and hands out the ids that answer it."""
-
-    def __call__(self, statement: str, /, **values: object) -> list[int]: ...
-
-
-def find_beat_ids(query_ids: IdQuery, wanted: Filter) -> list[int]:
-    """Newest first."""
-    values: dict[str, object] = {
-        "outcome": wanted.outcome,
-        "since": to_micros(wanted.since),
-        "until": to_micros(wanted.until),
-        "before": wanted.before,
-        "limit": wanted.limit,
-    }
-    return _find_by_schedule(
-        query_ids, wanted, values, "beats_of_schedules", lambda: _choose_beat_query(query_ids, wanted)
-    )
-
-
-def find_run_ids(query_ids: IdQuery, wanted: Filter) -> list[int]:
-    """Newest first."""
-    values: dict[str, object] = {
-        "status": wanted.status,
-        "run": wanted.run,
-        "beat": wanted.beat,
-        "since": to_micros(wanted.since),
-        "before": wanted.before,
-        "limit": wanted.limit,
-        "declined": int(wanted.include_declined),
-    }
-    return _find_by_schedule(query_ids, wanted, values, "runs_of_schedules", lambda: _choose_run_query(wanted))
-
-
-def _find_by_schedule(
-    query_ids: IdQuery, wanted: Filter, values: dict[str, object], schedule_query: str, choose_query: Callable[[], str]
-) -> list[int]:
-    """Through the few schedules that are meant, or another way where they are many or not named."""
-    if wanted.target is None:
-        return query_ids(choose_query(), target=None, **values)
-    schedules = query_ids("schedules_named", target=wanted.target, name=wanted.name, limit=MAX_GATHERED_SCHEDULES + 1)
-    if not schedules:
-        return []
-    if len(schedules) <= MAX_GATHERED_SCHEDULES:
-        return query_ids(schedule_query, schedules=schedules, **values)
-    return query_ids(choose_query(), target=wanted.target, **values)
-
-
-def _choose_beat_query(query_ids: IdQuery, wanted: Filter) -> str:
-    if wanted.outcome is BeatOutcome.PENDING:
-        return "beats_that_wait"
-    if wanted.outcome in _RARE_OUTCOMES:
-        return "unusual_beats"
-    if (
-        wanted.since is not None
-        and len(query_ids("beats_since", since=to_micros(wanted.since), limit=MAX_GATHERED_BEATS)) < MAX_GATHERED_BEATS
-    ):
-        return "recent_beats"
-    return "newest_beats"
-
-
-def _choose_run_query(wanted: Filter) -> str:
-    if wanted.beat is not None:
-        return "runs_of_beat"
-    if wanted.status is RunStatus.RUNNING:
-        return "runs_that_go"
-    return "newest_runs" if wanted.status is None or wanted.status in _COMMON_STATUSES else "unusual_runs"
-
-
-__all__ = ["READER_SQL_FILES", "Filter", "Reader", "SqliteReader"]
-
-READER_SQL_FILES = ("questions", "finding")
-
-
-class Reader:
-    """Answers from what is durable. Use it from one thread."""
-
-    def __init__(self, connection: ReadConnection) -> None:
-        self._connection = connection
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def beats(self, wanted: Filter) -> list[BeatRecord]:
-        """Newest first."""
-        with self._snapshot():
-            ids = find_beat_ids(self._query_ids, wanted)
-            return [read_beat(row) for row in self._query("list_beats", ids=ids)]
-
-    def runs(self, wanted: Filter) -> list[RunRecord]:
-        """Newest first."""
-        with self._snapshot():
-            ids = find_run_ids(self._query_ids, wanted)
-            return [read_run(row) for row in self._query("list_runs", ids=ids)]
-
-    def schedules(self, wanted: Filter) -> list[ScheduleRecord]:
-        """In the order they were written down."""
-        rows = self._query(
-            "list_schedules", target=wanted.target, name=wanted.name, after=wanted.before, limit=wanted.limit
-        )
-        return [read_schedule(row) for row in rows]
-
-    def schedules_by_id(self, ids: Iterable[int]) -> list[ScheduleRecord]:
-        """These, in the order they were written down."""
-        return [read_schedule(row) for row in self._query("schedules_of_ids", ids=list(ids))]
-
-    def beat(self, beat_id: int) -> BeatRecord | None:
-        """One beat. Asked for as the first up to its id, which the index finds at once."""
-        return next((each for each in self.beats(Filter(before=beat_id + 1, limit=1)) if each.id == beat_id), None)
-
-    def run(self, run_id: int) -> RunRecord | None:
-        return next((each for each in self.runs(Filter(before=run_id + 1, limit=1)) if each.id == run_id), None)
-
-    def schedule(self, schedule_id: int) -> ScheduleRecord | None:
-        found = self.schedules(Filter(before=schedule_id - 1, limit=1))
-        return next((each for each in found if each.id == schedule_id), None)
-
-    def open_runs(self, limit: int) -> list[int]:
-        return self._query_ids("open_run_ids", limit=limit)
-
-    def waiting_beats(self, now: datetime, limit: int) -> list[int]:
-        """Beats that are due and have not started, the oldest first."""
-        return self._query_ids("waiting_beat_ids", now=to_micros(now), limit=limit)
-
-    def failing_schedules(self, limit: int) -> list[int]:
-        return self._query_ids("failing_ids", limit=limit)
-
-    def paused_or_disabled_schedules(self, limit: int) -> list[int]:
-        """Those that somebody has paused or switched off. A pause that is over may be among them."""
-        return self._query_ids("held_ids", limit=limit)
-
-    def overdue_schedules(self, now: datetime, limit: int) -> list[int]:
-        """Schedules whose time has come and that nobody has looked at, the oldest first."""
-        return self._query_ids("overdue_ids", now=to_micros(now), limit=limit)
-
-    def upcoming_schedules(self, now: datetime, limit: int) -> list[int]:
-        return self._query_ids("soonest_ids", now=to_micros(now), limit=limit)
-
-    def similar_names(self, word: str, limit: int = 5_000) -> set[str]:
-        """Labels and targets that a mistyped name may have meant."""
-        found = list(self._query("near_names", word=word, limit=limit))
-        return {display_name(target, name) for target, name in found} | {target for target, _ in found}
-
-    def count_all_schedules(self) -> int:
-        return int(self._query_required("number_of_schedules")[0])
-
-    def adjacent_beats(self, schedule_id: int, at: datetime) -> tuple[int | None, int | None]:
-        """The newest beat that was due at or before a moment, and the first after it."""
-        before, after = self._query_required("neighbours", schedule=schedule_id, at=to_micros(at))
-        return before, after
-
-    def beat_at(self, target: str, name: str, at: datetime) -> int | None:
-        row = self._query_one("beat_at", target=target, name=name, at=to_micros(at))
-        return None if row is None else row[0]
-
-    def beat_trace(self, beat_id: int) -> str | None:
-        row = self._query_one("trace_of_beat", id=beat_id)
-        return None if row is None else row[0]
-
-    def last_node(self) -> NodeRecord | None:
-        return next(iter(self.nodes(1)), None)
-
-    def nodes(self, limit: int, alive_at: datetime | None = None) -> list[NodeRecord]:
-        """The newest first; all there ever were, or those that are alive at a moment."""
-        return [read_node(row) for row in self._query("list_nodes", limit=limit, now=to_micros(alive_at))]
-
-    def budgets(self, schedule_id: int) -> dict[BudgetOwner, Budget]:
-        """Those that a schedule shares with others: of its target, and of the fleet."""
-        return read_budgets(self._query("budgets_around", schedule=schedule_id))
-
-    def budget_usage(self, account: BudgetDay) -> SpendTotals:
-        """What is used of it, the estimates of open runs included."""
-        row = self._query_one("spent_on", scope=account.holder.scope, holder=account.holder.id, day=account.day)
-        return SpendTotals() if row is None else SpendTotals(*row)
-
-    def last_usage(self, schedule_id: int, limit: int) -> list[Mapping[str, object]]:
-        """What its newest so many runs said they used, as far as they did."""
-        return [json.loads(usage) for (usage,) in self._query("last_usage_of", schedule=schedule_id, limit=limit)]
-
-    def gaps(self, since: datetime) -> list[Gap]:
-        return [
-            Gap(from_at=from_micros(start), until=from_micros(until), reason=MissedReason(reason))
-            for start, until, reason in self._query("list_gaps", since=to_micros(since))
-        ]
-
-    def run_specs(self, schedule_ids: Iterable[int]) -> dict[int, RunSpec]:
-        found = self._connection.query_all("briefs_of", {"ids": list(schedule_ids)})
-        return {schedule_id: read_run_spec(text) for schedule_id, text in found}
-
-    def run_output(self, run_id: int) -> str | None:
-        """The end of what a run has printed, as its log has it; None where that is only beside the node that ran it."""
-        row = self._query_one("output_of", id=run_id)
-        return None if row is None else str(row[0])
-
-    def fleet_version(self) -> str:
-        """Another text as soon as a target was changed. Only where several nodes share a ledger."""
-        row = self._query_one("catalogue_version")
-        return "" if row is None else str(row[0])
-
-    def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
-        found = self._connection.query_all("targets_of", {"ids": list(target_ids)})
-        return {
-            number: Target(name=name, spec=read_target_spec(kind, text), max_concurrent=room)
-            for number, name, kind, text, room in found
-        }
-
-    def changes(self, wanted: Filter) -> list[Change]:
-        """Who changed what, newest first: of everything, of a target with its schedules, or of one schedule."""
-        subject = wanted.target if wanted.name is None else f"{wanted.target}/{wanted.name}"
-        rows = self._query(
-            "list_changes", subject=subject, since=to_micros(wanted.since), before=wanted.before, limit=wanted.limit
-        )
-        return [read_change(row) for row in rows]
-
-    def hints(
-        self, schedule_ids: Iterable[int] | None, *, ended_since: datetime | None = None, limit: int = 1_000
-    ) -> list[HintRecord]:
-        """The hints of these schedules (None: of all), newest first; ended ones only since a moment, if given."""
-        ids = None if schedule_ids is None else list(schedule_ids)
-        rows = self._query("list_hints", ids=ids, ended_since=to_micros(ended_since), limit=limit)
-        return [read_hint(row) for row in rows]
-
-    def _snapshot(self) -> AbstractContextManager[None]:
-        """What is asked inside sees the ledger as it is at one moment: a row that was found is still what it was."""
-        return self._connection.snapshot()
-
-    def _query_ids(self, statement: str, /, **values: object) -> list[int]:
-        return [number for (number,) in self._query(statement, **values)]
-
-    def _query(self, statement: str, **values: object) -> Iterable[Any]:
-        return self._connection.query(statement, values)
-
-    def _query_one(self, statement: str, **values: object) -> Any:
-        return self._connection.query_one(statement, values)
-
-    def _query_required(self, statement: str, **values: object) -> Any:
-        row = self._query_one(statement, **values)
-        assert row is not None, f"{statement} {values}: the ledger names a row that it does not have"
-        return row
-
-
-class SqliteReader(Reader):
-    """The reader of a ledger in a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(SqliteReadConnection(path, *READER_SQL_FILES))
-
-
-# What only people who look at a fleet ask of the ledger: quick, however many schedules and beats there are.
-
-
-QUERY_READER_SQL_FILES = (*READER_SQL_FILES, "looking")
-
-_CLOCK_KINDS = ("cron", "delay", "interval")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleQuery:
-    """Which schedules: those that any name, tag or group means (all, if there are none), in a state if one is given."""
+    """Which schedules to return: those that any name, tag or group selects (all, without any), in a state if given."""
 
     now: datetime
     names: tuple[str, ...] = ()
@@ -348,154 +82,423 @@ class ScheduleQuery:
         return bool(self.names or self.tags or self.groups)
 
 
-class QueryReader(Reader):
-    """A reader with more questions."""
+class Reader(ABC):
+    """Answers from what is durable. Use it from one thread.
+
+    A dialect says how to fetch rows. Records are read by the names of their columns, short answers by position.
+    """
+
+    @abstractmethod
+    def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
+        """Return the names of the columns, and all rows. A value may be a list: ids, names or patterns."""
+
+    @abstractmethod
+    def _fetch_at_once(self, statement: str, ids: list[int]) -> list[Any]:
+        """Return all rows in one step, for lookups at every claim."""
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[None]:
+        """Within it, all queries see the ledger at one moment, so a row that was found still exists."""
+
+    @abstractmethod
+    def _like_pattern(self, name: str) -> str:
+        """Return the database's own pattern for a name in which only `*` is special."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # ── schedules ──
+
+    def schedules(self, where: Filter) -> list[ScheduleRecord]:
+        """Return schedules in the order they were added; `before` is the id after which the page begins."""
+        values = {"target": where.target, "name": where.name, "after": where.before, "limit": where.limit}
+        return self._query_records(ScheduleRecord, "list_schedules", **values)
+
+    def schedules_by_id(self, ids: Iterable[int]) -> list[ScheduleRecord]:
+        """Return these schedules in the order they were added."""
+        return self._query_records(ScheduleRecord, "schedules_of_ids", ids=list(ids))
+
+    def schedule(self, schedule_id: int) -> ScheduleRecord | None:
+        records = self.schedules(Filter(before=schedule_id - 1, limit=1))
+        return next((record for record in records if record.id == schedule_id), None)
 
     def find(self, query: ScheduleQuery) -> list[ScheduleRecord]:
-        """In the order they were written down. Of a state it gives too many rather than too few."""
-        ids = self._query_ids("looked_for_ids", after=query.after, limit=query.limit, **self._values(query))
+        """Return schedules in the order they were added. A state selects too many rather than too few."""
+        ids = self._query_ids("looked_for_ids", after=query.after, limit=query.limit, **self._selector_values(query))
         return self.schedules_by_id(ids)
 
     def count_matching(self, query: ScheduleQuery) -> int:
-        """How many there are, of any state that `find` would give."""
+        """Count what `find` would return without its page."""
         if not query.has_selectors and query.state is None:
             return self.count_all_schedules()
-        return int(self._query_required("number_looked_for", **self._values(query))[0])
+        return int(self._query_value("number_looked_for", **self._selector_values(query)))
 
-    def tags_and_groups(self) -> set[str]:
-        """Every tag and every group."""
-        return {mark for (mark,) in self._query("known_marks")}
+    def _selector_values(self, query: ScheduleQuery) -> dict[str, object]:
+        names, plans = None, []
+        if query.has_selectors:
+            names = [self._like_pattern(_expand_target_name(name)) for name in query.names]
+        if query.tags or query.groups:
+            plans = self._query_ids("plans_marked", tags=list(query.tags), groups=list(query.groups))
+        return {"names": names, "plans": plans, "state": query.state, "now": to_micros(query.now)}
 
-    def recent_beat_marks(self, schedule_ids: Iterable[int], length: int) -> dict[int, list[BeatMark]]:
-        """What became of the last beats of each schedule, the oldest first."""
-        ids = {beat for number in schedule_ids for beat in self._newest_beats(number, length)}
-        strips: dict[int, list[BeatMark]] = {}
-        for beat, schedule, outcome, count, status in self._query("marks_of", ids=list(ids)):
-            mark = BeatMark(
-                beat=beat, outcome=BeatOutcome(outcome), status=RunStatus(status) if status else None, number=count
-            )
-            strips.setdefault(schedule, []).append(mark)
-        return {schedule: marks[-length:] for schedule, marks in strips.items()}
+    def count_all_schedules(self) -> int:
+        return int(self._query_value("number_of_schedules"))
+
+    def failing_schedules(self, limit: int) -> list[int]:
+        return self._query_ids("failing_ids", limit=limit)
+
+    def paused_or_disabled_schedules(self, limit: int) -> list[int]:
+        """Return schedules that somebody paused or disabled. A pause that is over may be among them."""
+        return self._query_ids("held_ids", limit=limit)
+
+    def overdue_schedules(self, now: datetime, limit: int) -> list[int]:
+        """Return schedules whose time has come and that no node has evaluated, the oldest first."""
+        return self._query_ids("overdue_ids", now=to_micros(now), limit=limit)
+
+    def upcoming_schedules(self, now: datetime, limit: int) -> list[int]:
+        return self._query_ids("soonest_ids", now=to_micros(now), limit=limit)
+
+    def active_schedules(self, moment: datetime, limit: int) -> list[int]:
+        """Return schedules that may have changed since then."""
+        return self._query_ids("active_ids", since=to_micros(moment), limit=limit)
+
+    def oldest_overdue(self, now: datetime) -> datetime | None:
+        """Return the longest overdue moment at which a node should have evaluated a schedule."""
+        micros: int | None = self._query_value("oldest_overdue", now=to_micros(now))
+        return from_micros(micros)
 
     def oldest_waiting(self, schedule_ids: Iterable[int]) -> dict[int, datetime]:
-        """Since when these schedules have a beat that waits; those without one are left out."""
+        """Return since when these schedules have a waiting beat; those without one are left out."""
         rows = self._query("oldest_waiting", ids=list(schedule_ids))
         return {schedule: from_micros(due_at) for schedule, due_at in rows}
 
-    def has_hints(self) -> bool:
-        """Whether any schedule has a hint that was not ended."""
-        return bool(self._query_required("any_hint")[0])
+    def similar_names(self, word: str, limit: int = 5_000) -> set[str]:
+        """Return labels and targets that a mistyped name may have meant."""
+        names = self._query("near_names", word=word, limit=limit)
+        return {display_name(target, name) for target, name in names} | {target for target, _ in names}
 
-    def details(self, run_id: int) -> RunDetails:
-        response, usage, session, note, host, pid, version = self._query_required("run_details", id=run_id)
-        return RunDetails(
-            response=_load_json(response),
-            usage=_load_json(usage) or {},
-            session=session or "",
-            note=note or "",
-            host=host or "",
-            pid=pid,
-            version=version or "",
-        )
+    def tags_and_groups(self) -> set[str]:
+        return {mark for (mark,) in self._query("known_marks")}
 
-    def find_target(self, name: str) -> tuple[int, str, int] | None:
-        """Its id, where it is written, and how many of its runs are going."""
-        row = self._query_one("target_id", name=name)
-        return None if row is None else (row[0], row[1], row[2])
+    def run_specs(self, schedule_ids: Iterable[int]) -> dict[int, RunSpec]:
+        rows = self._fetch_at_once("briefs_of", list(schedule_ids))
+        return {schedule_id: read_run_spec(text) for schedule_id, text in rows}
+
+    # ── beats ──
+
+    def beats(self, where: Filter) -> list[BeatRecord]:
+        """Return beats, newest first."""
+        with self._snapshot():
+            return self._query_records(BeatRecord, "list_beats", ids=find_beat_ids(self._query_ids, where))
+
+    def beat(self, beat_id: int) -> BeatRecord | None:
+        """Return one beat. It is queried as the first up to its id, which the index finds at once."""
+        return next((beat for beat in self.beats(Filter(before=beat_id + 1, limit=1)) if beat.id == beat_id), None)
+
+    def beat_at(self, target: str, name: str, at: datetime) -> int | None:
+        beat: int | None = self._query_optional("beat_at", target=target, name=name, at=to_micros(at))
+        return beat
+
+    def beat_trace(self, beat_id: int) -> str | None:
+        trace: str | None = self._query_optional("trace_of_beat", id=beat_id)
+        return trace
+
+    def adjacent_beats(self, schedule_id: int, at: datetime) -> tuple[int | None, int | None]:
+        """Return the newest beat that was due at or before a moment, and the first after it."""
+        before, after = self._query_required("neighbours", schedule=schedule_id, at=to_micros(at))
+        return before, after
+
+    def waiting_beats(self, now: datetime, limit: int) -> list[int]:
+        """Return beats that are due and have not started, the oldest first."""
+        return self._query_ids("waiting_beat_ids", now=to_micros(now), limit=limit)
+
+    def recent_beat_marks(self, schedule_ids: Iterable[int], length: int) -> dict[int, list[BeatMark]]:
+        """Return the outcomes of the last beats of each schedule, the oldest first."""
+        ids = {beat for number in schedule_ids for beat in self._newest_beats(number, length)}
+        marks: dict[int, list[BeatMark]] = {}
+        for beat, schedule, outcome, count, status in self._query("marks_of", ids=list(ids)):
+            mark = BeatMark(beat, BeatOutcome(outcome), RunStatus(status) if status else None, count)
+            marks.setdefault(schedule, []).append(mark)
+        return {schedule: newest[-length:] for schedule, newest in marks.items()}
+
+    def _newest_beats(self, schedule: int, length: int) -> Iterator[int]:
+        """Yield clock beats by their dedup ids, and beats of events, which have runs, by their runs."""
+        for kind in _CLOCK_KINDS:
+            first, last = f"{kind}:", f"{kind};"
+            yield from self._query_ids("clock_beats", schedule=schedule, first=first, last=last, limit=length)
+        yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
 
     def recent_lateness(self, limit: int) -> list[timedelta]:
-        """How long after their time the last beats of the clock were found."""
+        """Return how long after their due time the last clock beats were created."""
         rows = self._query("recent_lateness", limit=limit)
         return [timedelta(microseconds=max(0, micros)) for (micros,) in rows]
 
-    def oldest_overdue(self, now: datetime) -> datetime | None:
-        """The longest overdue moment at which somebody should have looked at a schedule."""
-        (micros,) = self._query_required("oldest_overdue", now=to_micros(now))
-        return None if micros is None else from_micros(micros)
-
-    def active_schedules(self, moment: datetime, limit: int) -> list[int]:
-        """Schedules to which something may have happened since then."""
-        return self._query_ids("active_ids", since=to_micros(moment), limit=limit)
-
     def spans(self, schedule_ids: Iterable[int], since: datetime, until: datetime, limit: int) -> list[TimelineSpan]:
-        """What took place in a time, the newest first. A beat of several runs comes once for each."""
-        ids = list(schedule_ids)
-        rows = self._query("spans", ids=ids, since=to_micros(since), until=to_micros(until), limit=limit)
-        return [_read_span(row) for row in rows]
+        """Return what happened in a period, the newest first. A beat of several runs comes once for each."""
+        values = {"since": to_micros(since), "until": to_micros(until), "limit": limit}
+        return self._query_records(TimelineSpan, "spans", ids=list(schedule_ids), **values)
 
-    def newest_run(self) -> int:
-        return int(self._query_required("newest_run")[0])
+    # ── runs ──
 
-    def runs_after(self, run_id: int, limit: int) -> list[int]:
-        return self._query_ids("runs_after", after=run_id, limit=limit)
+    def runs(self, where: Filter) -> list[RunRecord]:
+        """Return runs, newest first."""
+        with self._snapshot():
+            return self._query_records(RunRecord, "list_runs", ids=find_run_ids(self._query_ids, where))
+
+    def run(self, run_id: int) -> RunRecord | None:
+        return next((run for run in self.runs(Filter(before=run_id + 1, limit=1)) if run.id == run_id), None)
+
+    def details(self, run_id: int) -> RunDetails:
+        (details,) = self._query_records(RunDetails, "run_details", id=run_id)
+        return details
+
+    def open_runs(self, limit: int) -> list[int]:
+        return self._query_ids("open_run_ids", limit=limit)
 
     def filter_running(self, run_ids: Iterable[int]) -> set[int]:
         return set(self._query_ids("still_running", ids=list(run_ids)))
 
-    def version(self) -> int:
-        """Another number as soon as anybody has written anything: cheap to ask, ten times a second."""
-        return int(self._query_required("data_version")[0])
+    def newest_run(self) -> int:
+        return int(self._query_value("newest_run"))
+
+    def runs_after(self, run_id: int, limit: int) -> list[int]:
+        return self._query_ids("runs_after", after=run_id, limit=limit)
 
     def first_run_since(self, moment: datetime) -> int:
-        """The id of the first run claimed at or after a moment; past the last one if there is none.
+        """Return the id of the first run claimed at or after a moment; the id after the last run if there is none.
 
-        Ids rise with time, and no index has the time of a claim: so it is looked up as in a dictionary.
+        Ids rise with time and no index has the time of a claim, so this is a binary search.
         """
-        low, high, wanted = 1, self.newest_run() + 1, to_micros(moment)
+        low, high, since = 1, self.newest_run() + 1, to_micros(moment)
         while low < high:
             middle = (low + high) // 2
             number, claimed_at = self._query_required("first_run_since", id=middle)
-            if claimed_at < wanted:
+            if claimed_at < since:
                 low = number + 1
             else:
                 high = middle
         return low
 
-    def _newest_beats(self, schedule: int, length: int) -> Iterable[int]:
-        """Those of the clock by their ids, and those of events, which have runs, by their runs."""
-        for kind in _CLOCK_KINDS:
-            yield from self._query_ids(
-                "clock_beats", schedule=schedule, first=f"{kind}:", last=f"{kind};", limit=length
-            )
-        yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
+    def run_output(self, run_id: int) -> str | None:
+        """Return the tail of what a run printed; None where only the node that ran it has it."""
+        text: str | None = self._query_optional("output_of", id=run_id)
+        return text
 
-    def _values(self, query: ScheduleQuery) -> dict[str, object]:
-        names = (
-            [self._connection.like_pattern(_expand_target_name(each)) for each in query.names]
-            if query.has_selectors
-            else None
-        )
-        plans: list[int] = []
-        if query.tags or query.groups:
-            plans = self._query_ids("plans_marked", tags=list(query.tags), groups=list(query.groups))
-        return {"names": names, "plans": plans, "state": query.state, "now": to_micros(query.now)}
+    def last_usage(self, schedule_id: int, limit: int) -> list[Mapping[str, object]]:
+        """Return the usage that its newest `limit` runs reported, as far as they did."""
+        return [json.loads(usage) for (usage,) in self._query("last_usage_of", schedule=schedule_id, limit=limit)]
 
+    # ── targets, nodes, hints, budgets, changes ──
 
-class SqliteQueryReader(QueryReader):
-    """The same for a ledger in a file."""
+    def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:
+        rows = self._fetch_at_once("targets_of", list(target_ids))
+        return {
+            number: Target(name=name, spec=read_target_spec(kind, text), max_concurrent=max_concurrent)
+            for number, name, kind, text, max_concurrent in rows
+        }
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(SqliteReadConnection(path, *QUERY_READER_SQL_FILES))
+    def find_target(self, name: str) -> tuple[int, str, int] | None:
+        """Return its id, its origin, and how many of its runs are open."""
+        rows = self._query("target_id", name=name)
+        return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+    def last_node(self) -> NodeRecord | None:
+        return next(iter(self.nodes(1)), None)
+
+    def nodes(self, limit: int, alive_at: datetime | None = None) -> list[NodeRecord]:
+        """Return the newest nodes first; all there ever were, or those that are alive at a moment."""
+        return self._query_records(NodeRecord, "list_nodes", limit=limit, now=to_micros(alive_at))
+
+    def gaps(self, since: datetime) -> list[Gap]:
+        return read_gaps(self._query("list_gaps", since=to_micros(since)))
+
+    def hints(
+        self, schedule_ids: Iterable[int] | None, *, ended_since: datetime | None = None, limit: int = 1_000
+    ) -> list[HintRecord]:
+        """Return the hints of these schedules (None: of all), newest first; with `ended_since`, no older ended ones."""
+        ids = None if schedule_ids is None else list(schedule_ids)
+        return self._query_records(HintRecord, "list_hints", ids=ids, ended_since=to_micros(ended_since), limit=limit)
+
+    def has_hints(self) -> bool:
+        """Whether any schedule has a hint that has not ended."""
+        return bool(self._query_value("any_hint"))
+
+    def budgets(self, schedule_id: int) -> dict[BudgetOwner, Budget]:
+        """Return the budgets that a schedule shares with others: of its target, and of the fleet."""
+        return read_budgets(self._query("budgets_around", schedule=schedule_id))
+
+    def budget_usage(self, account: BudgetDay) -> SpendTotals:
+        """Return what is used of it, the estimates of open runs included."""
+        rows = self._query("spent_on", scope=account.holder.scope, holder=account.holder.id, day=account.day)
+        return SpendTotals(*rows[0]) if rows else SpendTotals()
+
+    def changes(self, where: Filter) -> list[Change]:
+        """Return who changed what, newest first: of everything, of a target with its schedules, or of one schedule."""
+        subject = where.target if where.name is None else f"{where.target}/{where.name}"
+        since = to_micros(where.since)
+        values = {"subject": subject, "since": since, "before": where.before, "limit": where.limit}
+        return self._query_records(Change, "list_changes", **values)
+
+    def version(self) -> int:
+        """Return a number that differs after every write: cheap enough to poll ten times a second."""
+        return int(self._query_value("data_version"))
+
+    def fleet_version(self) -> str:
+        """Return a text that differs after every change of a target. Only for a ledger that several nodes share."""
+        return str(self._query_optional("catalogue_version") or "")
+
+    # ── queries ──
+
+    def _query(self, statement: str, **values: object) -> list[Any]:
+        return self._fetch(statement, values)[1]
+
+    def _query_records(self, record_type: type[R], statement: str, **values: object) -> list[R]:
+        return read_records(record_type, *self._fetch(statement, values))
+
+    def _query_ids(self, statement: str, /, **values: object) -> list[int]:
+        return [number for (number,) in self._query(statement, **values)]
+
+    def _query_required(self, statement: str, **values: object) -> Any:
+        rows = self._query(statement, **values)
+        assert rows, f"{statement} {values}: the ledger names a row that it does not have"
+        return rows[0]
+
+    def _query_value(self, statement: str, **values: object) -> Any:
+        (value,) = self._query_required(statement, **values)
+        return value
+
+    def _query_optional(self, statement: str, **values: object) -> Any:
+        """Return the value of the first row; None if there is no row."""
+        rows = self._query(statement, **values)
+        return rows[0][0] if rows else None
 
 
 def _expand_target_name(name: str) -> str:
-    """A target alone means all its schedules."""
+    """A target alone selects all its schedules."""
     return name if "/" in name else f"{name}/*"
 
 
-def _read_span(row: Any) -> TimelineSpan:
-    schedule, outcome, due_at, last_due_at, count, status, started_at, finished_at = row
-    return TimelineSpan(
-        schedule=schedule,
-        outcome=BeatOutcome(outcome),
-        due_at=from_micros(due_at),
-        last_due_at=from_micros(last_due_at),
-        number=count,
-        status=RunStatus(status) if status else None,
-        started_at=from_micros(started_at),
-        finished_at=from_micros(finished_at),
-    )
+class SqliteReader(Reader):
+    """The reader of a ledger in a file. Raises StoreUnavailable if the file cannot be opened, or is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            self._connection.text_factory = decode_lossy
+            self._connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            raise to_store_unavailable(path, error) from error
+        self._path = path
+        self._sql = load_statements("sqlite")
+
+    def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
+        bound = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
+        try:
+            cursor = self._connection.execute(self._sql[statement], bound)
+            return [column for column, *_ in cursor.description], cursor.fetchall()
+        except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+            raise  # our own mistake: the file is fine
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # A damaged file is noticed by the first query, not by opening it.
+            raise to_store_unavailable(self._path, error) from error
+
+    def _fetch_at_once(self, statement: str, ids: list[int]) -> list[Any]:
+        """As one JSON text: the driver releases Python's lock at every row, and would wait for it as often."""
+        rows: list[Any] = json.loads(self._query_value(statement, ids=ids))
+        return rows
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def _like_pattern(self, name: str) -> str:
+        return "".join(f"[{letter}]" if letter in "[?" else letter for letter in name)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
-def _load_json(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+# ── which index leads to the wanted beats and runs ──
+#
+# One statement with every filter in it would take the slowest way: SQLite plans it before it knows which filters are
+# given.
+
+MAX_GATHERED_SCHEDULES = 200
+"""Schedules whose whole history is gathered and sorted. A target with more has some of the newest rows anyway."""
+
+MAX_GATHERED_BEATS = 10_000
+"""Beats since a moment that are gathered and sorted; if there are more, the newest are soon found without."""
+
+_RARE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
+_COMMON_STATUSES = frozenset({None, RunStatus.RUNNING, RunStatus.SUCCEEDED})
+
+
+class IdQuery(Protocol):
+    """Runs a named statement and returns the ids that it finds."""
+
+    def __call__(self, statement: str, /, **values: object) -> list[int]: ...
+
+
+def find_beat_ids(query_ids: IdQuery, where: Filter) -> list[int]:
+    """Return ids, newest first."""
+    values: dict[str, object] = {
+        "outcome": where.outcome,
+        "since": to_micros(where.since),
+        "until": to_micros(where.until),
+        "before": where.before,
+        "limit": where.limit,
+    }
+    choose_query = partial(_choose_beat_query, query_ids, where)
+    return _find_by_schedule(query_ids, where, values, "beats_of_schedules", choose_query)
+
+
+def find_run_ids(query_ids: IdQuery, where: Filter) -> list[int]:
+    """Return ids, newest first."""
+    values: dict[str, object] = {
+        "status": where.status,
+        "run": where.run,
+        "beat": where.beat,
+        "since": to_micros(where.since),
+        "before": where.before,
+        "limit": where.limit,
+        "declined": int(where.include_declined),
+    }
+    return _find_by_schedule(query_ids, where, values, "runs_of_schedules", partial(_choose_run_query, where))
+
+
+def _find_by_schedule(
+    query_ids: IdQuery, where: Filter, values: dict[str, object], schedule_query: str, choose_query: Callable[[], str]
+) -> list[int]:
+    """Go through the schedules that the filter names, or by another index where they are many or none is named."""
+    if where.target is not None:
+        limit = MAX_GATHERED_SCHEDULES + 1
+        schedules = query_ids("schedules_named", target=where.target, name=where.name, limit=limit)
+        if not schedules:
+            return []
+        if len(schedules) < limit:
+            return query_ids(schedule_query, schedules=schedules, **values)
+    return query_ids(choose_query(), target=where.target, **values)
+
+
+def _choose_beat_query(query_ids: IdQuery, where: Filter) -> str:
+    if where.outcome is BeatOutcome.PENDING:
+        return "beats_that_wait"
+    if where.outcome in _RARE_OUTCOMES:
+        return "unusual_beats"
+    if where.since is not None:
+        recent = query_ids("beats_since", since=to_micros(where.since), limit=MAX_GATHERED_BEATS)
+        if len(recent) < MAX_GATHERED_BEATS:
+            return "recent_beats"
+    return "newest_beats"
+
+
+def _choose_run_query(where: Filter) -> str:
+    if where.beat is not None:
+        return "runs_of_beat"
+    if where.status is RunStatus.RUNNING:
+        return "runs_that_go"
+    return "newest_runs" if where.status in _COMMON_STATUSES else "unusual_runs"

@@ -1,4 +1,4 @@
-"""The rows of the ledger as values: what goes into a transaction, and what comes out of it."""
+"""Rows of the ledger as values: the arguments and results of a transaction."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,10 +12,10 @@ from herdbeat.governor.state import Pause
 
 
 class ScheduleSnapshot(NamedTuple):
-    """One schedule as it stands: its plan, what was decided last, and what the next decision needs.
+    """One schedule: its plan, the last decision, and what the next decision needs.
 
-    `quarantine` says why it is not decided any more, until it is edited. `unreadable` says why its plan could not be
-    read; `plan` is then an empty one that stands in.
+    `quarantine` is why it is not evaluated any more, until it is edited. `unreadable` is why its plan could not be
+    read; `plan` is then a placeholder.
     """
 
     id: int
@@ -48,7 +48,7 @@ class ScheduleSnapshot(NamedTuple):
 
 
 class PendingBeat(NamedTuple):
-    """A pending beat that somebody has to look at now. `retried_by` says who wants to see it run again, if anybody."""
+    """A pending beat. `retried_by` is who retried it by hand, if anybody."""
 
     id: int
     schedule_id: int
@@ -63,7 +63,7 @@ class PendingBeat(NamedTuple):
 
 
 class NewBeat(NamedTuple):
-    """A beat to write down, or a range of them that share one fate."""
+    """A beat to add, or a range of instants with one outcome."""
 
     schedule_id: int
     target_id: int
@@ -83,7 +83,7 @@ class NewBeat(NamedTuple):
 
 
 class BeatExtension(NamedTuple):
-    """More instants for a row of skips or misses that is there already."""
+    """More instants for an existing row of skips or misses."""
 
     id: int
     more: int
@@ -91,7 +91,7 @@ class BeatExtension(NamedTuple):
 
 
 class ChangedBeat(NamedTuple):
-    """A beat that moves on: started, waiting again, or settled."""
+    """A beat that changes: started, waiting again, or settled."""
 
     id: int
     outcome: BeatOutcome
@@ -102,7 +102,7 @@ class ChangedBeat(NamedTuple):
 
 
 class LastAttempt(NamedTuple):
-    """The newest run of a beat, and how that beat stands."""
+    """The newest run of a beat, and the outcome of that beat."""
 
     run_id: int
     beat_id: int
@@ -119,7 +119,7 @@ class NewRun(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A run that is over, as the node that held it tells it. `output` is what it printed, for other nodes to show."""
+    """A run that has ended, as its node reports it. `output` is what it printed, for other nodes to show."""
 
     run_id: int
     started_at: datetime | None
@@ -129,7 +129,7 @@ class FinishedRun(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """A run that is still open, with what is needed to close it."""
+    """An open run, with what its completion needs."""
 
     id: int
     beat_id: int
@@ -142,9 +142,9 @@ class OpenRun(NamedTuple):
 
 
 class ChangedSchedule(NamedTuple):
-    """The whole changing part of a schedule, after a turn.
+    """All columns of a schedule that an evaluation or a completion may change.
 
-    None in `next_trace` and in the `last_…` fields leaves what was there.
+    None in `next_trace` and in the `last_…` fields keeps the stored value.
     """
 
     id: int
@@ -171,7 +171,7 @@ class ChangedSchedule(NamedTuple):
 
 
 class CounterDelta(NamedTuple):
-    """A schedule whose beats moved while its clock did not: what was added to its counters."""
+    """What to add to the counters of a schedule whose beats changed while its next run did not."""
 
     id: int
     running: int = 0
@@ -189,7 +189,7 @@ class TargetRow(NamedTuple):
 
 
 class ScheduleRow(NamedTuple):
-    """A schedule as it is written down, apart from its time."""
+    """A schedule as it is stored, without its next run."""
 
     target_id: int
     name: str
@@ -201,7 +201,7 @@ class ScheduleRow(NamedTuple):
 
 
 class NextRunColumns(NamedTuple):
-    """The decision that stands for a schedule, as its columns. An edit without a trace leaves the one that is there."""
+    """The current decision of a schedule, as its columns. An edit without a trace keeps the stored one."""
 
     next_run_at: datetime | None
     next_due_at: datetime | None
@@ -212,7 +212,7 @@ class NextRunColumns(NamedTuple):
 
 
 class EnabledInFile(NamedTuple):
-    """Whether the file lets a schedule run, whatever was switched off by hand; and where it stands in it."""
+    """Whether the file enables a schedule, whatever was disabled by hand, and where the file defines it."""
 
     label: str
     enabled: bool
@@ -227,15 +227,14 @@ class TargetCapacity(NamedTuple):
 
 
 class CatchupCursor(NamedTuple):
-    """How far the places of what is caught up are given away: when the last who waits for its own may start, and from
-    when on one is free."""
+    """Which catch-up slots are taken: when the last beat that waits for one may start, and from when on one is free."""
 
     last_start_at: datetime | None = None
     free_at: datetime | None = None
 
 
 class StopRequest(NamedTuple):
-    """Word from elsewhere that a run is to end, with what the run will say of it."""
+    """A request of another node to stop a run; `why` becomes the note of the run."""
 
     run_id: int
     why: str
@@ -243,7 +242,7 @@ class StopRequest(NamedTuple):
 
 
 class CounterCheck(NamedTuple):
-    """What the open runs and the pending beats of a schedule say, whatever its own counters do.
+    """The counters of a schedule, counted from its open runs and pending beats.
 
     `waiting` are its pending clock beats, `open` all of them with their retries.
     """
@@ -255,7 +254,7 @@ class CounterCheck(NamedTuple):
 
 
 class TargetCounterCheck(NamedTuple):
-    """The same for a target: what its row says, and what its open runs say."""
+    """The same for a target: `counted` is the stored counter, `running` the number of its open runs."""
 
     id: int
     name: str
@@ -265,7 +264,7 @@ class TargetCounterCheck(NamedTuple):
 
 
 class InconsistencyCandidates(NamedTuple):
-    """Rows at which something may be wrong, by id. `last` is where the next page of schedules goes on."""
+    """Ids of rows that may be inconsistent. `last` is the id after which the next page of schedules begins."""
 
     schedules: list[int]
     targets: list[int]
@@ -275,7 +274,7 @@ class InconsistencyCandidates(NamedTuple):
 
 
 class DeletedBeats(NamedTuple):
-    """What a prune has removed: how many beats and runs, and of which runs the logs are to go."""
+    """What was deleted: how many beats, and the runs (id, claimed at, ended at) whose logs are to be deleted."""
 
     beats: int
     runs: list[tuple[int, datetime, datetime]]

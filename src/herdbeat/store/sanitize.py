@@ -1,7 +1,7 @@
-"""What no ledger can hold, taken out where text enters it.
+"""Replace characters that no ledger can hold, where text enters it.
 
-A NUL ends a text for every program written in C, and half of a surrogate pair has no bytes in UTF-8: written once,
-either one made every later batch that had the row in it unreadable.
+A NUL ends a text for every program written in C, and half of a surrogate pair has no bytes in UTF-8: stored once,
+either one made every later batch with that row unreadable.
 """
 
 import re
@@ -13,14 +13,14 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def has_suspect_escapes(dumped: str) -> bool:
-    """Whether dumped JSON may hold such letters. Quick, and wrong only in the careful direction: emoji look alike."""
+    """Whether JSON may hold such characters. Quick; it may be wrong about emoji, which only costs time."""
     return "\\u0000" in dumped or "\\ud" in dumped
 
 
 def sanitize(value: Any) -> Any:
-    """JSON data with every such letter replaced, however deep."""
+    """Return JSON data with every such character replaced, at any depth."""
     if isinstance(value, str):
-        return _UNSTORABLE.sub(_REPLACEMENT, value)
+        return sanitize_text(value)
     if isinstance(value, Mapping):
         return {sanitize(key): sanitize(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -28,6 +28,20 @@ def sanitize(value: Any) -> Any:
     return value
 
 
+def sanitize_text(text: str) -> str:
+    if "\x00" not in text and (text.isascii() or _is_encodable(text)):
+        return text
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def decode_lossy(data: bytes) -> str:
-    """Text of a file that something else has written into: a bad byte must not hide the rows beside it."""
+    """Decode text that another program may have written: a bad byte must not hide the rows beside it."""
     return data.decode("utf-8", "replace")

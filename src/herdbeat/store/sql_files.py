@@ -1,4 +1,4 @@
-"""The SQL by name. It lives in `sql/`, is read once, and stands nowhere in Python."""
+"""Statements by name. All SQL is in `sql/`, one file per table and dialect; none is in Python."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,34 +6,40 @@ from functools import cache
 from pathlib import Path
 
 _NAME_PATTERN = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
-_SQL_FOLDER = Path(__file__).parent / "sql"
-"""Not by importlib.resources: it loads what reads zip files first, and every command would wait for that."""
-
 _FRAGMENT_PATTERN = re.compile(r"\{(?P<name>\w+)\}")
+_SQL_FOLDER = Path(__file__).parent / "sql"
+"""Not by importlib.resources: that loads what reads zip files, and every command would wait for it."""
 
 
 @cache
-def load_statements(*files: str) -> Mapping[str, str]:
-    """The statements of these sheets, later ones taking the place of earlier; `{name}` is another one's text."""
-    found: dict[str, str] = {}
-    for file in files:
-        found.update(_split_statements(_read_sql_file(f"{file}.sql")))
-    return {name: _FRAGMENT_PATTERN.sub(lambda part: found[part["name"]], text) for name, text in found.items()}
+def load_statements(dialect: str) -> Mapping[str, str]:
+    """Return the statements of a dialect: those in `common`, and its own. `{name}` stands for another one's text."""
+    statements = {**load_folder("common"), **load_folder(dialect)}
+    return {
+        name: _FRAGMENT_PATTERN.sub(lambda part: statements[part["name"]], text) for name, text in statements.items()
+    }
+
+
+def load_folder(folder: str) -> dict[str, str]:
+    """Return the statements of one folder as they are written."""
+    files = (_SQL_FOLDER / folder).glob("*.sql")
+    return {name: text for file in files for name, text in _split_statements(file)}
+
+
+def load_file(name: str) -> dict[str, str]:
+    """Return the statements of one file, for a command that has no time for more."""
+    return dict(_split_statements(_SQL_FOLDER / name))
 
 
 @cache
 def load_migrations(subfolder: str = "migrations") -> tuple[tuple[int, str], ...]:
-    """Numbered, forward only, never edited after a release."""
+    """Return numbered migrations: forward only, never edited after a release."""
     folder = _SQL_FOLDER / subfolder
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((int(name.partition("_")[0]), (folder / name).read_text(encoding="utf-8")) for name in names)
 
 
-def _read_sql_file(name: str) -> str:
-    return (_SQL_FOLDER / name).read_text(encoding="utf-8")
-
-
-def _split_statements(text: str) -> Iterator[tuple[str, str]]:
-    marks = list(_NAME_PATTERN.finditer(text))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        yield mark["name"], text[mark.end() : following.start() if following else len(text)].strip().rstrip(";")
+def _split_statements(file: Path) -> Iterator[tuple[str, str]]:
+    _, *parts = _NAME_PATTERN.split(file.read_text(encoding="utf-8"))
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        yield name, body.strip().rstrip(";")

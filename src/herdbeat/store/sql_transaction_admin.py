@@ -1,17 +1,29 @@
-"""Targets, schedules and plans: what `apply` reads and writes."""
+"""The part of the SQL transaction off the hot path: commands by hand, hints, apply, the change log, maintenance."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.change import Change, ChangeData
-from herdbeat.domain.decision import Source
 from herdbeat.domain.hint import Hint
+from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
-from herdbeat.store.base import NextRunColumns, ScheduleRow, TargetRow
+from herdbeat.governor.state import Pause
 from herdbeat.store.microseconds import from_micros, to_micros
-from herdbeat.store.rows import CounterCheck, DeletedBeats, EnabledInFile, PendingBeat, TargetCounterCheck
+from herdbeat.store.row_mapping import hint_values, read_pending_beats, schedule_columns
+from herdbeat.store.rows import (
+    CounterCheck,
+    DeletedBeats,
+    EnabledInFile,
+    LastAttempt,
+    NextRunColumns,
+    PendingBeat,
+    ScheduleRow,
+    TargetCounterCheck,
+    TargetRow,
+)
 from herdbeat.store.statements import Connection, dump_sanitized
 
 T = TypeVar("T")
@@ -20,28 +32,132 @@ CHUNK_ROWS = 2_000
 """Rows of one statement: a hundred thousand schedules as one JSON text would be held in memory twice."""
 
 
-class SqlFleetTransaction:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+class SqlAdministration:
+    """The base of `SqlTransaction`, which sets the connection."""
+
+    _connection: Connection
+
+    # ── commands on schedules, beats and runs ──
+
+    def set_pause(self, schedule_id: int, pause: Pause | None) -> None:
+        until, by, reason = (to_micros(pause.until), pause.by, pause.reason) if pause else (None, "", "")
+        paused = int(pause is not None)
+        self._connection.execute("set_pause", id=schedule_id, paused=paused, until=until, by=by, reason=reason)
+
+    def set_disabled(self, schedule_id: int, by: str | None) -> None:
+        self._connection.execute("set_disabled", id=schedule_id, by=by)
+
+    def set_skips(self, schedule_id: int, skips: int, by: str, reason: str) -> None:
+        self._connection.execute("set_skips", id=schedule_id, skips=skips, by=by, reason=reason)
+
+    def schedule_consume_skips(self, used: Sequence[tuple[int, int]]) -> None:
+        self._connection.execute_many("use_skips", used)
+
+    def schedule_get_enabled(self, ids: Iterable[int]) -> dict[int, EnabledInFile]:
+        rows = self._connection.query("switches", ids)
+        return {
+            number: EnabledInFile(display_name(target, name), bool(enabled), origin)
+            for number, target, name, enabled, origin in rows
+        }
+
+    def schedule_rearm(self, ids: Sequence[int]) -> None:
+        self._connection.execute_many("arm_again", ids)
+
+    def schedule_reset_failures(self, schedule_id: int) -> None:
+        self._connection.execute("forget_failures", id=schedule_id)
+
+    def beat_list_pending_by_schedule(self, schedule_ids: Iterable[int]) -> list[PendingBeat]:
+        return read_pending_beats(self._connection.query("waiting_of", schedule_ids))
+
+    def skip_waiting(self, schedule_id: int, reason: str, now: datetime) -> int:
+        (counted,) = self._connection.query_one("count_waiting", id=schedule_id)
+        self._connection.execute("skip_waiting", id=schedule_id, reason=reason, now=to_micros(now))
+        return int(counted)
+
+    def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
+        self._connection.execute("retry_beat", id=beat_id, attempt=attempt, by=by, reason=reason, now=to_micros(now))
+
+    def last_backfill(self, schedule_id: int) -> int:
+        return int(self._connection.query_one("last_backfill", id=schedule_id)[0])
+
+    def last_attempt(self, run_id: int) -> LastAttempt | None:
+        row = self._connection.query_one("last_attempt", run=run_id)
+        if row is None:
+            return None
+        run, beat, schedule, attempt, status, outcome = row
+        return LastAttempt(run, beat, schedule, attempt, RunStatus(status), BeatOutcome(outcome))
+
+    def mark_retries(self, runs: Sequence[tuple[int, str]]) -> None:
+        self._connection.execute_many("mark_retries", runs)
+
+    def run_request_stop(
+        self,
+        why: str,  # noqa: ARG002 - and all that follow: a file has one node, which stops its own runs itself
+        *,
+        schedules: Sequence[int] = (),  # noqa: ARG002
+        runs: Sequence[int] = (),  # noqa: ARG002
+        node_id: int = 0,  # noqa: ARG002
+        force: bool = False,  # noqa: ARG002
+    ) -> list[tuple[int, int]]:
+        return []
+
+    # ── hints ──
+
+    def add_hint(self, schedule_id: int, hint: Hint, now: datetime) -> None:
+        rank, is_pace = hint.origin.partition(":")[0], int(hint.every is not None)
+        created_at = to_micros(hint.created_at or now)
+        self._connection.execute("end_older_hints", id=schedule_id, rank=rank, is_pace=is_pace, now=to_micros(now))
+        self._connection.execute("add_hint", id=schedule_id, **hint_values(hint), created_at=created_at)
+        self._connection.execute("count_hints", id=schedule_id)
+
+    def extend_hint(self, schedule_id: int, hint: Hint, now: datetime) -> bool:
+        extended = self._connection.execute("extend_hint", id=schedule_id, **hint_values(hint), now=to_micros(now))
+        return extended() > 0
+
+    def end_hints(self, schedule_id: int, now: datetime, by: str) -> None:
+        self._connection.execute("end_hints", id=schedule_id, by=by, now=to_micros(now))
+        self._connection.execute("count_hints", id=schedule_id)
+
+    def end_one_shots(self, due: Sequence[tuple[int, datetime]], now: datetime) -> None:
+        rows = [(schedule, to_micros(moment)) for schedule, moment in due]
+        self._connection.execute_many("end_one_shots", rows, now=to_micros(now))
+
+    def hint_end_by_rank(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
+        self._connection.execute_many("end_hints_of", ranks, id=schedule_id, now=to_micros(now), by=by)
+        self._connection.execute("count_hints", id=schedule_id)
+
+    def hint_count_recent(self, schedule_id: int, origin: str, since: datetime) -> int:
+        (count,) = self._connection.query_one("recent_hints", id=schedule_id, origin=origin, since=to_micros(since))
+        return int(count)
+
+    def trim_hints(self, schedule_id: int, rank: str, now: datetime, *, one_shots: int, ended: int) -> None:
+        self._connection.execute("end_surplus_one_shots", id=schedule_id, rank=rank, most=one_shots, now=to_micros(now))
+        self._connection.execute("forget_ended_hints", id=schedule_id, most=ended)
+        self._connection.execute("count_hints", id=schedule_id)
+
+    # ── apply ──
 
     def fleet_name(self) -> str | None:
         row = self._connection.query_one("fleet_name")
         return None if row is None else str(row[0])
 
     def fleet_claim_name(self, name: str) -> str:
-        """One process has the ledger, and its fleet may be given another name."""
+        """One process owns a file, and may rename its fleet."""
         self._connection.execute("take_fleet_name", fleet=name)
         return name
 
     def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+        ids: dict[str, int] = {}
         for chunk in _split_chunks(dict.fromkeys(texts)):
             self._connection.execute_many("add_plans", chunk)
-            found |= dict(self._connection.query("known_plans", chunk))
-        return found
+            ids |= dict(self._connection.query("known_plans", chunk))
+        return ids
 
     def targets(self) -> dict[str, tuple[int, TargetRow]]:
-        return {row[1]: (row[0], TargetRow(*row[1:])) for row in self._connection.query("targets")}
+        return {
+            name: (number, TargetRow(name, kind, spec, origin, max_concurrent))
+            for number, name, kind, spec, origin, max_concurrent in self._connection.query("targets")
+        }
 
     def add_targets(self, rows: Sequence[TargetRow]) -> list[int]:
         ids: dict[str, int] = {}
@@ -58,24 +174,23 @@ class SqlFleetTransaction:
         self._connection.execute_many("remove_targets", ids, now=to_micros(now))
 
     def schedule_list_by_target(self, target_ids: Iterable[int]) -> dict[tuple[int, str], tuple[int, ScheduleRow]]:
-        found: dict[tuple[int, str], tuple[int, ScheduleRow]] = {}
+        stored: dict[tuple[int, str], tuple[int, ScheduleRow]] = {}
         for chunk in _split_chunks(target_ids):
-            for number, *row in self._connection.query("schedules_of", chunk):
-                stored = ScheduleRow._make(row)._replace(enabled=bool(row[-1]))
-                found[stored.target_id, stored.name] = (number, stored)
-        return found
+            for number, target, name, kind, plan, brief, origin, enabled in self._connection.query(
+                "schedules_of", chunk
+            ):
+                stored[target, name] = number, ScheduleRow(target, name, kind, plan, brief, origin, bool(enabled))
+        return stored
 
     def add_schedules(self, rows: Sequence[tuple[ScheduleRow, NextRunColumns]], now: datetime) -> None:
         for chunk in _split_chunks(rows):
-            written = [(*row[:6], int(row.enabled), *_next_run_columns(next_run)) for row, next_run in chunk]
-            self._connection.execute_many("add_schedules", written, now=to_micros(now))
+            new = [schedule_columns(row, next_run) for row, next_run in chunk]
+            self._connection.execute_many("add_schedules", new, now=to_micros(now))
 
     def edit_schedules(self, rows: Sequence[tuple[int, ScheduleRow, NextRunColumns]], now: datetime) -> None:
         for chunk in _split_chunks(rows):
-            written = [
-                (number, *row[:6], int(row.enabled), *_next_run_columns(next_run)) for number, row, next_run in chunk
-            ]
-            self._connection.execute_many("edit_schedules", written, now=to_micros(now))
+            edited = [(number, *schedule_columns(row, next_run)) for number, row, next_run in chunk]
+            self._connection.execute_many("edit_schedules", edited, now=to_micros(now))
 
     def schedule_update_origin(self, rows: Sequence[tuple[int, str]]) -> None:
         for chunk in _split_chunks(rows):
@@ -85,106 +200,20 @@ class SqlFleetTransaction:
         self._connection.execute_many("remove_schedules", ids, now=to_micros(now))
         self._connection.execute_many("expire_waiting", ids, now=to_micros(now))
 
+    # ── changes ──
 
-def _next_run_columns(next_run: NextRunColumns) -> tuple[object, ...]:
-    return (
-        to_micros(next_run.next_run_at),
-        to_micros(next_run.next_due_at),
-        next_run.next_source,
-        next_run.next_origin,
-        next_run.next_trace,
-        to_micros(next_run.wake_at),
-    )
-
-
-def _split_chunks(rows: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(rows)
-    while chunk := list(islice(remaining, CHUNK_ROWS)):
-        yield chunk
-
-
-# What people and machines change: the record of it, and what only a change by hand touches.
-
-
-_MICROSECOND = timedelta(microseconds=1)
-
-
-class SqlChangeTransaction(SqlFleetTransaction):
     def add_changes(self, changes: Sequence[Change]) -> None:
-        texts = _ChangeDataEncoder()
-        for start in range(0, len(changes), CHUNK_ROWS):
-            self._connection.execute_many(
-                "add_changes", [_change_row(each, texts) for each in changes[start : start + CHUNK_ROWS]]
-            )
+        encoder = _ChangeDataEncoder()
+        for chunk in _split_chunks(changes):
+            self._connection.execute_many("add_changes", [encoder.change_columns(change) for change in chunk])
 
     def drop_changes(self, before: datetime, most: int, limit: int) -> int:
         return self._connection.execute("drop_changes", before=to_micros(before), most=most, limit=limit)()
 
-    def schedule_get_enabled(self, ids: Iterable[int]) -> dict[int, EnabledInFile]:
-        rows = self._connection.query("switches", ids)
-        return {
-            number: EnabledInFile(display_name(target, name), bool(enabled), origin)
-            for number, target, name, enabled, origin in rows
-        }
+    # ── repair ──
 
-    def schedule_rearm(self, ids: Sequence[int]) -> None:
-        self._connection.execute_many("arm_again", ids)
-
-    def schedule_reset_failures(self, schedule_id: int) -> None:
-        self._connection.execute("forget_failures", id=schedule_id)
-
-    def extend_hint(self, schedule_id: int, hint: Hint, now: datetime) -> bool:
-        row_count = self._connection.execute(
-            "extend_hint",
-            id=schedule_id,
-            origin=hint.origin,
-            reason=hint.reason,
-            every=None if hint.every is None else hint.every // _MICROSECOND,
-            at=to_micros(hint.at),
-            expires_at=to_micros(hint.expires_at),
-            now=to_micros(now),
-        )
-        return row_count() > 0
-
-    def hint_end_by_rank(self, schedule_id: int, ranks: Sequence[str], now: datetime, by: str) -> None:
-        self._connection.execute_many("end_hints_of", ranks, id=schedule_id, now=to_micros(now), by=by)
-        self._connection.execute("count_hints", id=schedule_id)
-
-    def hint_count_recent(self, schedule_id: int, origin: str, since: datetime) -> int:
-        (found,) = self._connection.query_one("recent_hints", id=schedule_id, origin=origin, since=to_micros(since))
-        return int(found)
-
-    def trim_hints(self, schedule_id: int, rank: str, now: datetime, *, one_shots: int, ended: int) -> None:
-        self._connection.execute("end_surplus_one_shots", id=schedule_id, rank=rank, most=one_shots, now=to_micros(now))
-        self._connection.execute("forget_ended_hints", id=schedule_id, most=ended)
-        self._connection.execute("count_hints", id=schedule_id)
-
-
-class _ChangeDataEncoder:
-    """Facts as JSON. The first start of a large fleet says the same of thousands: that is written once."""
-
-    def __init__(self) -> None:
-        self._encoded: dict[int, str] = {}
-
-    def encode(self, facts: ChangeData | None) -> str | None:
-        if facts is None:
-            return None
-        if id(facts) not in self._encoded:
-            self._encoded[id(facts)] = dump_sanitized(dict(facts))
-        return self._encoded[id(facts)]
-
-
-def _change_row(change: Change, texts: _ChangeDataEncoder) -> tuple[object, ...]:
-    before, after = texts.encode(change.before), texts.encode(change.after)
-    return to_micros(change.at), change.who, change.what, change.subject, before, after
-
-
-# Looking closely, mending and removing: the side of the ledger that the scan and retention work on.
-
-
-class SqlMaintenanceTransaction(SqlChangeTransaction):
     def schedule_count_open(self, ids: Iterable[int]) -> dict[int, CounterCheck]:
-        return {row[0]: CounterCheck(*row) for row in self._connection.query("tallies", ids)}
+        return {check.id: check for check in map(CounterCheck._make, self._connection.query("tallies", ids))}
 
     def target_count_running(self, ids: Iterable[int]) -> list[TargetCounterCheck]:
         return [TargetCounterCheck(*row) for row in self._connection.query("target_tallies", ids)]
@@ -219,6 +248,8 @@ class SqlMaintenanceTransaction(SqlChangeTransaction):
     def schedule_settle_all(self, now: datetime) -> None:
         self._connection.execute("set_marks", now=to_micros(now))
 
+    # ── retention ──
+
     def run_list_by_beat(self, beat_ids: Iterable[int]) -> list[tuple[int, datetime, datetime]]:
         rows = self._connection.query("runs_of_beats", beat_ids)
         return [(run, from_micros(claimed), from_micros(ended)) for run, claimed, ended in rows]
@@ -239,17 +270,29 @@ class SqlMaintenanceTransaction(SqlChangeTransaction):
     def drop_hints(self, ended_before: datetime, limit: int) -> int:
         return self._connection.execute("drop_hints", before=to_micros(ended_before), limit=limit)()
 
-
-def read_pending_beats(rows: list[Any]) -> list[PendingBeat]:
-    return [
-        PendingBeat(beat, schedule, target, dedup, from_micros(due), reason, _read_source(source), origin, *last)
-        for beat, schedule, target, dedup, due, reason, source, origin, *last in rows
-    ]
+    def drop_spend(self, before: str) -> int:
+        return self._connection.execute("drop_spend", before=before)()
 
 
-def _read_source(word: str) -> Source:
-    """A word that this version does not know is somebody else's: such a beat moves no clock, like one by hand."""
-    try:
-        return Source(word)
-    except ValueError:
-        return Source.MANUAL
+class _ChangeDataEncoder:
+    """Change data as JSON. The first start of a large fleet repeats the same data thousands of times: encoded once."""
+
+    def __init__(self) -> None:
+        self._encoded: dict[int, str] = {}
+
+    def change_columns(self, change: Change) -> tuple[object, ...]:
+        before, after = self._encode(change.before), self._encode(change.after)
+        return to_micros(change.at), change.who, change.what, change.subject, before, after
+
+    def _encode(self, data: ChangeData | None) -> str | None:
+        if data is None:
+            return None
+        if id(data) not in self._encoded:
+            self._encoded[id(data)] = dump_sanitized(dict(data))
+        return self._encoded[id(data)]
+
+
+def _split_chunks(rows: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, CHUNK_ROWS)):
+        yield chunk

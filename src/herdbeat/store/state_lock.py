@@ -1,4 +1,4 @@
-"""One process owns a state directory. Who holds it is written in the lock, so that a second one can say so."""
+"""The lock of a state directory: one process owns it, and the lock file has its pid for the message to a second one."""
 
 import fcntl
 import os
@@ -10,14 +10,14 @@ from herdbeat.errors import Conflict, StoreUnavailable
 
 
 class StateLock:
-    """Held from `acquire` until `release`, or until the process is gone: the kernel lets go of it then."""
+    """Held from `acquire` until `release`, or until the process ends: the kernel releases it then."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / "lock"
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Raises Conflict, naming the process that holds it; StoreUnavailable for a folder that cannot be one."""
+        """Raises Conflict, with the pid of the holder; StoreUnavailable for a folder that cannot be used."""
         file = self._opened()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,7 +56,7 @@ class StateLock:
 
 
 def find_lock_holder(state_dir: Path) -> int | None:
-    """The process that holds a state directory; None if nobody does. Raises StoreUnavailable for what cannot be one."""
+    """Return the pid that holds a state directory; None if none does. Raises StoreUnavailable for a bad folder."""
     try:
         file = os.open(state_dir / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,52 +1,21 @@
-"""What a ledger asks of the SQL below it: a named statement for a whole batch, and its whole answer."""
+"""The connection below a transaction: it runs named statements, each for a whole batch of rows."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
 from herdbeat.store.sanitize import has_suspect_escapes, sanitize
 
-# How a reader puts its questions, whatever database answers them.
-
-
-class ReadConnection(Protocol):
-    """A connection that cannot change anything, and the questions it knows by name. Use it from one thread.
-
-    A value may be a list: the ids, names or patterns that are asked about.
-    """
-
-    def query(self, statement: str, values: dict[str, object]) -> Iterable[Any]: ...
-
-    def query_one(self, statement: str, values: dict[str, object]) -> Any:
-        """The first one; None if there is none."""
-        ...
-
-    def query_all(self, statement: str, values: dict[str, object]) -> list[Any]:
-        """All rows in one step, for who asks thousands of times a second."""
-        ...
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Within it, all questions are answered from the same moment."""
-        ...
-
-    def like_pattern(self, name: str) -> str:
-        """A name in which `*` alone stands for anything, as the database's own patterns say it."""
-        ...
-
-    def close(self) -> None: ...
-
-
 Row = Sequence[object]
 
 RowCount: TypeAlias = Callable[[], int]
-"""How many rows a write has touched. Until somebody asks, nobody waits for it."""
+"""Returns how many rows a write has touched. Only calling it waits for the write."""
 
 dump_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
 
 
 def dump_sanitized(value: object) -> str:
-    """As JSON, without the letters that no ledger can hold."""
+    """Return JSON without the characters that no ledger can hold."""
     text = dump_json(value)
     return dump_json(sanitize(value)) if has_suspect_escapes(text) else text
 
@@ -55,26 +24,21 @@ class Connection(Protocol):
     """One connection and the statements it knows by name."""
 
     def query(self, name: str, rows: Iterable[object] = (), **values: object) -> Any:
-        """The answer to a question, a row of values each, or a value each; `rows` are what it asks about."""
-        ...
+        """Return all rows of an answer, each a row of values or a single value; `rows` are the keys it is about."""
 
     def query_one(self, name: str, **values: object) -> Any:
-        """The only row of an answer; None if there is none."""
-        ...
+        """Return the only row of an answer; None if there is none."""
 
     def execute_many(self, name: str, rows: Sequence[object], **values: object) -> RowCount:
-        """Write a batch. Nothing to write costs nothing. What is wrong with it may be raised by what comes after it."""
-        ...
+        """Write a batch. An empty one costs nothing. A later call may raise its error."""
 
     def execute_values(self, name: str, rows: Sequence[Row], **values: object) -> RowCount:
-        """The same on the shortest way. Only for rows of numbers and our own words: foreign text may be poison."""
-        ...
+        """Write a batch the quickest way. Only for numbers and our own words: foreign text is not sanitized."""
 
     def execute(self, name: str, **values: object) -> RowCount:
-        """One statement without a batch."""
-        ...
+        """Run one statement without a batch."""
 
 
 def zero_rows() -> int:
-    """For a batch without rows."""
+    """The row count of an empty batch."""
     return 0

@@ -4,8 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.failpoints import Failpoint, failpoint
@@ -16,7 +17,7 @@ C_co = TypeVar("C_co", covariant=True)
 
 
 class WriteSession(Protocol[C_co]):
-    """How the writer talks to its database. Opened, used and closed in the writer's own thread."""
+    """The writer's connection to its database. Opened, used and closed in the writer's own thread."""
 
     def open(self) -> None: ...
 
@@ -27,12 +28,10 @@ class WriteSession(Protocol[C_co]):
     def rollback(self) -> None: ...
 
     def attempt(self, work: Callable[[C_co], T]) -> T:
-        """Run one piece of work; if it raises, undo it alone and let the error through."""
-        ...
+        """Run one piece of work. If it raises, undo it alone and raise the error again."""
 
     def on_idle(self) -> None:
-        """Nobody waits at this moment: the time for what the database has to do now and then."""
-        ...
+        """Called when no write is waiting: the time for periodic work of the database."""
 
     def close(self) -> None: ...
 
@@ -47,10 +46,15 @@ class _WriteRequest(Generic[C]):
         self.future: Future[object] = Future()
 
 
-class Writer(Generic[C]):
-    """Runs work in order, each group in one transaction. A result is handed out only after its commit.
+class _Result(NamedTuple):
+    value: Any = None
+    error: BaseException | None = None
 
-    `most` is how many orders one group may have; None for as many as there are.
+
+class Writer(Generic[C]):
+    """Runs work in order, each group in one transaction. A result is returned only after its commit.
+
+    `max_group_size` limits the requests of one group; None takes all that are queued.
     """
 
     def __init__(self, session: WriteSession[C], *, name: str, max_group_size: int | None = None) -> None:
@@ -62,15 +66,15 @@ class Writer(Generic[C]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Open the database; what goes wrong there is raised here."""
+        """Open the database. Raises what went wrong there."""
         self._thread.start()
         self._opened.result()
 
     async def write(self, work: Callable[[C], T]) -> T:
-        """Do the work in the next group; returns once it is durable. Raises StoreUnavailable once it is closed."""
+        """Do the work in the next group; return once it is durable. Raises StoreUnavailable after `stop`."""
         request = self._submit(work)
-        # Shielded: who stops waiting does not take the order back. A cancelled one, found done by the writer, ended its
-        # thread, and every write after it waited for ever.
+        # Shielded: a caller that stops waiting does not cancel the request. The writer once found a cancelled one done,
+        # its thread ended, and every write after it waited for ever.
         return await asyncio.shield(asyncio.wrap_future(request.future))  # type: ignore[arg-type]
 
     def write_now(self, work: Callable[[C], T]) -> T:
@@ -79,13 +83,13 @@ class Writer(Generic[C]):
         return request.future.result()  # type: ignore[return-value]
 
     def stop(self) -> None:
-        """Finish what was ordered, then close."""
+        """Finish all requests, then close."""
         self._is_closed = True
         self._requests.put(None)
         self._thread.join()
 
     def _submit(self, work: Callable[[C], T]) -> _WriteRequest[C]:
-        """Nobody is there any more to do what is ordered from a closed store: its results were waited for for ever."""
+        """Raises StoreUnavailable after `stop`: no thread is left for the work, and its caller would wait for ever."""
         if self._is_closed:
             raise StoreUnavailable("The store was closed.", hint="Open it again.")
         request = _WriteRequest[C](work)
@@ -93,20 +97,19 @@ class Writer(Generic[C]):
         return request
 
     def _run(self) -> None:
-        try:
-            self._session.open()
-        except BaseException as error:  # noqa: BLE001 - the caller of start() must see it, whatever it is
-            self._opened.set_exception(error)
+        opening = _capture(self._session.open)
+        if opening.error is not None:
+            self._opened.set_exception(opening.error)
             return
         self._opened.set_result(None)
         while group := self._next_group():
-            self._commit_group(group)
+            self._complete_group(group)
             if self._requests.empty():
                 self._session.on_idle()
         self._session.close()
 
     def _next_group(self) -> list[_WriteRequest[C]]:
-        """Wait for one order, then take all that are there. Empty means stop."""
+        """Wait for one request, then take all that are queued. Empty means stop."""
         first = self._requests.get()
         group = [first] if first else []
         while first and len(group) != self._max_group_size:
@@ -120,35 +123,35 @@ class Writer(Generic[C]):
             group.append(request)
         return group
 
-    def _commit_group(self, group: list[_WriteRequest[C]]) -> None:
-        try:
-            self._session.begin()
-            results = [self._attempt(request) for request in group]
-            failpoint(Failpoint.BEFORE_COMMIT)
-            self._session.commit()
-            failpoint(Failpoint.AFTER_COMMIT)
-        except Exception as error:  # noqa: BLE001 - nobody's work is durable: everybody hears why
+    def _complete_group(self, group: list[_WriteRequest[C]]) -> None:
+        commit = _capture(partial(self._commit_group, group))
+        if commit.error is not None:  # nothing of the group is durable: every caller gets the reason
             self._session.rollback()
-            for request in group:
-                request.future.set_exception(error)
-            return
+        results = [commit] * len(group) if commit.error is not None else commit.value
         for request, result in zip(group, results, strict=True):
-            if isinstance(result, _FailedWrite):
+            if result.error is not None:
                 request.future.set_exception(result.error)
             else:
-                request.future.set_result(result)
+                request.future.set_result(result.value)
 
-    def _attempt(self, request: _WriteRequest[C]) -> object:
-        try:
-            return self._session.attempt(request.work)
-        except StoreUnavailable:
-            raise  # the transaction is gone, and with it everybody's work
-        except Exception as error:  # noqa: BLE001 - one bad order must not take its neighbours with it
-            return _FailedWrite(error)
+    def _commit_group(self, group: list[_WriteRequest[C]]) -> list[_Result]:
+        self._session.begin()
+        results = [self._attempt(request) for request in group]
+        failpoint(Failpoint.BEFORE_COMMIT)
+        self._session.commit()
+        failpoint(Failpoint.AFTER_COMMIT)
+        return results
+
+    def _attempt(self, request: _WriteRequest[C]) -> _Result:
+        """Keep the error of one request from its neighbours. Raises StoreUnavailable: it ends the whole transaction."""
+        result = _capture(partial(self._session.attempt, request.work))
+        if isinstance(result.error, StoreUnavailable):
+            raise result.error
+        return result
 
 
-class _FailedWrite:
-    __slots__ = ("error",)
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+def _capture(work: Callable[[], object]) -> _Result:
+    try:
+        return _Result(work())
+    except BaseException as error:  # noqa: BLE001 - whatever ended this thread, all later writes would wait for ever
+        return _Result(error=error)

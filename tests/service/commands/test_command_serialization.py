@@ -10,7 +10,7 @@ from tests.support.command_samples import COMMANDS, RESULTS
 from tests.support.schedule_changes import TEN, YOU
 
 from herdbeat.errors import UsageError
-from herdbeat.service.commands import execute as execution
+from herdbeat.service.commands import dispatch as execution
 from herdbeat.service.commands.base import (
     COMMAND_TYPES,
     Actor,

@@ -24,7 +24,7 @@ from herdbeat.service.commands.base import (
     PauseSchedules,
     ScheduleCommand,
 )
-from herdbeat.service.commands.execute import execute
+from herdbeat.service.commands.dispatch import execute
 from herdbeat.testing.herd import open_herd
 
 

@@ -35,7 +35,7 @@ from herdbeat.service.commands.base import (
     ScheduleCommand,
     result_to_json,
 )
-from herdbeat.service.commands.execute import execute
+from herdbeat.service.commands.dispatch import execute
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 

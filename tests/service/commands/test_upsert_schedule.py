@@ -16,7 +16,7 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import Conflict, NotFound
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.service.commands.base import Command, DeleteSchedule, NewSchedule, NewTarget, UpsertSchedule
-from herdbeat.service.commands.execute import execute
+from herdbeat.service.commands.dispatch import execute
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock

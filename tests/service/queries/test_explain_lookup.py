@@ -16,7 +16,7 @@ from herdbeat.service.queries.explain import (
     load_run_explanation,
 )
 from herdbeat.service.queries.selectors import find_run, find_schedule
-from herdbeat.store.reader import QueryReader, SqliteQueryReader
+from herdbeat.store.reader import Reader, SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -30,8 +30,8 @@ async def herd(tmp_path: Path) -> AsyncIterator[SimulatedHerd]:
 
 
 @contextmanager
-def looking(herd: SimulatedHerd) -> Iterator[QueryReader]:
-    reader = SqliteQueryReader(herd.store.path)
+def looking(herd: SimulatedHerd) -> Iterator[Reader]:
+    reader = SqliteReader(herd.store.path)
     try:
         yield reader
     finally:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from herdbeat.runners.run_log import LogStream, RunLog
 from herdbeat.service.queries.logs import LogEntryKind, LogFeed, LogSelection
-from herdbeat.store.reader import SqliteQueryReader
+from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 
 
 @contextmanager
 def feed_of(herd: SimulatedHerd, selection: LogSelection | None = None) -> Iterator[LogFeed]:
-    reader = SqliteQueryReader(herd.store.path)
+    reader = SqliteReader(herd.store.path)
     try:
         yield LogFeed(reader, herd.store.path.parent, selection or LogSelection())
     finally:

@@ -11,7 +11,7 @@ from tests.support.record_builders import MINUTE, NOW, make_schedule_record, mak
 from herdbeat.errors import NotFound
 from herdbeat.service.queries.schedule_state import DisplayState, resolve_condition
 from herdbeat.service.queries.schedules import NextRunKind, SchedulePage, list_schedules, resolve_next_run
-from herdbeat.store.reader import ScheduleQuery, SqliteQueryReader
+from herdbeat.store.reader import ScheduleQuery, SqliteReader
 from herdbeat.testing.herd import MONDAY, ScriptedRunner, SimulatedHerd, open_herd
 from herdbeat.triggers import Manual
 
@@ -49,7 +49,7 @@ async def herd(tmp_path: Path) -> AsyncIterator[SimulatedHerd]:
 
 
 def listed(herd: SimulatedHerd, **wanted: Any) -> SchedulePage:
-    reader = SqliteQueryReader(herd.store.path)
+    reader = SqliteReader(herd.store.path)
     try:
         return list_schedules(reader, ScheduleQuery(now=herd.now, **wanted))
     finally:

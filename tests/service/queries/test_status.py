@@ -12,14 +12,14 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.service.queries.status import FleetStatus, estimate_duration, read_status
 from herdbeat.service.serialize import serialize_status
-from herdbeat.store.reader import SqliteQueryReader
+from herdbeat.store.reader import SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
 def status_of(herd: SimulatedHerd, pid: int | None = 1) -> FleetStatus:
-    reader = SqliteQueryReader(herd.store.path)
+    reader = SqliteReader(herd.store.path)
     try:
         return read_status(reader, herd.now, pid, zone=ZoneInfo("UTC"))
     finally:

@@ -14,9 +14,9 @@ from herdbeat.clock import SystemClock
 from herdbeat.errors import ClaimLost, Conflict, StoreUnavailable
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import TargetRow, Transaction
-from herdbeat.store.location import PostgresLocation
+from herdbeat.store.location import DEFAULT_LEASE, PostgresLocation
 from herdbeat.store.postgres.session import MAX_RETRIES, PostgresSession
-from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
+from herdbeat.store.postgres.store import PostgresStore
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
@@ -186,7 +186,7 @@ def test_what_was_foreseen_in_one_transaction_is_no_answer_in_the_next(store: Po
     store.write_now(lambda tx: put(tx, "one"))
 
     def ask_and_refuse(tx: Transaction) -> None:
-        tx._prefetch.query("rooms", [1])  # type: ignore[attr-defined]
+        tx._prefetch.send("rooms", [1])  # type: ignore[attr-defined]
         refuse()
 
     with pytest.raises(Conflict):
@@ -200,7 +200,7 @@ def test_a_foreseen_answer_does_not_survive_a_write_of_the_same_transaction(stor
     store.write_now(lambda tx: put(tx, "one"))
 
     def write_over(tx: Transaction) -> int:
-        tx._prefetch.query("rooms", [1])  # type: ignore[attr-defined]
+        tx._prefetch.send("rooms", [1])  # type: ignore[attr-defined]
         tx.target_adjust_running({1: 1})
         return tx.target_get_capacity([1])[1].running
 

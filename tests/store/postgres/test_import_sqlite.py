@@ -8,7 +8,7 @@ from herdbeat.errors import Conflict
 from herdbeat.scheduler.membership import register_node
 from herdbeat.service.maintenance.ledger import migrate_to_postgres
 from herdbeat.service.queries.nodes import NodeState, resolve_node_state
-from herdbeat.store.location import PostgresLocation, create_store, open_query_reader
+from herdbeat.store.location import PostgresLocation, create_store, open_reader
 
 
 def filled(path: Path) -> Path:
@@ -25,7 +25,7 @@ def test_whoever_reads_the_copy_hears_what_the_file_says(tmp_path: Path, databas
 
     copied = migrate_to_postgres(path, database, build_fleet(), lambda done, total: told.append((done, total)))
 
-    file, there = open_query_reader(path), open_query_reader(database)
+    file, there = open_reader(path), open_reader(database)
     for name, question in QUESTIONS.items():
         assert question(there) == question(file), name
     assert copied["schedule"] == 2
@@ -67,7 +67,7 @@ def test_a_node_that_had_left_its_file_is_not_called_dead(tmp_path: Path, databa
 
     migrate_to_postgres(path, database, build_fleet())
 
-    reader = open_query_reader(database)
+    reader = open_reader(database)
     standings = {each.id: resolve_node_state(each, LATER, has_live_node=False) for each in reader.nodes(10)}
     reader.close()
     assert standings[left] is NodeState.LEFT

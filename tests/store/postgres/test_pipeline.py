@@ -10,10 +10,10 @@ from tests.support.store_contract import build_beat
 
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.base import ScheduleSnapshot, TargetRow, Transaction
-from herdbeat.store.location import PostgresLocation
+from herdbeat.store.location import DEFAULT_LEASE, PostgresLocation
 from herdbeat.store.postgres.connection import connect
 from herdbeat.store.postgres.statements import PostgresConnection
-from herdbeat.store.postgres.store import DEFAULT_LEASE, PostgresStore
+from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.postgres.transaction import Prefetcher
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -90,8 +90,8 @@ def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statem
 
 def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresConnection) -> None:
     ahead = Prefetcher(statements)
-    ahead.query("rooms", [1, 2])
-    ahead.query("budgets", [1, 2])
+    ahead.send("rooms", [1, 2])
+    ahead.send("budgets", [1, 2])
 
     assert ahead.receive("rooms", [1]) is None
     assert ahead.receive("budgets", [2, 1]) == []

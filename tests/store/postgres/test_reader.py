@@ -26,9 +26,9 @@ from herdbeat.store.location import (
     create_store,
     ledger_exists,
     open_audit,
-    open_query_reader,
+    open_reader,
 )
-from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
+from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 
 NOW = datetime(2026, 3, 2, 3, 0, 0, 123_456, tzinfo=UTC)
 LATER = NOW + timedelta(hours=2)
@@ -54,20 +54,20 @@ def write_sample_history(store: StoreHandle) -> None:
 
 
 @pytest.fixture
-def both(tmp_path: Path, database: PostgresLocation) -> Iterator[tuple[QueryReader, QueryReader]]:
+def both(tmp_path: Path, database: PostgresLocation) -> Iterator[tuple[Reader, Reader]]:
     places: tuple[StoreLocation, ...] = (tmp_path / "herdbeat.db", database)
     for place in places:
         store = create_store(place)
         store.open()
         write_sample_history(store)
         store.close()
-    readers = open_query_reader(places[0]), open_query_reader(places[1])
+    readers = open_reader(places[0]), open_reader(places[1])
     yield readers
     for reader in readers:
         reader.close()
 
 
-QUESTIONS: dict[str, Callable[[QueryReader], Any]] = {
+QUESTIONS: dict[str, Callable[[Reader], Any]] = {
     "beats": lambda reader: reader.beats(Filter()),
     "beats of a schedule": lambda reader: reader.beats(Filter(target="worker", name="pace", outcome=BeatOutcome.RAN)),
     "beats that waited": lambda reader: reader.beats(Filter(outcome=BeatOutcome.PENDING)),
@@ -106,7 +106,7 @@ QUESTIONS: dict[str, Callable[[QueryReader], Any]] = {
 }
 
 
-def test_every_question_has_the_same_answer(both: tuple[QueryReader, QueryReader]) -> None:
+def test_every_question_has_the_same_answer(both: tuple[Reader, Reader]) -> None:
     file, database = both
 
     for name, question in QUESTIONS.items():

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from herdbeat.bootstrap.config import load_config
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import describe_effect
+from herdbeat.cli.dispatch import current_actor, describe_effect
 from herdbeat.cli.fleet_handle import FleetHandle, build_handle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
@@ -21,8 +20,7 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.scheduler.apply.plan import ApplyPlan
 from herdbeat.service.commands.base import AppliedFleet, ApplyFleet
-from herdbeat.service.commands.dispatch import Delivery
-from herdbeat.service.commands.execute import LoadedFleet
+from herdbeat.service.commands.dispatch import Delivery, LoadedFleet
 from herdbeat.service.commands.fleet import (
     PARTIAL_FILE_KINDS,
     load_applied_fleet,

@@ -4,9 +4,8 @@ import json
 from datetime import datetime
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import EXIT_DECLINED, confirm, format_config_flag
+from herdbeat.cli.dispatch import EXIT_DECLINED, confirm, current_actor, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import printable

@@ -5,9 +5,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import EXIT_DECLINED, confirm_if_all, select_records
+from herdbeat.cli.dispatch import EXIT_DECLINED, confirm_if_all, current_actor, parse_reason, select_records
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable

@@ -7,12 +7,12 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import parse_reason
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
     EXIT_DECLINED,
     confirm_if_all,
     deliver_change,
+    parse_reason,
     select_records,
     show_pending_notice,
     show_result_json,

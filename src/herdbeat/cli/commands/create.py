@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from herdbeat.bootstrap.config import detect_system_zone
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.commands.control import format_until
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import describe_effect, format_config_flag
+from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable

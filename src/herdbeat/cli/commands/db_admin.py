@@ -3,9 +3,9 @@
 import json
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor
 from herdbeat.cli.commands.db import require_ledger, require_ledger_file, show_copy_progress
 from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import build_handle, load_fleet_files
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.parser import ParsedArgs

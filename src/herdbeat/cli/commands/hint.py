@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import parse_reason
 from herdbeat.cli.commands.control import EXIT_REFUSED, format_until, result_lines, run_change, show_dry_run
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
     EXIT_DECLINED,
     confirm_if_all,
     deliver_change,
+    parse_reason,
     select_records,
     show_pending_notice,
     show_result_json,

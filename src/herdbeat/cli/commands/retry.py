@@ -4,10 +4,9 @@ import json
 import time
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor, parse_reason
 from herdbeat.cli.commands.run import follow_run
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import format_config_flag
+from herdbeat.cli.dispatch import current_actor, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
 from herdbeat.cli.output.terminal import printable

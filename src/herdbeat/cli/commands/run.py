@@ -4,8 +4,8 @@ import json
 import time
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor
 from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_run_result, format_time
 from herdbeat.cli.output.terminal import printable

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.actor import current_actor
 from herdbeat.cli.context import Context
+from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable

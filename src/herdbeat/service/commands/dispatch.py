@@ -4,13 +4,18 @@ There are four ways. **In process**: a node of ours runs in this event loop (`No
 another process on this machine runs the fleet. **Direct**: the ledger is a database, which any process may write into.
 **Offline**: nobody runs the fleet, so this process takes the state lock, writes, and releases it. `Dispatcher` chooses
 among the last three. The way changes nothing about the rows that are written, or the result.
+
+`execute` is the only writer of changes. One table leads from the type of a command to its handler, which takes
+`(tx, now, who, command, environment)` and returns the command's result. It runs inside one transaction.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -18,8 +23,8 @@ from herdbeat.clock import Clock
 from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.error_codes import Code
-from herdbeat.errors import Conflict, HerdbeatError
-from herdbeat.events import EventListener, null_listener, safe_listener
+from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
+from herdbeat.events import Event, EventListener, null_listener, safe_listener
 from herdbeat.service.commands.base import (
     Actor,
     AppliedFleet,
@@ -29,30 +34,151 @@ from herdbeat.service.commands.base import (
     CancelSchedules,
     ClearHints,
     Command,
+    DeleteSchedule,
     DisableSchedules,
     EnableSchedules,
+    Forbidden,
+    HintSchedules,
     ImportState,
     PauseSchedules,
     PruneHistory,
     PruneResult,
+    ResetSchedules,
     ResumeSchedules,
+    RetryRuns,
     ScheduleChanges,
     ScheduleCommand,
     SkipBeats,
+    TriggerSchedule,
+    UpsertSchedule,
     command_to_json,
     merge_results,
     result_from_json,
 )
-from herdbeat.service.commands.execute import Environment, LoadedFleet, StopOrder, execute, require_scope
 from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
+from herdbeat.store.state_lock import find_lock_holder
 from herdbeat.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from herdbeat.scheduler.loop import Loop
     from herdbeat.scheduler.node import Node
+    from herdbeat.store.base import Transaction
     from herdbeat.store.spec_cache import SpecCache
 
 R = TypeVar("R")
+
+MAX_WORDS_CHARS = 200
+"""Letters of a name or a reason that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopOrder:
+    """Which runs a command ends: single ones, or all of some schedules. `reason` is what those runs say of it."""
+
+    reason: str
+    schedules: tuple[int, ...] = ()
+    runs: tuple[int, ...] = ()
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFleet:
+    """A fleet to apply. One that is not the whole one removes nothing."""
+
+    fleet: Fleet
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What a handler knows beside the ledger, gathered before its transaction begins; and what it leaves to do.
+
+    `local_runs` are the runs of this process and their schedules. Events are published, and local runs are stopped,
+    once the transaction is durable.
+    """
+
+    node_id: int = 0
+    local_runs: Mapping[int, int] = field(default_factory=dict)
+    has_live_node: bool = True
+    catchup_rate: float = 10
+    loaded_fleet: LoadedFleet | None = None
+    events: list[Event] = field(default_factory=list)
+    stop_orders: list[StopOrder] = field(default_factory=list)
+
+    def stop(self, tx: "Transaction", order: StopOrder) -> list[tuple[int, int]]:
+        """End these runs here, and request it of the nodes that have the others. Return all, as (schedule, run).
+
+        A run of our own that has not begun yet is requested like a foreign one: this node takes that up itself.
+        """
+        self.stop_orders.append(order)
+        local = [(schedule, run) for run, schedule in self.local_runs.items() if _is_ordered(order, schedule, run)]
+        local_ids = {run for _, run in local}
+        remote_runs = [run for run in order.runs if run not in local_ids]
+        if not order.schedules and not remote_runs:
+            return local
+        node_id = self.node_id if order.schedules else 0
+        remote = tx.run_request_stop(
+            order.reason, schedules=order.schedules, runs=remote_runs, node_id=node_id, force=order.force
+        )
+        return [*local, *remote]
+
+
+def _is_ordered(order: StopOrder, schedule: int, run: int) -> bool:
+    return schedule in order.schedules or run in order.runs
+
+
+_HANDLERS: dict[type[Command[Any]], str] = {
+    **dict.fromkeys(
+        (
+            PauseSchedules,
+            ResumeSchedules,
+            DisableSchedules,
+            EnableSchedules,
+            HintSchedules,
+            ClearHints,
+            ResetSchedules,
+            SkipBeats,
+        ),
+        "schedules:change_schedules",
+    ),
+    CancelSchedules: "runs:cancel_schedules",
+    CancelRuns: "runs:cancel_runs",
+    RetryRuns: "runs:retry_runs",
+    BackfillSchedule: "runs:backfill_schedule",
+    TriggerSchedule: "runs:trigger_schedule",
+    UpsertSchedule: "fleet:upsert_schedule",
+    DeleteSchedule: "fleet:delete_schedule",
+    ApplyFleet: "fleet:apply_loaded_fleet",
+    ImportState: "fleet:import_states",
+}
+"""Handlers by name: `pause` must not load what `apply` needs, which is half the tree."""
+
+
+def execute(
+    tx: "Transaction", now: datetime, actor: Actor, command: Command[R], environment: Environment | None = None
+) -> R:
+    """Do it, and write what changed into the change log. Raises Forbidden, UsageError, NotFound or Conflict."""
+    require_scope(actor, command)
+    # Words from outside: one printable line each, for they are shown on every screen, and not every ledger holds all.
+    who = truncate_for_message(actor.name, MAX_WORDS_CHARS)
+    command = replace(command, reason=truncate_for_message(command.reason, MAX_WORDS_CHARS))
+    result: R = _load_handler(_HANDLERS[type(command)])(tx, now, who, command, environment or Environment())
+    return result
+
+
+def require_scope(actor: Actor, command: Command[Any]) -> None:
+    if command.scope not in actor.scopes:
+        raise Forbidden(
+            f"{truncate_for_message(actor.name)} may not {command.kind}.", hint=f'It needs the scope "{command.scope}".'
+        )
+
+
+@cache
+def _load_handler(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    handler: Callable[..., Any] = getattr(import_module(f"herdbeat.service.commands.{module}"), function)
+    return handler
+
 
 EXECUTE = "execute"
 """The word of the control socket for every command."""
@@ -137,10 +263,10 @@ class Dispatcher:
     def _deliver_part(self, actor: Actor, command: Command[R]) -> Delivery[R]:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
-            try:
-                return self.deliver_to_node(actor, command)
-            except NotRunning:
-                pass
+            # A process that runs the fleet holds the lock of its state directory: without one nobody would answer.
+            if find_lock_holder(self._access.state_dir) is not None:
+                with suppress(NotRunning):
+                    return self.deliver_to_node(actor, command)
             with ExitStack() as stack:
                 try:
                     # Apart from the work itself, whose own Conflict is an answer and must not be tried again.

@@ -36,7 +36,7 @@ from herdbeat.service.commands.base import (
     UpsertedSchedule,
     UpsertSchedule,
 )
-from herdbeat.service.commands.execute import Environment, LoadedFleet
+from herdbeat.service.commands.dispatch import Environment, LoadedFleet
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
 from herdbeat.store.location import StoreLocation, ledger_exists, open_audit

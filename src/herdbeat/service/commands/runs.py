@@ -27,7 +27,7 @@ from herdbeat.service.commands.base import (
     TriggeredBeat,
     TriggerSchedule,
 )
-from herdbeat.service.commands.execute import Environment, StopOrder
+from herdbeat.service.commands.dispatch import Environment, StopOrder
 from herdbeat.store.base import PendingBeat, Transaction
 from herdbeat.timestamps import format_timestamp
 

@@ -31,7 +31,7 @@ from herdbeat.service.commands.base import (
     ScheduleCommand,
     SkipBeats,
 )
-from herdbeat.service.commands.execute import Environment, StopOrder
+from herdbeat.service.commands.dispatch import Environment, StopOrder
 from herdbeat.store.base import EnabledInFile, ScheduleSnapshot, Transaction
 from herdbeat.timestamps import format_optional_timestamp
 

@@ -22,7 +22,7 @@ from herdbeat.service.queries.hints import HintState, HintView, build_hint, clas
 from herdbeat.service.queries.schedules import ScheduleSummary, summarize_schedules
 from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
 from herdbeat.service.queries.upcoming import preview_runs
-from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
+from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 from herdbeat.timestamps import format_timestamp
 
 # The policies of a schedule, in the words of its file.
@@ -158,7 +158,7 @@ class BeatView:
 DetailView = TargetView | ScheduleView | RunView | BeatView
 
 
-def find_details(reader: QueryReader, selector: str, now: datetime) -> DetailView:
+def find_details(reader: Reader, selector: str, now: datetime) -> DetailView:
     """Look for a name before an id, and for a run before a beat. Raises NotFound with a guess."""
     kind, colon, number = selector.partition(":")
     if colon and kind in ("run", "beat"):
@@ -173,7 +173,7 @@ def find_details(reader: QueryReader, selector: str, now: datetime) -> DetailVie
     return _find_by_id(reader, selector, selector, is_beat=False)
 
 
-def _find_by_id(reader: QueryReader, selector: str, text: str, *, is_beat: bool) -> RunView | BeatView:
+def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> RunView | BeatView:
     """Return the run with an id, or the beat if it is named or no run has the id. Raises NotFound."""
     run = None if is_beat else find_run(reader, text)
     if run is not None:
@@ -185,9 +185,7 @@ def _find_by_id(reader: QueryReader, selector: str, text: str, *, is_beat: bool)
     return BeatView(beat=beat, runs=_find_attempts(reader, beat))
 
 
-def _build_target_view(
-    reader: QueryReader, name: str, schedules: Sequence[ScheduleRecord], now: datetime
-) -> TargetView:
+def _build_target_view(reader: Reader, name: str, schedules: Sequence[ScheduleRecord], now: datetime) -> TargetView:
     found = reader.find_target(name)
     assert found is not None, f"{name}: schedules without their target"
     target_id, written_at, running = found
@@ -201,7 +199,7 @@ def _build_target_view(
     )
 
 
-def _build_schedule_view(reader: QueryReader, record: ScheduleRecord, now: datetime) -> ScheduleView:
+def _build_schedule_view(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleView:
     found = reader.find_target(record.target)
     assert found is not None, f"{record.label}: a schedule without its target"
     target = reader.targets([found[0]])[found[0]]
@@ -219,11 +217,11 @@ def _build_schedule_view(reader: QueryReader, record: ScheduleRecord, now: datet
     )
 
 
-def _build_run_view(reader: QueryReader, run: RunRecord) -> RunView:
+def _build_run_view(reader: Reader, run: RunRecord) -> RunView:
     beat = reader.beat(run.beat_id)
     assert beat is not None, f"run {run.id}: it has no beat"
     return RunView(run=run, beat=beat, attempts=_find_attempts(reader, beat), details=reader.details(run.id))
 
 
-def _find_attempts(reader: QueryReader, beat: BeatRecord) -> tuple[RunRecord, ...]:
+def _find_attempts(reader: Reader, beat: BeatRecord) -> tuple[RunRecord, ...]:
     return tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs))))[::-1] if beat.runs else ()

@@ -48,7 +48,7 @@ from herdbeat.service.queries.schedule_state import (
 )
 from herdbeat.service.queries.upcoming import RunPreview, preview_runs
 from herdbeat.service.serialize import JsonObject
-from herdbeat.store.reader import Filter, QueryReader, Reader
+from herdbeat.store.reader import Filter, Reader
 
 TraceSteps: TypeAlias = tuple[JsonObject, ...]
 """The governor's trace as it was stored: frozen with the decision, so later versions still show what was decided."""
@@ -128,7 +128,7 @@ def load_instant_explanation(
     return explain_instant(record, past, now, zone)
 
 
-def load_run_explanation(reader: QueryReader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
+def load_run_explanation(reader: Reader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
     return explain_run(run, reader.beat_trace(run.beat_id), now, zone, reader.details(run.id))
 
 

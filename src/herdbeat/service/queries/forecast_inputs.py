@@ -9,13 +9,13 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.service.queries.hints import build_hint
 from herdbeat.service.queries.schedules import find_schedules
 from herdbeat.service.queries.upcoming import ForecastInput, build_ledger_forecast, merge_files_and_ledger
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import Reader, ScheduleQuery
 
 MAX_SCHEDULES = 1_000_000
 
 
 def load_ledger_forecasts(
-    reader: QueryReader, selector: str | None, now: datetime, *, has_live_node: bool
+    reader: Reader, selector: str | None, now: datetime, *, has_live_node: bool
 ) -> list[ForecastInput]:
     """Return the schedules that a selector names, or all, as the ledger has them. Raises NotFound."""
     names = () if selector is None else (selector,)
@@ -27,13 +27,13 @@ def load_ledger_forecasts(
     ]
 
 
-def load_merged_forecasts(reader: QueryReader, schedules: Iterable[Schedule], now: datetime) -> list[ForecastInput]:
+def load_merged_forecasts(reader: Reader, schedules: Iterable[Schedule], now: datetime) -> list[ForecastInput]:
     """Return what the next `up` would begin with: the schedules of the files, in the state that the ledger has."""
     records = reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))
     return merge_files_and_ledger(schedules, records, _find_open_hints(reader, records, now), now)
 
 
-def _find_open_hints(reader: QueryReader, records: Iterable[ScheduleRecord], now: datetime) -> dict[str, list[Hint]]:
+def _find_open_hints(reader: Reader, records: Iterable[ScheduleRecord], now: datetime) -> dict[str, list[Hint]]:
     """Return the hints that have not ended, by the label of their schedule."""
     hints: dict[str, list[Hint]] = {}
     if reader.has_hints():

@@ -12,7 +12,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.runners.run_log import LogFollower, LogLine, RemoteLogFollower, locate_log
 from herdbeat.service.queries.selectors import split_selector
-from herdbeat.store.reader import Filter, QueryReader
+from herdbeat.store.reader import Filter, Reader
 
 PAGE_SIZE = 50
 MAX_NEW_RUNS = 1_000
@@ -75,7 +75,7 @@ class _FollowedRun:
 class LogFeed:
     """Returns past output once, then what is new at every poll. Use it from one thread."""
 
-    reader: QueryReader
+    reader: Reader
     state_dir: Path
     selection: LogSelection
     _followed: dict[int, _FollowedRun] = field(default_factory=dict)

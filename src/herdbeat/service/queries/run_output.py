@@ -9,7 +9,7 @@ from herdbeat.domain.records import RunDetails, RunRecord
 from herdbeat.runners.run_log import LogLine, find_log, read_log, read_stored_log
 from herdbeat.service.queries.logs import LogFeed, LogSelection
 from herdbeat.service.queries.selectors import find_run, no_such_name, split_selector
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.store.state_lock import find_lock_holder
 
 
@@ -19,7 +19,7 @@ def find_log_path(state_dir: Path, run_id: int) -> str | None:
     return None if path is None else str(path)
 
 
-def read_output(reader: QueryReader, state_dir: Path, run_id: int) -> list[LogLine]:
+def read_output(reader: Reader, state_dir: Path, run_id: int) -> list[LogLine]:
     """Return all lines of a run here, or the last ones of a run on another node, which the ledger keeps."""
     path = find_log(state_dir, run_id)
     if path is not None:
@@ -28,7 +28,7 @@ def read_output(reader: QueryReader, state_dir: Path, run_id: int) -> list[LogLi
     return [] if stored is None else read_stored_log(stored)
 
 
-def resolve_log_selection(reader: QueryReader, words: Iterable[str], now: datetime) -> LogSelection:
+def resolve_log_selection(reader: Reader, words: Iterable[str], now: datetime) -> LogSelection:
     """Return the schedules and runs that the words name. Raises NotFound.
 
     A name comes before an id: a target may be called `beef`, which is also the id of a run.

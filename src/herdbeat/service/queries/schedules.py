@@ -10,7 +10,7 @@ from herdbeat.domain.records import BeatMark, HintRecord, ScheduleRecord
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.service.queries.schedule_state import DisplayState, ScheduleCondition, resolve_condition
 from herdbeat.service.queries.selectors import no_such_name, no_such_schedule, no_such_tag
-from herdbeat.store.reader import QueryReader
+from herdbeat.store.reader import Reader
 from herdbeat.store.reader import ScheduleQuery as ScheduleQuery  # noqa: PLC0414 -- adapters build it, and see no store
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SchedulePage:
     next_after: int | None = None
 
 
-def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
+def list_schedules(reader: Reader, query: ScheduleQuery) -> SchedulePage:
     """Raises NotFound, with the closest name, for a name, tag or group that no schedule has."""
     _require_known_names(reader, query)
     records = _find_in_state(reader, replace(query, limit=query.limit + 1))
@@ -62,13 +62,13 @@ def list_schedules(reader: QueryReader, query: ScheduleQuery) -> SchedulePage:
     return SchedulePage(rows=rows, total=reader.count_all_schedules(), next_after=next_after)
 
 
-def find_schedules(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
+def find_schedules(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """The records without summaries. Raises NotFound like `list_schedules`."""
     _require_known_names(reader, query)
     return reader.find(query)
 
 
-def summarize_schedules(reader: QueryReader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
+def summarize_schedules(reader: Reader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
     ids = [each.id for each in records]
     strips, interval_hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
@@ -120,7 +120,7 @@ def _summarize_schedule(record: ScheduleRecord, now: datetime, pending_since: da
     return ScheduleSummary(record=record, state=condition.state, next=kind, at=at)
 
 
-def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRecord]:
+def _find_in_state(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]:
     """The ledger preselects rows by state, generously; `resolve_condition` has the last word."""
     if query.state is None:
         return reader.find(query)
@@ -135,7 +135,7 @@ def _find_in_state(reader: QueryReader, query: ScheduleQuery) -> list[ScheduleRe
     return found[: query.limit]
 
 
-def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
+def find_interval_hints(reader: Reader, ids: list[int], now: datetime) -> dict[str, HintRecord]:
     """Return the interval hint in effect of each schedule that has one, by label."""
     records = reader.hints(ids, ended_since=now, limit=len(ids) * MAX_STRIP_BEATS) if reader.has_hints() else []
     if not records:
@@ -149,7 +149,7 @@ def find_interval_hints(reader: QueryReader, ids: list[int], now: datetime) -> d
     }
 
 
-def _require_known_names(reader: QueryReader, query: ScheduleQuery) -> None:
+def _require_known_names(reader: Reader, query: ScheduleQuery) -> None:
     first = ScheduleQuery(now=query.now, limit=1)
     for name in query.names:
         if not reader.find(replace(first, names=(name,))):

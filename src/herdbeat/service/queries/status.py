@@ -18,7 +18,7 @@ from herdbeat.governor.state import PAUSED_BY_POLICY
 from herdbeat.service.queries.schedule_state import Hold, find_hold, resolve_condition
 from herdbeat.service.queries.schedules import find_interval_hints, find_schedules
 from herdbeat.service.queries.selectors import split_selector
-from herdbeat.store.reader import Filter, QueryReader, ScheduleQuery
+from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 
 MAX_ROWS = 1_000
 MAX_UPCOMING_SCHEDULES = 5
@@ -108,7 +108,7 @@ class FleetStatus:
 
 
 def read_status(
-    reader: QueryReader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo
+    reader: Reader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo
 ) -> FleetStatus:
     """Return the status of the fleet, or of one target or schedule. Raises NotFound.
 
@@ -137,7 +137,7 @@ def _find_last_node(nodes: Iterable[NodeRecord]) -> NodeRecord | None:
     return max(nodes, key=lambda each: (each.stopped_at is None, each.stopped_at or each.seen_at), default=None)
 
 
-def _read_spend_today(reader: QueryReader, now: datetime, zone: ZoneInfo) -> SpendToday | None:
+def _read_spend_today(reader: Reader, now: datetime, zone: ZoneInfo) -> SpendToday | None:
     budget = reader.budgets(0).get(FLEET_OWNER)  # no schedule has the id 0, so only the fleet's own is returned
     if budget is None or budget.usd_per_day is None:
         return None
@@ -191,7 +191,7 @@ def describe_backoff(record: ScheduleRecord) -> str:
     return f"{text}, max_interval makes it {format_duration(max_interval)}"
 
 
-def _find_running(reader: QueryReader) -> Iterable[RunInProgress]:
+def _find_running(reader: Reader) -> Iterable[RunInProgress]:
     """Typical durations are looked up only for as many runs as a screen shows: each costs a query."""
     for index, run in enumerate(reader.run(run_id) for run_id in reader.open_runs(MAX_ROWS)):
         if run is not None:
@@ -199,13 +199,13 @@ def _find_running(reader: QueryReader) -> Iterable[RunInProgress]:
             yield RunInProgress(run=run, typical_duration=duration)
 
 
-def _estimate_run_duration(reader: QueryReader, run: RunRecord) -> tuple[timedelta, timedelta] | None:
+def _estimate_run_duration(reader: Reader, run: RunRecord) -> tuple[timedelta, timedelta] | None:
     target, name = split_selector(run.schedule)
     name = name or DEFAULT_SCHEDULE_NAME
     return estimate_duration(reader.runs(Filter(target=target, name=name, before=run.id, limit=DURATION_SAMPLE_RUNS)))
 
 
-def _measure_lag(reader: QueryReader, now: datetime) -> timedelta | None:
+def _measure_lag(reader: Reader, now: datetime) -> timedelta | None:
     """Return the median lateness of the last clock beats, or how long the oldest overdue one waits if that is more."""
     lateness = sorted(reader.recent_lateness(LATENESS_SAMPLE_BEATS))
     median = lateness[len(lateness) // 2] if lateness else None
@@ -213,7 +213,7 @@ def _measure_lag(reader: QueryReader, now: datetime) -> timedelta | None:
     return median if overdue is None else max(median or timedelta(0), now - overdue)
 
 
-def _find_late(reader: QueryReader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
+def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateBeat]:
     for beat in (reader.beat(beat_id) for beat_id in reader.waiting_beats(now, MAX_ROWS)):
         if beat is None or (record := _find_record(reader, beat.schedule)) is None:
             continue
@@ -228,11 +228,11 @@ def _find_late(reader: QueryReader, now: datetime, pid: int | None) -> Iterable[
             yield LateBeat(schedule=record.label, due_at=due_at, reason=reason, detail=detail)
 
 
-def _find_blocking_run(reader: QueryReader, record: ScheduleRecord) -> RunRecord | None:
+def _find_blocking_run(reader: Reader, record: ScheduleRecord) -> RunRecord | None:
     return next(iter(reader.runs(Filter(target=record.target, status=RunStatus.RUNNING, limit=1))), None)
 
 
-def _find_held(reader: QueryReader, now: datetime) -> Iterable[HeldSchedule]:
+def _find_held(reader: Reader, now: datetime) -> Iterable[HeldSchedule]:
     for record in _load_records(reader, reader.paused_or_disabled_schedules(MAX_ROWS)):
         if (hold := find_hold(record, now)) is not None:
             yield HeldSchedule(record=record, hold=hold)
@@ -256,13 +256,13 @@ def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tu
             return reason or "not_started", "the scheduler has not come to it yet"
 
 
-def _find_record(reader: QueryReader, label: str) -> ScheduleRecord | None:
+def _find_record(reader: Reader, label: str) -> ScheduleRecord | None:
     target, name = split_selector(label)
     found = reader.schedules(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1))
     return found[0] if found else None
 
 
-def _load_records(reader: QueryReader, ids: Iterable[int]) -> Iterable[ScheduleRecord]:
+def _load_records(reader: Reader, ids: Iterable[int]) -> Iterable[ScheduleRecord]:
     """Return the records in the order of the ids."""
     wanted = list(ids)
     records = {each.id: each for each in reader.schedules_by_id(wanted)}

@@ -10,7 +10,7 @@ from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.records import ScheduleRecord, TimelineSpan
 from herdbeat.domain.run import RunStatus
 from herdbeat.service.queries.schedules import find_schedules
-from herdbeat.store.reader import QueryReader, ScheduleQuery
+from herdbeat.store.reader import Reader, ScheduleQuery
 
 MAX_SCHEDULES = 10_000
 MAX_SPANS = 50_000
@@ -85,7 +85,7 @@ class Timeline:
 
 
 def load_timeline(
-    reader: QueryReader,
+    reader: Reader,
     names: Sequence[str],
     *,
     since: datetime,
@@ -115,7 +115,7 @@ def load_timeline(
     )
 
 
-def _find_current_gap(reader: QueryReader, now: datetime) -> Gap | None:
+def _find_current_gap(reader: Reader, now: datetime) -> Gap | None:
     """Return the gap that the next start will record: it began when the last node stopped."""
     node = reader.last_node()
     if node is None:

@@ -1,4 +1,4 @@
-"""Questions about the whole ledger in a database, each on a connection of its own, so any thread may ask."""
+"""Queries about the whole ledger in a database, each on a connection of its own, so any thread may call them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,15 +28,15 @@ class PostgresAudit(SqlAudit):
         self.location = location
 
     def read_transaction(self, work: Callable[[Transaction], T]) -> T:
-        """Without any locks, so what it sees may be half of what a node is writing: look again before you mend."""
-        with self._open_connection() as statements:
-            return work(PostgresTransaction(statements, timedelta(0), locks=False))
+        """Run work that only reads, without locks: a node may be changing what it sees. Check again before a repair."""
+        with self._open_connection() as connection:
+            return work(PostgresTransaction(connection, timedelta(0), locks=False))
 
     def damage(self) -> list[str]:
-        """Rows that point at nothing. What lies below the tables is the server's own business; never raises."""
+        """Return dangling rows; the server checks its files itself. Never raises."""
         try:
-            with self._open_connection() as statements:
-                return list(statements.query("lost_rows", limit=_MAX_DAMAGE_LINES))
+            with self._open_connection() as connection:
+                return list(connection.query("lost_rows", limit=_MAX_DAMAGE_LINES))
         except StoreUnavailable as error:
             return [error.message]
 
@@ -52,7 +52,7 @@ class PostgresAudit(SqlAudit):
 
     @contextmanager
     def _open_raw_connection(self, begin: LiteralString = _BEGIN_READ_ONLY) -> Iterator[psycopg.Connection[Any]]:
-        """Closed without a commit: whatever is done here is as if it had not been."""
+        """It is closed without a commit, so nothing that is done here stays."""
         connection = connect(self.location.url, timeout=AUDIT_TIMEOUT)
         try:
             connection.execute(begin)

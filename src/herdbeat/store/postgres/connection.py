@@ -1,4 +1,4 @@
-"""A connection to the server, made again when it is lost: with growing waits, and never by all nodes at once."""
+"""A connection to the server that reconnects when it is lost: with growing waits, never by all nodes at once."""
 
 import random
 import time
@@ -15,11 +15,11 @@ MAX_RECONNECT_WAIT_S = 5.0
 CONNECT_TIMEOUT_S = 5
 _READ_ONLY_PARAMETERS = ("default_transaction_read_only", "in_hot_standby")
 PREPARE_THRESHOLD = 5
-"""Times that a statement is seen before the server is told to remember it."""
+"""Executions of a statement after which the server prepares it."""
 
 
 class PostgresConnector:
-    """Hands out the one connection of its owner, and knows when it is too early to try again."""
+    """Returns the one connection of its owner, and limits how often it tries to reconnect."""
 
     def __init__(self, url: str, *, timeout: timedelta, use_prepared: bool = True) -> None:
         self._url = url
@@ -37,23 +37,23 @@ class PostgresConnector:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a pooler was seen in between.
+        """Whether there is a pooler in between.
 
-        The end of a pipeline would be one word too many for it: that comes when the transaction is over already, and
-        takes another connection, which nobody gives back.
+        It must not be used with pipelines: the sync at the end of one arrives after the transaction, and takes another
+        connection from the pool, which is never returned.
         """
         return self._connection is not None and self._connection.prepare_threshold is None
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the server has said, by itself, that nobody can write there. One before version 14 says nothing."""
+        """Whether the server has reported that it takes no writes. Versions before 14 do not report it."""
         if self._connection is None:
             return False
         statuses = (self._connection.info.parameter_status(name) for name in _READ_ONLY_PARAMETERS)
         return "on" in statuses
 
     def get(self) -> psycopg.Connection[Any]:
-        """Raises StoreUnavailable, at once if the next try is not due yet."""
+        """Return the connection. Raises StoreUnavailable, at once if the next attempt is not due yet."""
         if self.is_connected:
             assert self._connection is not None
             return self._connection
@@ -64,7 +64,7 @@ class PostgresConnector:
             self._connection = connect(self._url, timeout=self._timeout, use_prepared=self.use_prepared)
         except StoreUnavailable as error:
             self._error = error
-            # Not all at the same moment: a server that has just come up would be knocked down by those who waited.
+            # Not all nodes at the same moment: that would overload a server that has just started.
             self._retry_at = time.monotonic() + self._wait * random.uniform(0.5, 1.5)  # noqa: S311
             self._wait = min(self._wait * 2, MAX_RECONNECT_WAIT_S)
             raise
@@ -72,7 +72,7 @@ class PostgresConnector:
         return self._connection
 
     def disable_prepared(self) -> None:
-        """A pooler hands out another connection each time, which does not know what was prepared on this one."""
+        """Stop preparing statements: behind a pooler the next query may get another connection, without them."""
         self.use_prepared = False
         if self._connection is not None:
             self._connection.prepare_threshold = None
@@ -84,7 +84,7 @@ class PostgresConnector:
 
 
 def connect(url: str, *, timeout: timedelta, use_prepared: bool = True) -> psycopg.Connection[Any]:
-    """`patience` is how long a peer may be silent in the middle of a question before it is given up."""
+    """Raises StoreUnavailable. `timeout` is how long the server may be silent before the connection is given up."""
     error_in_url = check_url(url)
     if error_in_url is not None:
         raise error_in_url
@@ -110,10 +110,10 @@ def connect(url: str, *, timeout: timedelta, use_prepared: bool = True) -> psyco
 
 
 def _is_behind_pooler(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the process that answers is another than the one that let us in.
+    """Whether another server process answers than the one that accepted the connection.
 
-    Behind a pooler statements of ours that are prepared would lie on connections that others get next, under names that
-    all of us use: a node could be given another one's statement for its own.
+    Behind a pooler, prepared statements stay on connections that other nodes get next, under names that all nodes use:
+    a node could execute another one's statement.
     """
     row = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
     return row is None or row[0] != connection.info.backend_pid

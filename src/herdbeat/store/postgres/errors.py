@@ -1,4 +1,4 @@
-"""What PostgreSQL says when something is wrong, as our errors: one calm sentence, and what to do.
+"""PostgreSQL's errors as StoreUnavailable: one sentence, and what to do.
 
 Nothing here ever repeats a URL: it may hold a password.
 """
@@ -10,7 +10,7 @@ from herdbeat.errors import HerdbeatError, StoreUnavailable
 from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
 
 _SERVER_ERROR_CLASSES = ("08", "53", "57", "58", "40", "55", "25", "F0", "XX")
-"""Classes of SQLSTATE that are about the server, the connection or somebody else's lock, and not about the work."""
+"""Classes of SQLSTATE about the server, the connection or a lock, not about the statement."""
 
 _HINTS = {
     "28P01": "Look at the user and the password in store:, or give the password in PGPASSWORD.",
@@ -25,28 +25,28 @@ _HINTS = {
 
 
 def display_url(url: str) -> str:
-    """A store's URL for people: without its password."""
+    """Return a store's URL without its password."""
     return redact_url(url) or "postgresql://…"
 
 
 def is_statement_error(error: psycopg.Error) -> bool:
-    """Whether only what was to be written is at fault. All else is about where: nobody's work can stand then."""
+    """Whether only the statement is at fault. All else is about the server: nothing of the transaction can stand."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     return error.sqlstate is not None and not error.sqlstate.startswith(_SERVER_ERROR_CLASSES)
 
 
 def is_rejected_by_server(error: psycopg.Error) -> bool:
-    """The server's own no to a transaction. Everything else may have come after its yes.
+    """Whether the server itself refused the transaction. Any other error may have come after the commit.
 
-    A server that was shut down said so to who waited for the answer to a COMMIT, and had done it. Taken for a no, this
-    left the runs of a whole turn to a node that knew nothing of them.
+    A server that was shut down reported that in answer to a COMMIT which it had done. Taken for a refusal, this left
+    the runs of a whole claim to a node that did not know of them.
     """
     return error.diag.severity_nonlocalized == "ERROR"
 
 
 def is_retryable(error: psycopg.Error) -> bool:
-    """Two that waited for each other: the one that was sent away has only to come again."""
+    """Whether it was a deadlock or a serialization failure: the same transaction may succeed next time."""
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
 
 
@@ -55,7 +55,7 @@ def to_store_unavailable(location: str, error: psycopg.Error) -> StoreUnavailabl
 
 
 def summarize_error(error: psycopg.Error) -> str:
-    """The first line of it that says something, without the driver's preface and without a full stop."""
+    """Return its first meaningful line, without the driver's prefix and without a full stop."""
     text = error.diag.message_primary or str(error).strip() or type(error).__name__
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[0] if error.diag.message_primary else lines[-1] if "FATAL" in lines[-1] else lines[0]
@@ -78,7 +78,7 @@ def suggest_fix(error: psycopg.Error) -> str:
 
 
 def check_url(url: str) -> HerdbeatError | None:
-    """What is wrong with a URL that the driver cannot even read, or would read otherwise than it was meant."""
+    """Return the error of a URL that the driver cannot parse, or would parse differently than it was meant."""
     try:
         conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:

@@ -1,4 +1,4 @@
-"""A ledger out of a file into a database: every row, in one transaction, counted on both sides."""
+"""Copy a ledger from a file into a database: every row, in one transaction, counted on both sides."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -15,8 +15,7 @@ from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.connection import connect
 from herdbeat.store.postgres.errors import display_url, to_store_unavailable
 from herdbeat.store.postgres.migrate import migrate
-from herdbeat.store.postgres.statements import sanitize_text
-from herdbeat.store.sanitize import decode_lossy
+from herdbeat.store.sanitize import decode_lossy, sanitize_text
 from herdbeat.store.sqlite.backup import CopyProgress
 
 IMPORTED_TABLES = (
@@ -33,7 +32,7 @@ IMPORTED_TABLES = (
     "spend",
     "reservation",
 )
-"""In an order in which nothing points at what is not there yet."""
+"""In an order in which every row comes after the rows it refers to."""
 
 IMPORT_TIMEOUT = timedelta(minutes=5)
 _PROGRESS_STEP_ROWS = 1_000
@@ -44,7 +43,7 @@ Row = tuple[Any, ...]
 def import_sqlite_ledger(
     file: Path, location: PostgresLocation, fleet: str, progress: CopyProgress | None = None
 ) -> dict[str, int]:
-    """How many rows of each table there are now. All of them, or, if anything goes wrong, none.
+    """Return how many rows of each table were copied: all of them, or, if anything fails, none.
 
     Raises Conflict if the database holds a fleet already. The file must not be written to meanwhile.
     """
@@ -92,7 +91,7 @@ def _copy_tables(
 def _copy_table(
     source_db: sqlite3.Connection, target_db: psycopg.Connection[Any], table: str, done: int
 ) -> Iterator[int]:
-    """How many rows are there, again and again."""
+    """Yield the number of rows copied so far."""
     columns = [name for _, name, *_ in source_db.execute(f"PRAGMA table_info({table})")]
     rows: Iterable[Row] = source_db.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - our own names
     if table == "node":
@@ -108,21 +107,22 @@ def _copy_table(
 
 
 def _add_lease_column(columns: list[str], rows: Iterable[Row]) -> tuple[list[str], Iterator[Row]]:
-    """A node of a file had no lease: it lived as long as it was seen, and none of them lives any more.
+    """Give every node an ended lease: a file has none, and none of its nodes is alive.
 
-    Who has left did so before its lease was over, and who died held it to the end: so they are told apart.
+    A node that stopped did so before its lease was over, and a node that died held it to the end.
     """
-    seen, stopped = columns.index("seen_at"), columns.index("stopped_at")
 
-    def ended(row: Row) -> Row:
-        end = row[stopped] or row[seen]
-        return (*row[:stopped], end, *row[stopped + 1 :], end + 1 if row[stopped] else end)
+    def end_lease(row: Row) -> Row:
+        node = dict(zip(columns, row, strict=True))
+        stopped_at = node["stopped_at"] or node["seen_at"]
+        lease_until = stopped_at + 1 if node["stopped_at"] else stopped_at
+        return tuple({**node, "stopped_at": stopped_at, "lease_until": lease_until}.values())
 
-    return [*columns, "lease_until"], (ended(row) for row in rows)
+    return [*columns, "lease_until"], map(end_lease, rows)
 
 
 def _advance_sequence(target_db: psycopg.Connection[Any], table: str) -> None:
-    """The next row gets a number that none has had."""
+    """Give the next row an id that none has had."""
     row = (
         target_db.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table]).fetchone()
         if _has_sequence(table)

@@ -1,7 +1,7 @@
-"""Bringing a database to this program's schema: forward only, by one node at a time, all or nothing.
+"""Migrate a database to this program's schema: forward only, by one node at a time, all or nothing.
 
-Nodes of the version before go on meanwhile: a migration only adds, and says in its head which schema a program has to
-know at least to go on beside it (decision 0011). One that says nothing wants all others to be stopped first.
+Nodes of the version before keep running meanwhile: a migration only adds, and its head names the oldest schema whose
+programs can run beside it (decision 0011). A migration without that line requires all other nodes to be stopped.
 """
 
 import re
@@ -14,14 +14,14 @@ from herdbeat.store.sql_files import load_migrations
 
 MIGRATIONS_FOLDER = "postgres_migrations"
 _MIGRATION_LOCK_ID = 7_243_215
-"""Any number would do, as long as all nodes use the same."""
+"""An arbitrary number that all nodes use."""
 
 _MIN_SCHEMA_PATTERN = re.compile(r"^-- Understood by programs of schema (\d+)", re.MULTILINE)
 _META_EXISTS_SQL = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'meta')"
 
 
 def migrate(connection: psycopg.Connection[Any]) -> None:
-    """In one transaction, under a lock: nodes that start together wait for the first of them."""
+    """Migrate in one transaction, under a lock: nodes that start together wait for the first of them."""
     if _current_schema(connection) == _newest_schema():
         return
     with connection.transaction():
@@ -41,13 +41,13 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
 
 
 def min_compatible_schema(number: int, text: str) -> int:
-    """The oldest schema whose programs can go on after this migration."""
+    """Return the oldest schema whose programs can keep running after this migration."""
     declared = _MIN_SCHEMA_PATTERN.search(text)
     return int(declared[1]) if declared else number
 
 
 def require_known_schema(connection: psycopg.Connection[Any]) -> None:
-    """Before anything is read or written in tables that we may not understand."""
+    """Raises StoreUnavailable before anything is read or written in tables that this version does not understand."""
     current = _current_schema(connection)
     if current > _newest_schema() and _get_meta(connection, "understood_by", current) > _newest_schema():
         raise StoreUnavailable(
@@ -57,7 +57,7 @@ def require_known_schema(connection: psycopg.Connection[Any]) -> None:
 
 
 def require_readable_ledger(connection: psycopg.Connection[Any]) -> None:
-    """For who only reads: there must be a ledger, and one that we understand."""
+    """Raises StoreUnavailable unless there is a ledger that this version understands."""
     require_known_schema(connection)
     if _current_schema(connection) == 0:
         raise StoreUnavailable("There is no ledger in this database yet.", hint="Start it once: herdbeat up --apply")
@@ -68,7 +68,7 @@ def is_migrated(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _require_no_older_nodes(connection: psycopg.Connection[Any], current: int, missing: list[tuple[int, str]]) -> None:
-    """Nodes at work that would not understand what we are about to make of their tables."""
+    """Raises StoreUnavailable if running nodes would not understand the migrated tables."""
     if current == 0 or all(min_compatible_schema(number, text) <= current for number, text in missing):
         return
     live_nodes_sql = "SELECT count(*) FROM node WHERE stopped_at IS NULL AND lease_until > herdbeat_now()"
@@ -93,8 +93,8 @@ def _newest_schema() -> int:
 
 
 def _current_schema(connection: psycopg.Connection[Any]) -> int:
-    # Looked up as a row. By to_regclass, whoever had waited for the lock still remembered that there was no such table,
-    # and nodes that started together on an empty database made everything twice.
+    # Looked up as a row. With to_regclass, a session that had waited for the lock still had it cached that there was no
+    # such table, and nodes that started together on an empty database created everything twice.
     row = connection.execute(_META_EXISTS_SQL).fetchone()
     assert row is not None
     return _get_meta(connection, "schema", 0) if row[0] else 0

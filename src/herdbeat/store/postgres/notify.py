@@ -1,4 +1,4 @@
-"""The clock and the ears of a node: the database's time, and NOTIFY, each on a connection of its own."""
+"""The database's time, stop requests and NOTIFY, on connections beside that of the writer."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.connection import PostgresConnector
 from herdbeat.store.postgres.errors import to_store_unavailable
-from herdbeat.store.postgres.statements import WRITER_SQL_FILES, load_translated_statements
+from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.rows import StopRequest
 
@@ -20,15 +20,16 @@ log = logging.getLogger(__name__)
 
 NOTIFY_CHANNEL = "herdbeat"
 LISTEN_TIMEOUT_S = 0.25
-"""Seconds between two looks whether somebody wants us to stop."""
+"""Seconds between two checks whether the store was closed."""
 
 
 class PostgresSharedStore:
+    """See `SharedStore`."""
+
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._query_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
         self._listen_connector = PostgresConnector(store.location.url, timeout=store.lease / 3, use_prepared=False)
-        self._sql_by_name = load_translated_statements(*WRITER_SQL_FILES)
         self._is_closed = threading.Event()
         self._lock = threading.Lock()
 
@@ -49,13 +50,13 @@ class PostgresSharedStore:
     def _run(self, statement: str, **values: object) -> list[Any]:
         with self._lock:
             try:
-                answer = self._query_connector.get().execute(self._sql_by_name[statement].text, values)
+                answer = self._query_connector.get().execute(load_statement(statement).text, values)
                 return answer.fetchall() if answer.description else []
             except psycopg.Error as error:
                 raise to_store_unavailable(self._query_connector.location, error) from error
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Word that came while there was no connection is lost: whoever listens looks now and then anyway."""
+        """Notifications sent while there was no connection are lost: listeners poll as well."""
         while not self._is_closed.is_set():
             try:
                 self._listen_once(self._listen_connector.get(), on_change)
@@ -67,7 +68,7 @@ class PostgresSharedStore:
 
     def _listen_once(self, connection: psycopg.Connection[Any], on_change: Callable[[], None]) -> None:
         connection.execute(f"LISTEN {NOTIFY_CHANNEL}".encode())
-        on_change()  # what was said before somebody listened
+        on_change()  # changes made before this connection listened
         while not self._is_closed.is_set():
             for _ in connection.notifies(timeout=LISTEN_TIMEOUT_S, stop_after=1):
                 on_change()

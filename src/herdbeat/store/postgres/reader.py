@@ -1,6 +1,6 @@
-"""The readers of a ledger in a database: the same questions as of a file, in the words of PostgreSQL."""
+"""The reader of a ledger in a database, on a connection of its own that cannot change anything."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import RLock
@@ -16,36 +16,31 @@ from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.connection import PostgresConnector, connect
 from herdbeat.store.postgres.errors import display_url, is_statement_error, to_store_unavailable
 from herdbeat.store.postgres.migrate import is_migrated, require_readable_ledger
-from herdbeat.store.postgres.statements import load_translated_statements
-from herdbeat.store.reader import QUERY_READER_SQL_FILES as LOOKED_FOR
-from herdbeat.store.reader import READER_SQL_FILES as ASKED
-from herdbeat.store.reader import QueryReader, Reader
-
-# Questions to a ledger in a database, on a connection of their own that cannot change anything.
-
+from herdbeat.store.postgres.statements import load_statement
+from herdbeat.store.reader import Reader
 
 T = TypeVar("T")
 
 READ_TIMEOUT = timedelta(seconds=30)
-"""How long one question may take. People who look are no reason to keep old rows alive for the writers."""
+"""How long one query may take. A slow reader keeps old row versions alive, which slows the writers."""
 
-# Said with every question, in the same breath, and forgotten after it. Once it was said to the connection, for good: a
-# pooler gave that connection to a node next, which could not write any more.
+# Sent with every query and valid for that query only. Once it was set for the whole connection: a pooler gave that
+# connection to a node next, which could not write any more.
 _READ_ONLY_PREFIX = (
     "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '"
     f"{READ_TIMEOUT // timedelta(milliseconds=1)}', true); "
 ).encode()
 
 
-class PostgresReadConnection:
-    """Values are put into the text by the driver: what is not asked for is then seen to be so when it is planned.
+class PostgresReader(Reader):
+    """The reader of a ledger in a database. Raises StoreUnavailable if the server cannot be asked.
 
-    A connection that was lost between two questions is made again. Raises StoreUnavailable if that cannot be.
+    The driver puts values into the text, so the planner sees which filters are not given. A connection that was lost
+    between two queries is made again.
     """
 
-    def __init__(self, location: PostgresLocation, *files: str) -> None:
+    def __init__(self, location: PostgresLocation) -> None:
         self._connector = PostgresConnector(location.url, timeout=READ_TIMEOUT, use_prepared=False)
-        self._sql_by_name = load_translated_statements(*files)
         self._is_in_snapshot = False
         self._lock = RLock()
         try:
@@ -54,17 +49,21 @@ class PostgresReadConnection:
             self.close()
             raise
 
-    def query(self, statement: str, values: dict[str, object]) -> list[Any]:
-        return self._run(lambda connection: self._execute(connection, statement, values).fetchall())
+    def _fetch(self, statement: str, values: dict[str, object]) -> tuple[Sequence[str], list[Any]]:
+        text = _READ_ONLY_PREFIX + load_statement(statement).text
 
-    def query_one(self, statement: str, values: dict[str, object]) -> Any:
-        return self._run(lambda connection: self._execute(connection, statement, values).fetchone())
+        def fetch(connection: psycopg.Connection[Any]) -> tuple[Sequence[str], list[Any]]:
+            cursor = ClientCursor(connection).execute(text, values)
+            cursor.nextset()
+            return [column.name for column in cursor.description or ()], cursor.fetchall()
 
-    def query_all(self, statement: str, values: dict[str, object]) -> list[Any]:
-        return self.query(statement, values)
+        return self._run(fetch)
+
+    def _fetch_at_once(self, statement: str, ids: list[int]) -> list[Any]:
+        return self._query(statement, ids=ids)
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def _snapshot(self) -> Iterator[None]:
         self._run(lambda connection: connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         self._is_in_snapshot = True
         try:
@@ -74,7 +73,7 @@ class PostgresReadConnection:
             if self._connector.is_connected:
                 self._run(lambda connection: connection.execute("ROLLBACK"))
 
-    def like_pattern(self, name: str) -> str:
+    def _like_pattern(self, name: str) -> str:
         for letter in "\\%_":
             name = name.replace(letter, f"\\{letter}")
         return name.replace("*", "%")
@@ -82,46 +81,22 @@ class PostgresReadConnection:
     def close(self) -> None:
         self._connector.disconnect()
 
-    def _execute(
-        self, connection: psycopg.Connection[Any], statement: str, values: dict[str, object]
-    ) -> psycopg.Cursor[Any]:
-        answer = ClientCursor(connection).execute(_READ_ONLY_PREFIX + self._sql_by_name[statement].text, values)
-        answer.nextset()
-        return answer
-
     def _run(self, action: Callable[[psycopg.Connection[Any]], T]) -> T:
         with self._lock:  # a node prepares its runs in a thread, and looks things up itself
             return self._run_with_retry(action)
 
     def _run_with_retry(self, action: Callable[[psycopg.Connection[Any]], T]) -> T:
         try:
-            return self._run_once(action)
+            return action(self._connector.get())
         except psycopg.Error as error:
             if self._connector.is_connected or self._is_in_snapshot:
                 if is_statement_error(error):
                     raise
                 raise to_store_unavailable(self._connector.location, error) from error
-        try:  # the server was restarted since the last question, or a pooler has closed what stood idle
-            return self._run_once(action)
+        try:  # the server was restarted since the last query, or a pooler has closed an idle connection
+            return action(self._connector.get())
         except psycopg.Error as error:
             raise to_store_unavailable(self._connector.location, error) from error
-
-    def _run_once(self, action: Callable[[psycopg.Connection[Any]], T]) -> T:
-        return action(self._connector.get())
-
-
-POSTGRES_READER_SQL_FILE = "postgres/questions"
-"""What has to be said otherwise here."""
-
-CLOCK_SQL_FILES = ("postgres/fleet",)
-
-
-def open_postgres_reader(location: PostgresLocation) -> Reader:
-    return Reader(PostgresReadConnection(location, *ASKED, POSTGRES_READER_SQL_FILE))
-
-
-def open_postgres_query_reader(location: PostgresLocation) -> QueryReader:
-    return QueryReader(PostgresReadConnection(location, *LOOKED_FOR, POSTGRES_READER_SQL_FILE))
 
 
 def has_postgres_ledger(location: PostgresLocation) -> bool:
@@ -130,16 +105,16 @@ def has_postgres_ledger(location: PostgresLocation) -> bool:
 
 
 def read_database_clock(location: PostgresLocation, own: Clock) -> OffsetClock | None:
-    """The time of the database by our own clock; None if there is no ledger.
+    """Return a clock that follows the database's time; None if there is no ledger.
 
-    The way to the server counts half, as it lies before and behind the answer. Connecting does not count.
+    Half of the round trip lies before the server's answer. Connecting does not count.
     """
     try:
         with connect(location.url, timeout=READ_TIMEOUT) as connection:
             if not is_migrated(connection):
                 return None
             asked_at = own.now()
-            row = connection.execute(load_translated_statements(*CLOCK_SQL_FILES)["database_time"].text).fetchone()
+            row = connection.execute(load_statement("database_time").text).fetchone()
             answered_at = own.now()
     except psycopg.Error as error:
         raise to_store_unavailable(display_url(location.url), error) from error

@@ -1,4 +1,4 @@
-"""The writer's side of a PostgreSQL database: a transaction for each order, fenced, and repeated where that is safe."""
+"""The writer's connection to PostgreSQL: one transaction a write, fenced by the lease, repeated where that is safe."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ from herdbeat.store.base import Transaction
 from herdbeat.store.postgres.connection import MIN_RECONNECT_WAIT_S, PostgresConnector
 from herdbeat.store.postgres.errors import is_rejected_by_server, is_retryable, to_store_unavailable
 from herdbeat.store.postgres.migrate import migrate
-from herdbeat.store.postgres.statements import WRITER_SQL_FILES, PostgresConnection, load_translated_statements
+from herdbeat.store.postgres.statements import PostgresConnection, load_statement
 from herdbeat.store.postgres.transaction import DuplicateBeat, PostgresTransaction, lease_lost_error
 
 log = logging.getLogger(__name__)
@@ -23,30 +23,30 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_RETRIES = 5
-"""How often a transaction is begun again that had only bad luck."""
+"""How often a transaction is repeated after a deadlock or the like."""
 
 MAX_PLAN_AGE_S = 60.0
-"""Seconds that a plan is kept."""
+"""Seconds after which the server plans prepared statements again."""
 
 _POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
-"""Prepared on another connection: there is a pooler between us and the server."""
+"""The statement was prepared on another connection: there is a pooler between the node and the server."""
 
 
 class PostgresSession:
-    """Opened, used and closed in the writer's own thread."""
+    """See `WriteSession`."""
 
     def __init__(self, url: str, *, lease: timedelta) -> None:
-        # A question may take no longer than a third of the lease: so long may the next renewal wait behind it.
+        # A statement may take a third of the lease at most: the next renewal waits behind it.
         self._timeout = min(max(lease / 3, timedelta(milliseconds=500)), timedelta(seconds=10))
         self._lease = lease
         self._connector = PostgresConnector(url, timeout=self._timeout)
         limit = f"{self._timeout // timedelta(milliseconds=1)}ms"
         idle = f"{2 * self._timeout // timedelta(milliseconds=1)}ms"
         self._settings = (
-            load_translated_statements(*WRITER_SQL_FILES)["settings"].text,
+            load_statement("settings").text,
             {"statement": limit, "lock": limit, "idle": idle},
         )
-        self._notify_sql = load_translated_statements(*WRITER_SQL_FILES)["tell_others"].text
+        self._notify_sql = load_statement("tell_others").text
         self._replan_wait = 0.5
         self._replan_at = 0.0
         self._is_rolled_back = False
@@ -96,26 +96,27 @@ class PostgresSession:
         return connection
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
-        """Work that only had bad luck (a deadlock, a pooler) is done again from the start."""
-        left = MAX_RETRIES
-        while True:
+        """Run the work; after a deadlock, behind a pooler or for a duplicate beat, run it again from the start."""
+        for _ in range(MAX_RETRIES):
             try:
-                return self._execute_work(work)
-            except BaseException as error:
-                # The last time, too: what had failed in it was told so, and its half was committed.
-                self.rollback()
-                if not left or not self._can_retry(error):
+                return self._attempt_once(work)
+            except (*_POOLER_ERRORS, DuplicateBeat, StoreUnavailable) as error:
+                if not self._can_retry(error):
                     raise
                 log.info("transaction begun again error=%s", error)
-            left -= 1
             self.begin()
+        return self._attempt_once(work)
 
-    def _execute_work(self, work: Callable[[Transaction], T]) -> T:
-        result = work(self.transaction)
-        self.transaction.flush()
+    def _attempt_once(self, work: Callable[[Transaction], T]) -> T:
+        """Roll back whatever fails, the last attempt too: its error was reported and yet half of it was committed."""
+        with ExitStack() as undo:
+            undo.callback(self.rollback)
+            result = work(self.transaction)
+            self.transaction.flush()
+            undo.pop_all()
         return result
 
-    def _can_retry(self, error: BaseException) -> bool:
+    def _can_retry(self, error: Exception) -> bool:
         if isinstance(error, _POOLER_ERRORS):
             self._connector.disable_prepared()
             return True
@@ -128,7 +129,7 @@ class PostgresSession:
     def commit(self) -> None:
         if self._is_rolled_back:
             return
-        connection = self._bound_connection  # and no other: one made anew would say yes to a COMMIT of nothing
+        connection = self._bound_connection  # no other: a new connection would accept a COMMIT of nothing
         assert connection is not None
         try:
             if self.transaction.has_pending_notify:
@@ -146,7 +147,7 @@ class PostgresSession:
         self.transaction.verify_inserts = False
 
     def _require_committed(self, committed: psycopg.Cursor[Any]) -> None:
-        """A transaction in which something failed is committed without a word, as nothing: only the answer tells."""
+        """A COMMIT after a failed statement rolls back without an error: only the status message tells."""
         if committed.statusmessage != "COMMIT":
             raise StoreUnavailable(
                 f"{self._connector.location}: something in the transaction had failed, so nothing of it was written.",
@@ -154,9 +155,9 @@ class PostgresSession:
             )
 
     def _resolve_lost_commit(self, error: psycopg.Error) -> None:
-        """The answer to a commit was lost: ask whether it was done, for as long as the node has its lease.
+        """The answer to a commit was lost: query whether it was done, for as long as the node has its lease.
 
-        Without this, claims whose commit was done would belong to a node that knows nothing of them.
+        Without this, claims whose commit was done would belong to a node that does not know of them.
         """
         node_id = self._node_at_begin
         if node_id is None:
@@ -179,7 +180,7 @@ class PostgresSession:
         raise lease_lost_error(node_id) from error
 
     def rollback(self) -> None:
-        """Once is enough: whoever had its work undone is not in the way of who undoes the whole group."""
+        """Roll back once: the session does it for failed work, and the writer again for the whole group."""
         if self._is_rolled_back:
             return
         self._is_rolled_back = True
@@ -188,7 +189,7 @@ class PostgresSession:
         if not self._connector.is_connected:
             return
         if self._connector.is_read_only:
-            # Where there is a choice of servers, another may have taken its place: only who connects anew finds it.
+            # With several hosts in the URL another server may accept writes now: only a new connection finds it.
             self._connector.disconnect()
             return
         try:
@@ -197,21 +198,21 @@ class PostgresSession:
             self._connector.disconnect()
 
     def _leave_pipeline(self) -> None:
-        """Also that of a connection which is gone: left entered, it would fail the next commit, after it was done."""
-        with suppress(psycopg.Error):  # what was sent after the first error was not even tried
+        """Also after the connection was lost: a pipeline left entered fails the next commit after it was done."""
+        with suppress(psycopg.Error):  # statements sent after the first error were not run
             self._pipeline.close()
 
     def abandon_node(self) -> None:
-        """No node any more: what is written from now on is not fenced, until somebody joins."""
+        """Stop writing as a node: writes are not fenced until it joins again."""
         self.transaction.node_id = self._node_at_begin = None
 
     def on_idle(self) -> None:
-        """Let statements be planned anew now and then, soon after the start and then rarely: tables grow."""
+        """Discard plans now and then, soon after the start and then rarely, because tables grow."""
         if time.monotonic() < self._replan_at or not self._connector.is_connected:
             return
         self._replan_wait = min(2 * self._replan_wait, MAX_PLAN_AGE_S)
         self._replan_at = time.monotonic() + self._replan_wait
-        with suppress(psycopg.Error, StoreUnavailable):  # who writes next hears of it
+        with suppress(psycopg.Error, StoreUnavailable):  # the next write reports it
             self._connector.get().execute("DISCARD PLANS", prepare=False)
 
     def close(self) -> None:

@@ -1,11 +1,11 @@
-"""How the PostgreSQL store speaks: a named statement with one array for each column of its batch.
+"""The writing connection of the PostgreSQL store: named statements, with one array for each column of a batch.
 
-On a connection in pipeline mode a write is sent and nobody waits for it: the server is at it while we prepare the next.
-An answer is waited for, and with it everything that was sent before.
+In pipeline mode a write is sent without waiting: the server runs it while the next one is prepared. A query waits for
+its answer, and so for everything that was sent before it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,18 +13,15 @@ from typing import Any, NamedTuple
 import psycopg
 
 from herdbeat.store.postgres.errors import is_statement_error, to_store_unavailable
+from herdbeat.store.sanitize import sanitize_text
 from herdbeat.store.sql_files import load_statements
 from herdbeat.store.statements import Row, RowCount, zero_rows
 
-# Batches as PostgreSQL array literals, column by column: the driver would look at every single value.
-
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# ── batches as array literals, column by column: the driver would adapt every single value ──
 
 
 def encode_array(values: Sequence[object], kind: str) -> str:
-    """One array, for a cast to its type."""
+    """Return one array literal, for a cast to its type."""
     return encode_texts(values) if kind == "text" else encode_numbers(values)
 
 
@@ -36,13 +33,6 @@ def encode_texts(values: Sequence[object]) -> str:
     return sanitize_text(f"{{{','.join(map(_quote_element, values))}}}")
 
 
-def sanitize_text(text: str) -> str:
-    """Without what no ledger can hold: a NUL, and halves of surrogate pairs, which have no bytes in UTF-8."""
-    if "\x00" not in text and (text.isascii() or _is_encodable(text)):
-        return text
-    return _UNSTORABLE.sub(_REPLACEMENT, text)
-
-
 def _quote_element(value: object) -> str:
     if value is None:
         return "NULL"
@@ -52,33 +42,25 @@ def _quote_element(value: object) -> str:
     return f'"{text}"'
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-# From a sheet of SQL to what the driver takes: `:name` for a value, `:rows AS given (column type, …)` for a batch.
+# ── from our SQL to the driver's: `:name` is a value, `:rows AS given (column type, …)` a batch ──
 
 
 _ROWS_PATTERN = re.compile(r":rows AS (?P<name>\w+) \((?P<columns>[^)]*)\)")
 _COMMENT_PATTERN = re.compile(r"--.*$", re.MULTILINE)
 _PLACEHOLDER_PATTERN = re.compile(r"'[^']*'|(?<!:):(?P<name>[a-z]\w*)")
-"""What stands in quotes is left alone, and so is the colon of a cast."""
+"""Quoted text is left alone, and so is the colon of a cast."""
 
 
 class TranslatedStatement(NamedTuple):
-    """Text for the driver, and the types of the columns of its batch, if it takes one."""
+    """Text for the driver, and the column types of its batch, if it takes one."""
 
     text: bytes
     columns: tuple[str, ...]
 
 
 @cache
-def load_translated_statements(*files: str) -> Mapping[str, TranslatedStatement]:
-    return {name: translate_statement(text) for name, text in load_statements(*files).items()}
+def load_statement(name: str) -> TranslatedStatement:
+    return translate_statement(load_statements("postgres")[name])
 
 
 def translate_statement(text: str) -> TranslatedStatement:
@@ -116,9 +98,7 @@ NOTIFYING_STATEMENTS = frozenset(
         "forget_failures",
     ]
 )
-"""What other nodes should hear of at once. Claims and finishes are no news: whoever writes them looks again itself."""
-
-WRITER_SQL_FILES = ("both", "postgres/ledger", "postgres/fleet", "postgres/upkeep", "postgres/acts")
+"""Statements after which other nodes are notified. Not claims and completions: their node evaluates again itself."""
 
 BoundValues = dict[str, object]
 
@@ -127,7 +107,7 @@ ErrorFactory = Callable[[], Exception]
 
 
 class SentStatement:
-    """A statement on its way. Called, it waits, and says how many rows were touched."""
+    """A statement that was sent. Calling it waits and returns how many rows it touched."""
 
     __slots__ = ("_wait", "cursor")
 
@@ -146,33 +126,32 @@ class SentStatement:
 
 
 class PostgresConnection:
-    """One connection and the statements it knows. What is about the server is raised as StoreUnavailable."""
+    """Runs the statements of the writer. Errors of the server are raised as StoreUnavailable."""
 
     def __init__(self, connection: psycopg.Connection[Any], place: str) -> None:
         self._connection = connection
         self._place = place
-        self._sql_by_name = load_translated_statements(*WRITER_SQL_FILES)
         self._last: SentStatement | None = None
         self._expected: list[tuple[SentStatement, int, ErrorFactory]] = []
         self.has_pending_notify = False
         self.write_count = 0
 
     def reset(self) -> None:
-        """A new transaction begins: nothing of the last one is waited for."""
+        """Begin a new transaction: forget what the last one expected."""
         self._expected.clear()
         self._last, self.has_pending_notify = None, False
 
     def query(self, name: str, rows: Iterable[object] | None = None, **values: object) -> Any:
-        """Rows of one value come as those values. Asked about nothing, it answers nothing."""
-        statement = self._sql_by_name[name]
-        asked = None if rows is None else list(rows)
-        if statement.columns and not asked:
+        """Rows of one column come as plain values. Without keys the answer is empty."""
+        statement = load_statement(name)
+        keys = list(rows or ())
+        if statement.columns and not keys:
             return []
-        return self.receive(self._send(statement, bind_values(statement, asked or [], values)))
+        return self.receive(self._send(statement, bind_values(statement, keys, values)))
 
     def send_query(self, name: str, rows: Iterable[object] | None = None, **values: object) -> SentStatement:
-        """Ask now what will be wanted later, by `answer`: it comes together with the next answer."""
-        statement = self._sql_by_name[name]
+        """Send a query whose answer `receive` returns later: it arrives together with the next answer."""
+        statement = load_statement(name)
         return self._send(statement, bind_values(statement, list(rows or ()), values))
 
     def receive(self, sent: SentStatement) -> Any:
@@ -182,7 +161,7 @@ class PostgresConnection:
         return [row[0] for row in found] if found and len(found[0]) == 1 else found
 
     def query_one(self, name: str, **values: object) -> Any:
-        statement = self._sql_by_name[name]
+        statement = load_statement(name)
         sent = self._send(statement, bind_values(statement, [], values))
         with self._translate_errors():
             row = sent.cursor.fetchone()
@@ -201,24 +180,24 @@ class PostgresConnection:
         return self._execute_batch(name, [], values)
 
     def _execute_batch(self, name: str, rows: Sequence[object], values: BoundValues) -> SentStatement:
-        statement = self._sql_by_name[name]
+        statement = load_statement(name)
         self.has_pending_notify |= name in NOTIFYING_STATEMENTS
         self.write_count += 1
         return self._send(statement, bind_values(statement, rows, values))
 
     def expect_row_count(self, touched: RowCount, number: int, make_error: ErrorFactory) -> None:
-        """Raise that, with a later answer, if not so many rows were touched."""
+        """Raise that error, with a later answer, if not exactly so many rows were touched."""
         if isinstance(touched, SentStatement):
             self._expected.append((touched, number, make_error))
 
     def flush(self) -> None:
-        """Wait until everything that was sent is done. What was wrong with it is raised here at the latest."""
+        """Wait until everything that was sent is done. Its errors are raised here at the latest."""
         if self._last is not None and not self._last.has_result:
             self._wait()
         self._check_expected()
 
     def _check_expected(self) -> None:
-        """Has what was expected come true? Only of what is answered."""
+        """Check the expected row counts of the statements that are answered."""
         if not self._expected:
             return
         expected, self._expected = self._expected, []
@@ -230,8 +209,7 @@ class PostgresConnection:
                 raise make_error()
 
     def _wait(self) -> None:
-        """By a question of its own. Pipeline.sync() would wait for ever behind a write of megabytes: it waits for the
-        answer without having sent all of it."""
+        """Wait by a query. Pipeline.sync() hangs behind a write of megabytes: it waits before it has sent all of it."""
         with self._translate_errors():
             self._connection.execute("SELECT 1").fetchone()
 
@@ -251,8 +229,8 @@ class PostgresConnection:
 
 
 def bind_values(statement: TranslatedStatement, rows: Sequence[Any], values: BoundValues) -> BoundValues:
-    """Everything as text of no type: what a value is, the statement says. Typed by the driver, 7 and 70,000 would be
-    two statements for the server, and both prepared."""
+    """Bind everything as untyped text: the statement has the types. Typed by the driver, 7 and 70,000 would be two
+    statements for the server, and both prepared."""
     bound_values: BoundValues = {name: _encode_scalar(value) for name, value in values.items()}
     if not statement.columns or not rows:
         return bound_values

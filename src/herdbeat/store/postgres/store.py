@@ -1,24 +1,21 @@
-"""The store of many nodes: one writing connection in one thread, as under SQLite, to a server they share."""
+"""The store that many nodes share: each has one writing connection in one thread, as with SQLite."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
 from herdbeat.store.base import Transaction
-from herdbeat.store.location import PostgresLocation
+from herdbeat.store.location import DEFAULT_LEASE, PostgresLocation
 from herdbeat.store.postgres.session import PostgresSession
 from herdbeat.store.writer import Writer
 
 T = TypeVar("T")
 
-DEFAULT_LEASE = timedelta(seconds=30)
-
 
 class PostgresStore:
-    """A store in a database. Writes are durable when they return; reads go their own way.
+    """A store in a database. A write is durable when it returns.
 
-    Each order is a transaction of its own: two in one would take the locks of their targets in any order, and nodes
-    would wait for each other.
+    Each write is a transaction of its own: two in one would lock their targets in any order, and nodes would deadlock.
     """
 
     def __init__(self, location: PostgresLocation, *, lease: timedelta = DEFAULT_LEASE) -> None:

@@ -1,4 +1,8 @@
-"""The transaction of the PostgreSQL store: the same as anywhere, under locks that hold across nodes."""
+"""The transaction of the PostgreSQL store: that of SQL, under locks that hold across nodes.
+
+Queries that a transaction is going to make are sent as soon as their keys are known: the answers then arrive together
+with another one, and cost no round trip.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -7,7 +11,11 @@ from typing import Any, NamedTuple
 from herdbeat.domain.budget import FLEET_OWNER, BudgetOwner, Reservation
 from herdbeat.domain.policies import Budget
 from herdbeat.errors import ClaimLost
-from herdbeat.store.base import (
+from herdbeat.store.microseconds import from_micros, to_micros
+from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
+from herdbeat.store.record_mapping import read_budgets
+from herdbeat.store.row_mapping import read_pending_beats, read_reservations
+from herdbeat.store.rows import (
     CatchupCursor,
     FinishedRun,
     NewBeat,
@@ -18,14 +26,8 @@ from herdbeat.store.base import (
     TargetCounterCheck,
     TargetRow,
 )
-from herdbeat.store.microseconds import from_micros, to_micros
-from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
-from herdbeat.store.record_mapping import read_budgets
-from herdbeat.store.sql_transaction import SqlTransaction, read_reservations
-from herdbeat.store.sql_transaction_admin import read_pending_beats
+from herdbeat.store.sql_transaction import SqlTransaction
 from herdbeat.store.statements import RowCount, dump_sanitized
-
-# What a transaction is going to ask, asked as soon as it can be: the answers then come along with another one.
 
 
 class _PendingQuery(NamedTuple):
@@ -35,7 +37,7 @@ class _PendingQuery(NamedTuple):
 
 
 class Prefetcher:
-    """For one transaction. What was not foreseen is asked in the usual way, and so is what was written over since."""
+    """Queries of one transaction that were sent ahead. An answer is used only if nothing was written since."""
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
@@ -44,10 +46,10 @@ class Prefetcher:
         self._runs: list[int] = []
         self._pending: dict[str, _PendingQuery] = {}
 
-    # ── numbers for new rows, which nobody else will ever have ──
+    # ── ids for new rows, which no other node gets ──
 
     def reserve_ids(self, number: int) -> None:
-        """So many beats may begin, each with a run. Those that do not leave a gap in the numbers."""
+        """Reserve ids for so many beats, each with a run. Unused ones leave a gap in the numbers."""
         self._pending_ids = self._connection.send_query("both_numbers", number=number)
 
     def take_beat_ids(self, number: int) -> list[int]:
@@ -69,39 +71,39 @@ class Prefetcher:
     def _fetch_ids(self, statement: str, number: int) -> list[int]:
         return list(self._connection.query(statement, number=number)) if number else []
 
-    # ── questions ──
+    # ── queries ──
 
-    def query(self, statement: str, keys: Iterable[int], **values: object) -> None:
-        wanted = frozenset(keys)
-        if wanted:
-            self.add(statement, wanted, self._connection.send_query(statement, wanted, **values))
+    def send(self, statement: str, keys: Iterable[int], **values: object) -> None:
+        unique_keys = frozenset(keys)
+        if unique_keys:
+            self.add(statement, unique_keys, self._connection.send_query(statement, unique_keys, **values))
 
     def add(self, statement: str, keys: Iterable[int], sent: SentStatement) -> None:
-        """Under the name of a question whose answer this is."""
+        """Store a sent statement as the answer to another query with these keys."""
         self._pending[statement] = _PendingQuery(frozenset(keys), sent, self._connection.write_count)
 
     def receive(self, statement: str, keys: Iterable[int] = ()) -> Any:
-        """None if just this was not foreseen, or something was written since."""
-        asked = self._pending.pop(statement, None)
-        if asked is None or asked.keys != frozenset(keys) or asked.after != self._connection.write_count:
+        """Return the answer; None if it was not sent for exactly these keys, or something was written since."""
+        pending = self._pending.pop(statement, None)
+        if pending is None or pending.keys != frozenset(keys) or pending.after != self._connection.write_count:
             return None
-        return self._connection.receive(asked.sent)
+        return self._connection.receive(pending.sent)
 
 
 MAX_RESCUED_RUNS = 500
-"""Runs of dead nodes that one sweep closes: what is left is closed by the next."""
+"""Runs of dead nodes that one rescue closes; the next one closes the rest."""
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class DuplicateBeat(Exception):
-    """A beat that was to start is in the ledger already, which was found out after its run was written."""
+    """A beat that was to start is in the ledger already, noticed after its run was written."""
 
 
 class PostgresTransaction(SqlTransaction):
-    """One connection's view of the ledger. `lease` is how long a node holds what it holds without a word.
+    """One connection's view of the ledger. `lease` is how long a node keeps its runs without renewing.
 
-    Locks are taken in one order: targets by id, then schedules by id. A claim passes by what others are at.
+    Locks are taken in one order: targets by id, then schedules by id. A claim skips what other nodes have locked.
     """
 
     def __init__(self, connection: PostgresConnection, lease: timedelta, *, locks: bool = True) -> None:
@@ -119,13 +121,13 @@ class PostgresTransaction(SqlTransaction):
         self.writes = 0
 
     def rebind(self, connection: PostgresConnection) -> None:
-        """Another connection. What is known of plans stays known."""
+        """Use another connection. The cache of plans stays."""
         self._connection = self._pg_connection = connection
         self._prefetch = Prefetcher(connection)
 
     @property
     def has_pending_notify(self) -> bool:
-        """Whether other nodes should look at once."""
+        """Whether other nodes should be notified."""
         return self._has_event or self._pg_connection.has_pending_notify
 
     def begin(self) -> None:
@@ -135,7 +137,7 @@ class PostgresTransaction(SqlTransaction):
         self._locked_schedules.clear()
 
     def flush(self) -> None:
-        """Wait until everything that was written is there, or has failed."""
+        """Wait until all writes are done. Raises the first error."""
         self._pg_connection.flush()
 
     def _next_beat_ids(self, number: int) -> list[int]:
@@ -145,14 +147,14 @@ class PostgresTransaction(SqlTransaction):
         return self._prefetch.take_run_ids(number)
 
     def _has_all_rows(self, touched: RowCount, number: int) -> bool:
-        """Nearly always, so we go on without waiting; if not, all is undone, and done again with care."""
+        """Nearly always true, so go on without waiting; if not, the session repeats the work with `verify_inserts`."""
         if self.verify_inserts:
             return super()._has_all_rows(touched, number)
         self._pg_connection.expect_row_count(touched, number, DuplicateBeat)
         return True
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
-        """What an event brings is news: the node that hears of it may have no room, and another may."""
+        """Notify other nodes of beats by events: this node may have no room, and another may."""
         self._has_event |= any(beat.wake_at is not None and not beat.source.is_clock for beat in beats)
         return super().add_beats(beats)
 
@@ -161,16 +163,16 @@ class PostgresTransaction(SqlTransaction):
         self._connection.execute_many("keep_output", [(run.run_id, run.output) for run in runs if run.output])
 
     def change_targets(self, rows: Sequence[tuple[int, TargetRow]]) -> None:
-        """Other nodes remember targets, until they see that this number has changed."""
+        """Change the fleet version too: other nodes cache targets until it differs."""
         super().change_targets(rows)
         self._connection.execute("change_catalogue")
 
     def add_targets(self, rows: Sequence[TargetRow]) -> list[int]:
-        """One that was removed may come back with another spec."""
+        """A removed target may return with another spec, so the fleet version changes."""
         self._connection.execute("change_catalogue")
         return super().add_targets(rows)
 
-    # ── what is due, and not somebody else's already ──
+    # ── what is due, and not locked by another node ──
 
     def due_schedules(self, now: datetime, limit: int) -> list[ScheduleSnapshot]:
         number, targets = self._lock_due_targets("targets_due", now, limit)
@@ -199,8 +201,8 @@ class PostgresTransaction(SqlTransaction):
         )
         self._locked_schedules.update(each.id for each in found)
         target_ids = {each.target_id for each in found}
-        self._prefetch.query("rooms", target_ids)
-        self._prefetch.query("budgets", target_ids | {FLEET_OWNER.id})
+        self._prefetch.send("rooms", target_ids)
+        self._prefetch.send("budgets", target_ids | {FLEET_OWNER.id})
         return found
 
     def _lock_due_targets(self, statement: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
@@ -209,9 +211,9 @@ class PostgresTransaction(SqlTransaction):
         return number, targets or []
 
     def _wait_first_target(self, now: datetime) -> list[int]:
-        """Others are at everything that is due: wait for one of them instead of asking again and again.
+        """Wait for one target when other nodes have locked all that are due, instead of polling.
 
-        Only as the first thing of a transaction: while nothing is locked, nobody can be waiting for us.
+        Only while this transaction holds no lock: so no other node can be waiting for it.
         """
         if self._has_locked_targets:
             return []
@@ -222,12 +224,12 @@ class PostgresTransaction(SqlTransaction):
         return {"now": to_micros(now), "labels": self._labels}
 
     def run_count_active(self) -> int:
-        """The first lock of a claim, so it may be waited for: one after the other looks at the fleet's room."""
+        """Take the first lock of a claim, so it may wait: nodes check the fleet's limit one after the other."""
         self._connection.query("only_one_claims")
         return super().run_count_active()
 
     def catchup_get_cursor(self) -> CatchupCursor:
-        """Read after its lock was waited for: whoever had it has just given places away."""
+        """Read after waiting for the lock: its last holder has just taken slots."""
         self._connection.query("only_one_paces")
         return super().catchup_get_cursor()
 
@@ -240,21 +242,21 @@ class PostgresTransaction(SqlTransaction):
         wanted = list(target_ids)
         rows = self._prefetch.receive("rooms", wanted)
         if rows is None:
-            # A finish: if nobody waits for the room it gives, all that is left to ask is when to look again.
-            self._prefetch.query("rooms", wanted)
+            # A completion: if no beat waits for the freed room, the next wake is the only query left.
+            self._prefetch.send("rooms", wanted)
             self._prefetch.add("next_wake", (), self._pg_connection.send_query("next_wake", labels=self._labels))
             rows = self._prefetch.receive("rooms", wanted) or []
-        return {row[0]: TargetCapacity(*row) for row in rows}
+        return self._read_capacity(rows)
 
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         wanted = list(target_ids)
         rows = self._prefetch.receive("budgets", [*wanted, FLEET_OWNER.id])
         return super().budgets(wanted) if rows is None else read_budgets(rows)
 
-    # ── the same rows under their locks ──
+    # ── rows under their locks ──
 
     def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
-        """Locked, with their targets: whoever reads them here is about to change them."""
+        """Lock them and their targets: a transaction reads schedules in order to change them."""
         wanted = list(ids)
         self._lock_rows("lock_targets_of_schedules", [each for each in wanted if each not in self._locked_schedules])
         self._lock_missing_schedules(wanted)
@@ -262,7 +264,7 @@ class PostgresTransaction(SqlTransaction):
         if rows is None:
             return super().schedules(wanted)
         known = set(wanted)
-        return {each.id: each for each in self._read_snapshots([row for row in rows if row[0] in known])}
+        return {snapshot.id: snapshot for snapshot in self._read_snapshots(rows) if snapshot.id in known}
 
     def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
         wanted = list(run_ids)
@@ -270,14 +272,14 @@ class PostgresTransaction(SqlTransaction):
         return super().reservations(wanted) if rows is None else read_reservations(rows)
 
     def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
-        """Under the locks of their targets and schedules: a sweep may be at them, too."""
+        """Lock their targets and schedules: a rescue may be closing the same runs."""
         wanted = list(ids)
         if not self._takes_locks or not wanted:
             return super().open_runs(wanted)
         self._pg_connection.send_query("lock_targets_of_runs", wanted)
         self._pg_connection.send_query("lock_schedules_of_runs", wanted)
         snapshots = self._pg_connection.send_query("schedules_of_runs", wanted)
-        self._prefetch.query("reservations", wanted)
+        self._prefetch.send("reservations", wanted)
         found = super().open_runs(wanted)
         schedules = {run.schedule_id for run in found.values()}
         self._locked_schedules |= schedules
@@ -285,16 +287,16 @@ class PostgresTransaction(SqlTransaction):
         return found
 
     def _lock_missing_schedules(self, schedule_ids: Iterable[int]) -> None:
-        """Lock those that are not locked yet."""
+        """Lock the schedules that are not locked yet."""
         missing = [each for each in schedule_ids if each not in self._locked_schedules]
         self._locked_schedules.update(self._lock_rows("lock_schedules", missing))
 
     def _lock_rows(self, statement: str, ids: Iterable[int]) -> list[int]:
-        """Wait for these rows. Who only looks takes no locks, and is in nobody's way."""
+        """Wait for these rows. A transaction that only reads takes no locks."""
         return list(self._connection.query(statement, ids)) if self._takes_locks else []
 
     def target_count_running(self, ids: Iterable[int]) -> list[TargetCounterCheck]:
-        """Locked first, and counted by a question of its own: one that waits for a lock counts what was before."""
+        """Lock first and count in a second query: a query that waits for a lock counts what was before."""
         wanted = list(ids)
         self._lock_rows("lock_targets", wanted)
         return super().target_count_running(wanted)
@@ -305,7 +307,7 @@ class PostgresTransaction(SqlTransaction):
         return super().target_list_stalled(wanted, now)
 
     def fleet_claim_name(self, name: str) -> str:
-        """Whoever applies is alone in doing so until the end of its transaction."""
+        """Only one node applies at a time, until the end of its transaction."""
         self._connection.query("only_one_applies")
         self._connection.execute("take_fleet_name", fleet=name)
         return self.fleet_name() or name
@@ -320,19 +322,19 @@ class PostgresTransaction(SqlTransaction):
         force: bool = False,
     ) -> list[tuple[int, int]]:
         values: dict[str, object] = {"why": why, "node": node_id, "force": int(force)}
-        asked = [
+        requested = [
             *self._connection.query("ask_to_stop_runs_of", schedules, **values),
             *self._connection.query("ask_to_stop_runs", runs, **values),
         ]
-        self._has_event |= bool(asked)
-        return asked
+        self._has_event |= bool(requested)
+        return requested
 
     # ── nodes ──
 
     def join_node(
         self, host: str, pid: int, version: str, now: datetime, labels: Sequence[str] = (), *, works: bool = True
     ) -> int:
-        """From here on this connection writes as that node, and only while it holds its lease."""
+        """From here on this connection writes as that node, and only while the node has its lease."""
         known = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
         row = self._connection.query_one("join_node", **known, now=to_micros(now), lease=self._lease, works=int(works))
         number: int = row[0]
@@ -340,7 +342,7 @@ class PostgresTransaction(SqlTransaction):
         return number
 
     def node_get_last_seen(self) -> datetime | None:
-        """Until when anybody could run anything, which may lie in the future."""
+        """Return until when any node could run anything, which may lie in the future."""
         self._connection.query("only_one_joins")
         return super().node_get_last_seen()
 
@@ -354,12 +356,12 @@ class PostgresTransaction(SqlTransaction):
             self.node_id = None
 
     def orphaned_runs(self, node_id: int) -> list[int]:
-        """Open runs of nodes that are dead, which are given up here, or gone."""
+        """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here."""
         self._connection.execute("give_up_dead_nodes", node=node_id)
         return list(self._connection.query("orphaned_runs", node=node_id, limit=MAX_RESCUED_RUNS))
 
     def assert_lease(self) -> None:
-        """What every write of a node begins with. If it was given up meanwhile, the next answer raises ClaimLost."""
+        """Begin a write of a node. If its lease was lost meanwhile, the next answer raises ClaimLost."""
         if self.node_id is None:
             return
         self.writes += 1
@@ -371,9 +373,9 @@ class PostgresTransaction(SqlTransaction):
         )
 
     def has_committed(self, node_id: int) -> bool:
-        """Whether the last transaction that a node began has made it, asked over another connection.
+        """Whether the last transaction of a node was committed, queried over another connection.
 
-        By the number that it began with: one that has left in it has none any more.
+        `node_id` is that of the transaction's begin: a node that left in it has none any more.
         """
         row = self._connection.query_one("last_write", node=node_id)
         return row is not None and row[0] == self.writes

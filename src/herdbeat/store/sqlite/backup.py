@@ -1,4 +1,4 @@
-"""Copies of the ledger: made while it is written to, checked before they are trusted."""
+"""Backups of a ledger file: made while a node writes, checked before they get their name."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from herdbeat.errors import Conflict, NotFound, StoreUnavailable
 from herdbeat.store.sql_files import load_migrations
 
 CopyProgress = Callable[[int, int], None]
-"""Told as it goes: pages copied, and pages in all."""
+"""Called with the pages copied so far, and all pages."""
 
 _PAGES_PER_STEP = 500
 _LEDGER_TABLES = {"schedule", "beat", "run", "target"}
@@ -20,7 +20,7 @@ _LEDGER_TABLES = {"schedule", "beat", "run", "target"}
 def backup_ledger(ledger: Path, to: Path, *, replace: bool = False, progress: CopyProgress | None = None) -> int:
     """Copy the ledger as it is at this moment into one file, and return its size.
 
-    The node may go on writing: the copy is of the moment it began. It gets its name only when it is whole and sound.
+    The node may go on writing: the copy is of the moment it began. It gets its name once it is complete and intact.
     Raises Conflict if the file exists, unless it may be replaced.
     """
     if not replace and to.exists():
@@ -38,11 +38,11 @@ def backup_ledger(ledger: Path, to: Path, *, replace: bool = False, progress: Co
 
 
 def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = None) -> None:
-    """One file, readable by us alone, without a journal beside it, and on the disk when this returns."""
+    """Write one file that only this user may read, without a journal beside it; it is on the disk when this returns."""
     to.unlink(missing_ok=True)
     os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(_open_read_only(source)) as source_db, closing(sqlite3.connect(to, isolation_level=None)) as target_db:
-        # A read transaction of our own: without it, every commit of the node would make the copy begin again.
+        # A read transaction of its own: without it, every commit of the node would restart the copy.
         source_db.execute("BEGIN")
         source_db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         target_db.execute("PRAGMA synchronous = FULL")
@@ -51,7 +51,7 @@ def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = Non
 
 
 def require_restorable(file: Path) -> None:
-    """Raises NotFound or StoreUnavailable unless the file is a whole ledger that this program can read."""
+    """Raises NotFound or StoreUnavailable unless the file is an intact ledger that this program can read."""
     if not file.is_file():
         raise NotFound(f"There is no file {file}.", hint="Name a file that `herdbeat db backup` has written.")
     with _wrap_errors(f"{file} cannot be restored"), closing(_open_read_only(file)) as source_db:
@@ -68,7 +68,7 @@ def require_restorable(file: Path) -> None:
 
 
 def find_damage(file: Path) -> list[str]:
-    """What SQLite finds wrong with a file; empty is good. Never raises for what is in it."""
+    """Return what SQLite finds wrong with a file; empty is good. Never raises because of its contents."""
     try:
         with closing(_open_read_only(file)) as source_db:
             return [line for (line,) in source_db.execute("PRAGMA integrity_check(3)") if line != "ok"]
@@ -77,7 +77,7 @@ def find_damage(file: Path) -> list[str]:
 
 
 def preserve_ledger(ledger: Path, kept_path: Path) -> None:
-    """Keep a ledger under another name, while it also stays where it is: there is no moment without one."""
+    """Keep a ledger under a second name; it also stays where it is, so there is no moment without one."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for journal in ("-wal", "-shm"):  # left only where the checkpoint failed: they belong to what is kept

@@ -1,4 +1,4 @@
-"""What SQLite complains about, and what to do about it: the same for who writes and for all who only look."""
+"""SQLite's errors as StoreUnavailable with a hint, for the writer and for readers."""
 
 import sqlite3
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from herdbeat.errors import StoreUnavailable
 
 _OLD_SCHEMA_ERRORS = ("no such table", "no such column")
-"""What a ledger says that was not opened by this version yet. It is whole, and only a node may change it."""
+"""Errors of a ledger that this version has not opened yet. It is intact, and only a node may migrate it."""
 
 _HINTS = {
     ("not a database", "malformed"): (
@@ -21,7 +21,7 @@ _HINTS = {
 
 
 def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreUnavailable:
-    """A damaged schema is quoted in SQLite's own message, whose bytes the driver cannot always read."""
+    """Accepts UnicodeDecodeError: SQLite quotes a damaged schema, and the driver cannot always decode it."""
     message = str(error)
     if message.startswith(_OLD_SCHEMA_ERRORS):
         text = f"{path} was written by an older version of herdbeat ({message})."
@@ -30,5 +30,5 @@ def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) 
 
 
 def _suggest_fix(message: str) -> str:
-    known = (mend for words, mend in _HINTS.items() if any(word in message for word in words))
+    known = (fix for words, fix in _HINTS.items() if any(word in message for word in words))
     return next(known, "Look closer: herdbeat db check")

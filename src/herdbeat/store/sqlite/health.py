@@ -1,4 +1,4 @@
-"""The vital signs of a ledger file: its schema, its journal, its size, and whether SQLite still trusts it."""
+"""The health of a ledger file: schema, journal, size, and whether SQLite finds damage."""
 
 import sqlite3
 from contextlib import closing
@@ -24,7 +24,7 @@ class LedgerHealth:
 
 
 def read_health(path: Path) -> LedgerHealth:
-    """Reads only, and quickly: the indexes are not compared with their tables. Raises StoreUnavailable."""
+    """Return it quickly: indexes are not compared with their tables. Raises StoreUnavailable."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             (schema,) = connection.execute("PRAGMA user_version").fetchone()

@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,10 +16,10 @@ from herdbeat.store.sqlite.connection import SqliteConnection
 from herdbeat.store.sqlite.errors import to_store_unavailable
 from herdbeat.store.writer import Writer
 
-# The transaction of the SQLite store. One process writes, so it counts the ids by itself.
-
 
 class SqliteTransaction(SqlTransaction):
+    """One process writes, so it assigns the ids itself."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         sqlite_connection = SqliteConnection(connection)
         super().__init__(sqlite_connection)
@@ -40,20 +40,20 @@ T = TypeVar("T")
 
 CACHE_KIB = 16_384
 CHECKPOINT_CHANGES = 4_000
-"""Changed rows until the log is moved into the main file at the next quiet moment: some hundred beats."""
+"""Changed rows after which the log is moved into the main file when the writer is idle: some hundred beats."""
 
 IDLE_CHECKPOINT_CHANGES, IDLE_CHECKPOINT_S = 100, 30.0
-"""In a fleet with little to do so many are enough after that time: its log stays small, too."""
+"""In a quiet fleet so many are enough after that time: its log stays small, too."""
 
 MAX_WAL_PAGES = 16_000
-"""Where SQLite moves it by itself, quiet or not: 64 MB."""
+"""Where SQLite moves the log by itself, idle or not: 64 MB."""
 
 _STATEMENT_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
-"""Errors about what was to be written. All others are about where: nobody's work can stand then."""
+"""Errors of the statement alone. All others are about the file: nothing of the transaction can stand then."""
 
 
 class SqliteSession:
-    """The writer's side of the database: opened, used and closed in the writer's own thread."""
+    """The writer's connection to the file. See `WriteSession`."""
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
         self._path = path
@@ -63,7 +63,7 @@ class SqliteSession:
 
     def open(self) -> None:
         try:
-            # Statements are kept prepared: there are few, and they are asked thousands of times a second.
+            # Statements stay prepared: there are few, and they run thousands of times a second.
             self._connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256)
             self._connection.text_factory = decode_lossy
             _require_known_schema(self._connection, self._path)
@@ -89,17 +89,17 @@ class SqliteSession:
 
     def attempt(self, work: Callable[[Transaction], T]) -> T:
         self._execute("SAVEPOINT attempt")
-        try:
-            result = work(self._transaction)
-        except sqlite3.Error as error:
-            if not isinstance(error, _STATEMENT_ERRORS):
-                # The disk is full, or worse: SQLite may have ended the whole transaction, so nobody's work stands.
+        with ExitStack() as undo:
+            undo.callback(self._rollback_savepoint)
+            try:
+                result = work(self._transaction)
+            except sqlite3.Error as error:
+                if isinstance(error, _STATEMENT_ERRORS):
+                    raise
+                # The disk is full, or worse: SQLite may have ended the whole transaction, and its savepoints with it.
+                undo.pop_all()
                 raise to_store_unavailable(self._path, error) from error
-            self._rollback_savepoint()
-            raise
-        except BaseException:
-            self._rollback_savepoint()
-            raise
+            undo.pop_all()
         self._execute("RELEASE attempt")
         return result
 
@@ -108,7 +108,7 @@ class SqliteSession:
         self._execute("RELEASE attempt")
 
     def on_idle(self) -> None:
-        """Move what was written into the main file. Done inside a commit, it held up beats by ten milliseconds."""
+        """Move the log into the main file. Inside a commit, this delayed beats by ten milliseconds."""
         changes, now = self._connection.total_changes, time.monotonic()
         new = changes - self._checkpointed_changes
         if new < CHECKPOINT_CHANGES and (
@@ -116,7 +116,7 @@ class SqliteSession:
         ):
             return
         self._checkpointed_changes, self._checkpointed_at = changes, now
-        with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next time tries again
+        with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next call tries again
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class SqliteSession:
 
 
 class SqliteStore:
-    """A store in one file. Writes are durable when they return; reads go their own way."""
+    """A store in one file. A write is durable when it returns."""
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
         self.path = path
@@ -145,7 +145,7 @@ class SqliteStore:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                # For this user alone, and so are the files SQLite makes beside it: specs may hold secrets of endpoints.
+                # Only this user may read it and the files that SQLite makes beside it: specs may hold secrets.
                 self.path.touch(mode=0o600)
         except OSError as error:
             hint = "Look at the folder, or name another place in store:."
@@ -163,7 +163,7 @@ class SqliteStore:
 
 
 def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Before anything is changed in a file that we may not understand."""
+    """Raises StoreUnavailable before anything is changed in a file that this version does not understand."""
     current, newest = _current_schema(connection), load_migrations()[-1][0]
     if current > newest:
         raise StoreUnavailable(

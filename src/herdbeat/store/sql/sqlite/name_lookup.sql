@@ -1,4 +1,4 @@
--- For completion, which has a tenth of a second for everything: no plan is read, only what a state needs of it.
+-- Completion reads this file alone, so that it stays quick.
 
 -- name: names_beginning
 SELECT target.name, schedule.name, schedule.running, schedule.enabled, schedule.disabled_by, schedule.paused,

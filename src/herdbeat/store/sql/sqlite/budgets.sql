@@ -1,7 +1,7 @@
--- Budgets: what a day has used, what is set aside for open runs, and what runs cost of late.
+-- Statements on budgets in SQLite's own words. Those of the other dialect have the same names.
 
 -- name: budgets
--- Those that are shared, of some targets; the fleet is asked for by its number, 0.
+-- Shared budgets of some targets; the fleet has the number 0.
 SELECT json_group_array(json_array(scope, holder_id, text))
   FROM budget WHERE holder_id IN (SELECT value FROM json_each(:rows));
 
@@ -14,7 +14,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows) WHERE true
 DELETE FROM budget WHERE (scope, holder_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows));
 
 -- name: open_spend
--- So that there is a row to hold on to: whoever shares it waits until we have counted.
+-- Make sure that there is a row to count in.
 INSERT OR IGNORE INTO spend (scope, holder_id, day)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
 
@@ -22,14 +22,6 @@ SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
 SELECT json_group_array(json_array(spend.scope, spend.holder_id, spend.day, spend.runs, spend.tokens, spend.usd))
   FROM json_each(:rows)
   JOIN spend ON spend.scope = value ->> 0 AND spend.holder_id = value ->> 1 AND spend.day = value ->> 2;
-
--- name: last_usage
--- Of the newest runs that are over, however many of them said what they used: no more than so many are looked at.
-SELECT json_group_array(json_array(wanted.value,
-           (SELECT json_group_array(json(usage))
-              FROM (SELECT usage FROM run WHERE run.schedule_id = wanted.value ORDER BY id DESC LIMIT :limit)
-             WHERE usage IS NOT NULL)))
-  FROM json_each(:rows) AS wanted;
 
 -- name: add_spend
 INSERT INTO spend (scope, holder_id, day, runs, tokens, usd)

@@ -1,0 +1,86 @@
+-- Statements on beats that both dialects understand.
+--
+-- Several statements find the ids of beats or runs, newest first, each by another index; store/reader.py chooses one. A
+-- plus before a column keeps SQLite from choosing another index for it.
+
+-- name: wake_waiting
+-- Wake as many waiting beats of a target as it has room for: highest priority, then oldest first. A beat that waits for
+-- its own schedule stays asleep while that runs: it could not start, and would use up the place of another. `pending`
+-- is checked twice: a beat that another transaction settles at this very moment would be due for ever.
+UPDATE beat SET wake_at = :now
+ WHERE outcome = 'pending'
+   AND id IN (SELECT id FROM beat
+               WHERE target_id = :target AND outcome = 'pending'
+                 AND (reason = 'at_capacity'
+                      OR (reason = 'already_running'
+                          AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0))
+               ORDER BY priority DESC, due_at, id LIMIT :room);
+
+-- name: count_waiting
+-- First attempts only: a retry that waits is not counted as waiting.
+SELECT count(*) FROM beat
+ WHERE schedule_id = :id AND outcome = 'pending' AND attempt = 1
+   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
+
+-- name: skip_waiting
+-- A beat that already has a run is `ran`, also if its next attempt is cancelled.
+UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 THEN '' ELSE :reason END, wake_at = NULL, settled_at = :now
+ WHERE schedule_id = :id AND outcome = 'pending' AND retried_by IS NULL
+   AND source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill');
+
+-- name: retry_beat
+UPDATE beat SET outcome = 'pending', reason = :reason, wake_at = :now, attempt = :attempt, settled_at = NULL,
+                retried_by = :by
+ WHERE id = :id;
+
+-- name: trace_of_beat
+SELECT trace FROM beat WHERE id = :id;
+
+-- name: beat_at
+-- The beat that holds an instant: its own row, or the range it fell into.
+SELECT beat.id FROM beat
+  JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = schedule.target_id
+ WHERE target.name = :target AND schedule.name = :name AND beat.due_at <= :at AND beat.last_due_at >= :at
+ ORDER BY beat.source = 'backfill', beat.due_at DESC LIMIT 1;
+
+-- name: waiting_beat_ids
+-- Beats that are due and have not started. A retry waits on purpose and a backfill is not late, so both are left out.
+SELECT id FROM beat
+ WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' AND source <> 'backfill' ORDER BY +due_at LIMIT :limit;
+
+-- name: neighbours
+-- The newest beat that was due before a moment, and the oldest after it.
+SELECT (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at <= :at ORDER BY due_at DESC LIMIT 1),
+       (SELECT beat.id FROM beat WHERE schedule_id = :schedule AND due_at > :at ORDER BY due_at LIMIT 1);
+
+-- name: newest_beats
+SELECT id FROM beat WHERE {wanted_beats} AND {of_target} ORDER BY id DESC LIMIT :limit;
+
+-- name: beats_that_wait
+SELECT id FROM beat WHERE outcome = 'pending' AND {wanted_beats} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+
+-- name: unusual_beats
+SELECT id FROM beat
+ WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = :outcome AND {wanted_beats} AND {of_target}
+ ORDER BY id DESC LIMIT :limit;
+
+-- name: beats_since
+SELECT id FROM beat WHERE last_due_at >= :since LIMIT :limit;
+
+-- name: recent_beats
+SELECT id FROM beat WHERE last_due_at >= :since AND {wanted_beats} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+
+-- name: clock_beats
+-- A dedup id begins with the kind and goes on with the time, so the newest is the last in its index.
+SELECT id FROM beat WHERE schedule_id = :schedule AND dedup_id >= :first AND dedup_id < :last
+ ORDER BY dedup_id DESC LIMIT :limit;
+
+-- name: oldest_waiting
+SELECT schedule_id, min(due_at) FROM beat
+ WHERE outcome = 'pending' AND schedule_id {in_ids} GROUP BY schedule_id;
+
+-- name: marks_of
+SELECT beat.id, beat.schedule_id, beat.outcome, beat.count,
+       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1)
+  FROM beat WHERE beat.id {in_ids} ORDER BY beat.due_at, beat.id;

@@ -1,0 +1,7 @@
+-- Statements on the table `meta` that both dialects understand.
+
+-- name: set_pace
+INSERT INTO meta (key, value) VALUES ('paced_until', :free_at) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: fleet_name
+SELECT value FROM meta WHERE key = 'fleet';

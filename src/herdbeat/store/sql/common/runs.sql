@@ -1,0 +1,68 @@
+-- Statements on runs that both dialects understand.
+
+-- name: running_in_all
+SELECT count(*) FROM run WHERE status = 'running';
+
+-- name: oldest_open_run
+SELECT min(claimed_at) FROM run WHERE status = 'running';
+
+-- name: last_attempt
+-- The newest run of the beat that a run belongs to.
+SELECT run.id, run.beat_id, run.schedule_id, run.attempt, run.status, beat.outcome
+  FROM run JOIN beat ON beat.id = run.beat_id
+ WHERE run.beat_id = (SELECT beat_id FROM run WHERE id = :run)
+ ORDER BY run.id DESC LIMIT 1;
+
+-- name: last_usage_of
+SELECT usage FROM (SELECT usage FROM run WHERE schedule_id = :schedule ORDER BY id DESC LIMIT :limit)
+ WHERE usage IS NOT NULL;
+
+-- name: open_run_ids
+SELECT id FROM run WHERE status = 'running' ORDER BY +id LIMIT :limit;
+
+-- name: newest_runs
+SELECT id FROM run WHERE {wanted_runs} AND {of_target} ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_beat
+SELECT id FROM run WHERE beat_id = :beat AND {wanted_runs} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+
+-- name: runs_that_go
+SELECT id FROM run WHERE status = 'running' AND {wanted_runs} AND {of_target} ORDER BY +id DESC LIMIT :limit;
+
+-- name: unusual_runs
+SELECT id FROM run
+ WHERE status NOT IN ('running', 'succeeded') AND status = :status AND {wanted_runs} AND {of_target}
+ ORDER BY id DESC LIMIT :limit;
+
+-- name: beats_of_newest_runs
+SELECT beat_id FROM run WHERE schedule_id = :schedule ORDER BY id DESC LIMIT :limit;
+
+-- name: run_details
+SELECT run.response, coalesce(run.usage, '{}') AS usage, coalesce(run.session, '') AS session,
+       coalesce(run.note, '') AS note, coalesce(node.host, '') AS host, node.pid, coalesce(node.version, '') AS version
+  FROM run LEFT JOIN node ON node.id = run.node_id WHERE run.id = :id;
+
+-- name: first_run_since
+SELECT id, claimed_at FROM run WHERE id >= :id ORDER BY id LIMIT 1;
+
+-- name: newest_run
+SELECT coalesce(max(id), 0) FROM run;
+
+-- name: runs_after
+-- For followers of a log: the runs since the last query, the oldest first.
+SELECT id FROM run WHERE id > :after ORDER BY id LIMIT :limit;
+
+-- name: list_runs
+SELECT run.id, target.name AS target, schedule.name, beat.id AS beat_id, run.attempt, run.status, run.claimed_at, run.started_at,
+       run.finished_at, run.code, run.error, run.summary, run.log,
+       coalesce(run.source, beat.source) AS source, coalesce(run.origin, beat.origin) AS origin, beat.due_at, beat.dedup_id,
+       coalesce(run.note, '') AS note
+  FROM run
+  JOIN beat ON beat.id = run.beat_id
+  JOIN schedule ON schedule.id = run.schedule_id
+  JOIN target ON target.id = schedule.target_id
+ WHERE run.id {in_ids}
+ ORDER BY run.id DESC;
+
+-- name: still_running
+SELECT id FROM run WHERE status = 'running' AND id {in_ids};

@@ -1,0 +1,98 @@
+-- Statements on schedules that both dialects understand.
+
+-- name: oldest_wake
+SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
+
+-- name: set_pause
+UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
+
+-- name: set_disabled
+UPDATE schedule SET disabled_by = :by WHERE id = :id;
+
+-- name: count_hints
+UPDATE schedule SET hinted = (SELECT count(*) FROM hint WHERE schedule_id = :id AND ended_at IS NULL) WHERE id = :id;
+
+-- name: set_skips
+UPDATE schedule SET skips = :skips, skips_by = :by, skips_reason = :reason WHERE id = :id;
+
+-- name: forget_failures
+UPDATE schedule SET failures = 0 WHERE id = :id;
+
+-- name: schedule_columns
+schedule.id, target.name AS target, schedule.name, plan.text AS plan, schedule.origin, schedule.enabled,
+       schedule.disabled_by, schedule.quarantine, schedule.next_run_at, schedule.next_due_at, schedule.next_source,
+       schedule.next_origin, schedule.next_trace, schedule.anchor_at, schedule.is_new, schedule.failures, schedule.running,
+       schedule.waiting, schedule.paused, schedule.paused_until, schedule.paused_by, schedule.paused_reason,
+       schedule.last_started_at, schedule.last_run_at, schedule.last_status, schedule.last_error, target.max_concurrent AS target_room,
+       target.running AS target_running, schedule.skips, schedule.skips_by, schedule.skips_reason, schedule.runs;
+
+-- name: list_schedules
+SELECT {schedule_columns}
+  FROM schedule
+  JOIN target ON target.id = schedule.target_id
+  JOIN plan ON plan.id = schedule.plan_id
+ WHERE schedule.removed_at IS NULL
+   AND (:target IS NULL OR target.name = :target)
+   AND (:name IS NULL OR schedule.name = :name)
+   AND (:after IS NULL OR schedule.id > :after)
+ ORDER BY schedule.id
+ LIMIT :limit;
+
+-- name: near_names
+-- Names to compare with a mistyped one: all of a small fleet; comparing all of a large one would take seconds.
+SELECT target.name, schedule.name FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE schedule.removed_at IS NULL
+   AND (:limit >= (SELECT count(*) FROM schedule)
+        OR substr(target.name, 1, 2) = substr(:word, 1, 2) OR substr(schedule.name, -3) = substr(:word, -3)
+        OR (substr(target.name, 1, 1) = substr(:word, 1, 1)
+            AND length(target.name || schedule.name) BETWEEN length(:word) - 3 AND length(:word) + 10))
+ LIMIT :limit;
+
+-- name: failing_ids
+SELECT id FROM schedule WHERE (failures > 0 OR quarantine IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
+
+-- name: held_ids
+SELECT id FROM schedule WHERE (paused = 1 OR disabled_by IS NOT NULL) AND removed_at IS NULL ORDER BY id LIMIT :limit;
+
+-- name: overdue_ids
+SELECT id FROM schedule
+ WHERE wake_at <= :now AND next_run_at <= :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
+
+-- name: soonest_ids
+-- The end of a pause is not a run.
+SELECT id FROM schedule
+ WHERE wake_at IS NOT NULL AND next_run_at > :now AND next_source <> 'paused' ORDER BY wake_at LIMIT :limit;
+
+-- name: number_of_schedules
+SELECT count(*) FROM schedule WHERE removed_at IS NULL;
+
+-- name: schedules_named
+-- Removed schedules too: their history stays.
+SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE target.name = :target AND (:name IS NULL OR schedule.name = :name)
+ LIMIT :limit;
+
+-- name: looked_for_ids
+SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
+ WHERE {looked_for} AND (:after IS NULL OR schedule.id > :after)
+ ORDER BY schedule.id LIMIT :limit;
+
+-- name: number_looked_for
+SELECT count(*) FROM schedule JOIN target ON target.id = schedule.target_id WHERE {looked_for};
+
+-- name: oldest_overdue
+SELECT min(wake_at) FROM schedule WHERE wake_at <= :now;
+
+-- name: active_ids
+-- Schedules that changed since a moment: every settled beat moves the anchor, and every start sets `last_started_at`.
+SELECT id FROM schedule
+ WHERE removed_at IS NULL AND (anchor_at >= :since OR last_started_at >= :since OR running > 0 OR waiting > 0)
+ ORDER BY id LIMIT :limit;
+
+-- name: schedules_of_ids
+SELECT {schedule_columns}
+  FROM schedule
+  JOIN target ON target.id = schedule.target_id
+  JOIN plan ON plan.id = schedule.plan_id
+ WHERE schedule.id {in_ids}
+ ORDER BY schedule.id;

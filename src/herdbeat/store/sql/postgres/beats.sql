@@ -1,0 +1,170 @@
+-- Statements on beats in PostgreSQL's own words. Those of the other dialect have the same names.
+
+-- name: take_due_beats
+-- Under the locks of their targets. Beats of a schedule that another node has locked wait for the next claim.
+SELECT beat.id, beat.schedule_id FROM beat
+  JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
+ WHERE beat.wake_at <= {due_time} AND beat.target_id IN (SELECT id FROM :rows AS given (id bigint)) AND {may_be_here}
+ ORDER BY beat.wake_at, beat.id LIMIT :limit
+   FOR NO KEY UPDATE OF schedule, beat SKIP LOCKED;
+
+-- name: some_beats
+SELECT beat.id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by
+  FROM beat JOIN :rows AS given (id bigint) USING (id)
+ WHERE outcome = 'pending' ORDER BY wake_at, beat.id;
+
+-- name: paced_beats
+SELECT schedule_id, count(*) FROM beat
+ WHERE outcome = 'pending' AND reason = 'catch-up' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint))
+ GROUP BY schedule_id;
+
+-- name: beat_numbers
+SELECT nextval('beat_id_seq') FROM generate_series(1, :number::integer);
+
+-- name: both_numbers
+SELECT nextval('beat_id_seq'), nextval('run_id_seq') FROM generate_series(1, :number::integer);
+
+-- name: add_beats
+-- Nothing where the dedup id exists already: the caller compares the count and looks which.
+INSERT INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, count, outcome, reason, source, origin,
+                  payload, priority, wake_at, created_at, settled_at, trace)
+SELECT given.id, given.schedule_id, given.target_id, dedup_id, due_at, last_due_at, number, outcome, reason, source,
+       given.origin, payload, priority, given.wake_at, given.created_at, settled_at, schedule.next_trace
+  FROM :rows AS given (id bigint, schedule_id bigint, target_id bigint, dedup_id text, due_at bigint,
+                       last_due_at bigint, number integer, outcome text, reason text, source text, origin text,
+                       payload text, priority integer, wake_at bigint, created_at bigint, settled_at bigint)
+  JOIN schedule ON schedule.id = given.schedule_id
+    ON CONFLICT (schedule_id, dedup_id) DO NOTHING;
+
+-- name: start_beats
+-- The same for one instant that starts at once, as nearly every beat does (store/row_mapping.py).
+INSERT INTO beat (id, schedule_id, target_id, dedup_id, due_at, last_due_at, outcome, source, priority, created_at, trace)
+SELECT given.id, given.schedule_id, given.target_id, dedup_id, due_at, due_at, 'running', source, priority,
+       given.created_at, schedule.next_trace
+  FROM :rows AS given (id bigint, schedule_id bigint, target_id bigint, dedup_id text, due_at bigint, source text,
+                       priority integer, created_at bigint)
+  JOIN schedule ON schedule.id = given.schedule_id
+    ON CONFLICT (schedule_id, dedup_id) DO NOTHING;
+
+-- name: known_beats
+SELECT beat.schedule_id, beat.dedup_id, beat.id
+  FROM :rows AS given (schedule_id bigint, dedup_id text)
+  JOIN beat ON beat.schedule_id = given.schedule_id AND beat.dedup_id = given.dedup_id;
+
+-- name: grow_beats
+UPDATE beat SET count = count + given.more, last_due_at = given.last_due_at, settled_at = given.settled_at
+  FROM :rows AS given (id bigint, more integer, last_due_at bigint, settled_at bigint) WHERE beat.id = given.id;
+
+-- name: change_beats
+UPDATE beat SET outcome = given.outcome, reason = given.reason, wake_at = given.wake_at, attempt = given.attempt,
+                settled_at = given.settled_at
+  FROM :rows AS given (id bigint, outcome text, reason text, wake_at bigint, attempt integer, settled_at bigint)
+ WHERE beat.id = given.id;
+
+-- name: settle_beats
+-- For beats that ran, without a reason.
+UPDATE beat SET outcome = 'ran', reason = '', wake_at = NULL, settled_at = :now
+  FROM :rows AS given (id bigint) WHERE beat.id = given.id;
+
+-- name: expire_waiting
+-- Settle the waiting beats of removed schedules. A beat that already has a run is `ran`.
+UPDATE beat SET outcome = CASE WHEN attempt > 1 THEN 'ran' ELSE 'skipped' END,
+                reason = CASE WHEN attempt > 1 THEN '' ELSE 'expired' END, wake_at = NULL, settled_at = :now
+ WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint));
+
+-- name: targets_with_waiting
+SELECT DISTINCT target_id FROM beat
+ WHERE outcome = 'pending' AND reason IN ('at_capacity', 'already_running');
+
+-- name: suspect_beats
+SELECT id FROM beat
+ WHERE outcome = 'pending' AND wake_at IS NULL AND reason NOT IN ('at_capacity', 'already_running') LIMIT :limit;
+
+-- name: sleeping_beats
+SELECT beat.id, target.name || '/' || schedule.name
+  FROM beat JOIN schedule ON schedule.id = beat.schedule_id JOIN target ON target.id = beat.target_id
+ WHERE beat.id IN (SELECT id FROM :rows AS given (id bigint)) AND beat.outcome = 'pending' AND beat.wake_at IS NULL
+   AND beat.reason NOT IN ('at_capacity', 'already_running');
+
+-- name: wake_beats
+UPDATE beat SET wake_at = :now FROM :rows AS given (id bigint) WHERE beat.id = given.id AND beat.outcome = 'pending';
+
+-- name: pending_beats
+SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by
+  FROM beat WHERE outcome = 'pending' ORDER BY id LIMIT :limit;
+
+-- name: old_beats
+-- Beats that were settled long ago.
+SELECT id FROM beat
+ WHERE due_at < :before AND last_due_at < :before AND coalesce(settled_at, due_at) < :before
+   AND outcome IN ('ran', 'skipped', 'missed', 'merged')
+   AND (created_at < :kept_since
+        OR NOT (source IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill', 'delay')
+                OR starts_with(dedup_id, 'delay:')))
+ ORDER BY last_due_at LIMIT :limit;
+
+-- name: crowded_schedules
+SELECT schedule_id FROM beat GROUP BY schedule_id HAVING count(*) > :most;
+
+-- name: surplus_beats
+-- The beats of a schedule beyond its newest `:most`.
+SELECT id
+  FROM (SELECT id, outcome, source, dedup_id, created_at FROM beat
+         WHERE schedule_id = :schedule ORDER BY due_at DESC, id DESC OFFSET :most) AS older
+ WHERE outcome IN ('ran', 'skipped', 'missed', 'merged')
+   AND (created_at < :kept_since
+        OR NOT (source IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill', 'delay')
+                OR starts_with(dedup_id, 'delay:')));
+
+-- name: drop_beats
+DELETE FROM beat
+ WHERE id IN (SELECT id FROM :rows AS given (id bigint)) AND outcome IN ('ran', 'skipped', 'missed', 'merged')
+   AND NOT EXISTS (SELECT 1 FROM run WHERE run.beat_id = beat.id);
+
+-- name: waiting_of
+SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by FROM beat
+ WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
+
+-- name: last_backfill
+SELECT coalesce(max(split_part(dedup_id, '#', 2)::bigint), 0)
+  FROM beat WHERE schedule_id = :id AND dedup_id >= 'backfill:' AND dedup_id < 'backfill;' AND dedup_id LIKE '%#%';
+
+-- name: list_beats
+SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due_at, beat.count, beat.outcome, beat.reason,
+       beat.source, beat.origin, beat.dedup_id, beat.settled_at,
+       (SELECT coalesce(json_agg(run.id ORDER BY run.id), '[]')::text FROM run WHERE run.beat_id = beat.id) AS runs,
+       (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1) AS last_status
+  FROM beat
+  JOIN schedule ON schedule.id = beat.schedule_id
+  JOIN target ON target.id = schedule.target_id
+ WHERE beat.id = ANY(:ids)
+ ORDER BY beat.id DESC;
+
+-- name: wanted_beats
+(:outcome IS NULL OR outcome = :outcome) AND (:since IS NULL OR last_due_at >= :since)
+   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before);
+
+-- name: of_target
+(:target IS NULL OR schedule_id IN (SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
+                                     WHERE target.name = :target));
+
+-- name: beats_of_schedules
+SELECT id FROM beat WHERE schedule_id = ANY(:schedules) AND {wanted_beats} ORDER BY id DESC LIMIT :limit;
+
+-- name: recent_lateness
+SELECT beat.created_at - beat.due_at FROM beat
+  JOIN schedule ON schedule.id = beat.schedule_id JOIN plan ON plan.id = schedule.plan_id
+ WHERE beat.id > (SELECT coalesce(max(id), 0) FROM beat) - 200
+   AND beat.source IN ('baseline-interval', 'baseline-cron', 'ai-interval', 'ai-oneshot')
+   AND beat.outcome IN ('ran', 'running') AND beat.count = 1 AND strpos(plan.text, '"jitter"') = 0
+ ORDER BY beat.id DESC LIMIT :limit;
+
+-- name: spans
+-- Beats and runs since a moment, including runs that started before it and are still open.
+SELECT beat.schedule_id AS schedule, beat.outcome, beat.due_at, beat.last_due_at, beat.count AS number, run.status,
+       coalesce(run.started_at, run.claimed_at) AS started_at, run.finished_at
+  FROM beat LEFT JOIN run ON run.beat_id = beat.id
+ WHERE beat.schedule_id = ANY(:ids)
+   AND (beat.last_due_at >= :since OR coalesce(run.finished_at, :until) >= :since OR beat.outcome = 'running')
+   AND beat.due_at < :until
+ ORDER BY beat.id DESC LIMIT :limit;

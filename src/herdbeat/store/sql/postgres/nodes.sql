@@ -1,0 +1,56 @@
+-- Statements on nodes in PostgreSQL's own words. Those of the other dialect have the same names.
+
+-- name: gaps
+SELECT from_at, until, reason FROM gap WHERE until > :since ORDER BY from_at;
+
+-- name: join_node
+INSERT INTO node (host, pid, version, started_at, seen_at, lease_until, labels, works)
+VALUES (:host, :pid, :version, :now, :now, herdbeat_now() + :lease, :labels, :works)
+RETURNING id;
+
+-- name: only_one_joins
+-- Only the first node to join detects a gap; others wait here.
+SELECT pg_advisory_xact_lock(hashtext('herdbeat: join'));
+
+-- name: last_sign
+-- Until when any node could run anything: the time from then until now is the gap.
+SELECT max(coalesce(stopped_at, lease_until)) FROM node WHERE works = 1;
+
+-- name: renew_node
+UPDATE node SET seen_at = :now, lease_until = herdbeat_now() + :lease
+ WHERE id = :node AND stopped_at IS NULL AND lease_until > herdbeat_now();
+
+-- name: leave_node
+UPDATE node SET seen_at = :now, stopped_at = least(:now, lease_until) WHERE id = :node AND stopped_at IS NULL;
+
+-- name: hold_node
+-- The first statement of every write by a node: it waits for a rescue that has locked the node's row, and then finds no
+-- row.
+UPDATE node SET writes = :writes WHERE id = :node AND stopped_at IS NULL AND lease_until > herdbeat_now();
+
+-- name: last_write
+-- Waits for a transaction of this node that is still open on a lost connection.
+SELECT writes FROM node WHERE id = :node FOR UPDATE;
+
+-- name: give_up_dead_nodes
+-- Exclusively: a node in the middle of a write is skipped, and checked again by the next rescue. It held its runs until
+-- its lease was over.
+UPDATE node SET stopped_at = lease_until
+ WHERE id IN (SELECT id FROM node WHERE stopped_at IS NULL AND lease_until <= herdbeat_now() AND id <> :node
+               ORDER BY id FOR UPDATE SKIP LOCKED);
+
+-- name: drop_nodes
+-- Requests for runs that ended without seeing them are deleted, too.
+WITH unheard AS (
+     DELETE FROM stop_request
+      WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.id = stop_request.run_id AND run.status = 'running'))
+DELETE FROM node
+ WHERE stopped_at < (SELECT max(coalesce(stopped_at, lease_until)) FROM node)
+   AND stopped_at < least(:before::bigint, (SELECT claimed_at FROM run ORDER BY id LIMIT 1));
+
+-- name: list_nodes
+SELECT id, host, pid, version, started_at, seen_at, stopped_at, lease_until, labels, works,
+       (SELECT count(*) FROM run WHERE status = 'running' AND node_id = node.id) AS running
+  FROM node
+ WHERE :now IS NULL OR (stopped_at IS NULL AND lease_until > herdbeat_now())
+ ORDER BY id DESC LIMIT :limit;
