@@ -1,14 +1,15 @@
 """From a command line to the command bus: select, confirm, deliver, and say when it counts and how to undo it."""
 
-import json
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from pwd import getpwuid
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
@@ -25,9 +26,12 @@ from herdbeat.service.commands.base import (
 from herdbeat.service.commands.dispatch import Delivery, undo_steps
 from herdbeat.service.queries.nodes import describe_nodes
 from herdbeat.service.queries.selectors import Selection, select_schedules
+from herdbeat.service.serialize import JsonObject
 from herdbeat.timestamps import format_timestamp
 
-EXIT_DECLINED = 1
+DECLINED = Output(lines=(Notice("Nothing was changed."),), exit_status=1)
+"""What a command returns whose user said no."""
+
 STORED_NOTICE = "it is written down, and counts from the next herdbeat up."
 
 MAX_NAMED_SCHEDULES = 10
@@ -107,20 +111,15 @@ def deliver_change(context: Context, handle: FleetHandle, command: ScheduleComma
     return handle.dispatcher.deliver(current_actor(context), command, show_progress)
 
 
-def show_result_json(context: Context, delivery: Delivery[ScheduleChanges], undo: str) -> None:
+def serialize_delivery(delivery: Delivery[ScheduleChanges], undo: str) -> JsonObject:
     result = delivery.result
-    answer = {
-        **result_to_json(result),
-        "changed": len(result.changed),
-        "served": delivery.has_live_node,
-        "undo": undo,
-    }
-    context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
+    return {**result_to_json(result), "changed": len(result.changed), "served": delivery.has_live_node, "undo": undo}
 
 
-def show_pending_notice(context: Context, handle: FleetHandle, delivery: Delivery[ScheduleChanges]) -> None:
+def pending_notice(handle: FleetHandle, delivery: Delivery[ScheduleChanges]) -> Iterator[str]:
+    """When the change counts, if no node acts on it now."""
     if not delivery.has_live_node and delivery.result.changed:
-        context.terminal.info(describe_effect(handle))
+        yield Notice(describe_effect(handle))
 
 
 def undo_command(args: ParsedArgs, command: ScheduleCommand, result: ScheduleChanges) -> str:

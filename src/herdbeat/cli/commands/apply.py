@@ -1,6 +1,5 @@
 """`herdbeat apply`: show the plan, then apply it. With --dry-run the plan alone; nothing is written."""
 
-import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,10 +7,11 @@ from pathlib import Path
 from herdbeat.bootstrap.config import load_config
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import current_actor, describe_effect
+from herdbeat.cli.dispatch import DECLINED, current_actor, describe_effect
 from herdbeat.cli.fleet_handle import FleetHandle, build_handle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
@@ -30,7 +30,6 @@ from herdbeat.service.commands.fleet import (
 )
 from herdbeat.store.location import store_location
 
-EXIT_DECLINED = 1
 EXIT_CHANGES_PENDING = 6
 """What --exit-code answers if there is something to do."""
 
@@ -46,7 +45,7 @@ class ApplyRequest:
     file: Path
 
 
-def run_apply(args: ParsedArgs, context: Context) -> int:
+def run_apply(args: ParsedArgs, context: Context) -> Output | int:
     """Files with a mistake change nothing, and every mistake is printed."""
     try:
         apply_request = _load_request(args, context)
@@ -56,23 +55,20 @@ def run_apply(args: ParsedArgs, context: Context) -> int:
         return error.exit_status
     handle, loaded = apply_request.handle, apply_request.loaded
     plan = preview_apply(handle.path, loaded.fleet, handle.now, is_whole=loaded.is_whole)
-    is_json = args.has(flags.JSON)
-    if not is_json:
+    if not args.has(flags.JSON):
+        # Printed before anything is asked or applied.
         for line in format_plan(context.terminal, plan, handle.now, handle.zone):
             context.terminal.print(line)
     if args.has(flags.DRY_RUN):
-        return _show_dry_run(args, context, plan, is_json=is_json)
+        return _preview(args, plan)
     if not _confirm_removals(args, context, plan):
-        context.terminal.info("Nothing was changed.")
-        return EXIT_DECLINED
+        return DECLINED
     command = ApplyFleet(path=os.fspath(apply_request.file))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
-    if is_json:
-        answer = {**serialize_plan(plan), "applied": True, "served": delivery.has_live_node}
-        context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
-    else:
-        context.terminal.info(_describe_result(plan, delivery, handle))
-    return 0
+    return Output(
+        json=lambda: {**serialize_plan(plan), "applied": True, "served": delivery.has_live_node},
+        lines=[Notice(_describe_result(plan, delivery, handle))],
+    )
 
 
 def _load_request(args: ParsedArgs, context: Context) -> ApplyRequest:
@@ -103,13 +99,13 @@ def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bo
     return context.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _show_dry_run(args: ParsedArgs, context: Context, plan: ApplyPlan, *, is_json: bool) -> int:
-    if is_json:
-        answer = {**serialize_plan(plan), "applied": False}
-        context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
-    else:
-        context.terminal.info(f"{summarize_plan(plan, 'to')}  Nothing was changed." if plan.items else _UP_TO_DATE)
-    return EXIT_CHANGES_PENDING if plan.items and args.has(flags.EXIT_CODE) else 0
+def _preview(args: ParsedArgs, plan: ApplyPlan) -> Output:
+    summary = f"{summarize_plan(plan, 'to')}  Nothing was changed." if plan.items else _UP_TO_DATE
+    return Output(
+        json=lambda: {**serialize_plan(plan), "applied": False},
+        lines=[Notice(summary)],
+        exit_status=EXIT_CHANGES_PENDING if plan.items and args.has(flags.EXIT_CODE) else 0,
+    )
 
 
 def _describe_result(plan: ApplyPlan, delivery: Delivery[AppliedFleet], handle: FleetHandle) -> str:

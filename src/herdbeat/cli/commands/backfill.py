@@ -1,12 +1,13 @@
 """`herdbeat backfill`: run the instants of a past window now."""
 
-import json
+from collections.abc import Iterator
 from datetime import datetime
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import EXIT_DECLINED, confirm, current_actor, format_config_flag, parse_reason
+from herdbeat.cli.dispatch import DECLINED, confirm, current_actor, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.output.time_parse import parse_past_time
@@ -30,21 +31,22 @@ CONFIRM_ABOVE_BEATS = 20
 MAX_LISTED_INSTANTS = 10
 
 
-def run_backfill(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        record = find_schedule(handle.require_reader(), args.positionals[0])
-        window = clip_to_past(_parse_window(args, handle), handle.now)
-        instants = plan_backfill(record.plan, record.label, window, _parse_max_beats(args))
-        if args.has(flags.DRY_RUN):
-            return _show_plan(args, context, handle, record, instants)
-        sentence = f"Runs {format_count(len(instants), 'past instant')} of {record.label} now."
-        if len(instants) > CONFIRM_ABOVE_BEATS and not confirm(args, context, sentence):
-            context.terminal.info("Nothing was changed.")
-            return EXIT_DECLINED
-        command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=parse_reason(args))
-        delivery = handle.dispatcher.deliver(current_actor(context), command)
-        _show_result(args, context, handle, delivery)
-        return 0
+def run_backfill(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    record = find_schedule(handle.require_reader(), args.positionals[0])
+    window = clip_to_past(_parse_window(args, handle), handle.now)
+    instants = plan_backfill(record.plan, record.label, window, _parse_max_beats(args))
+    if args.has(flags.DRY_RUN):
+        return _preview(handle, record, instants)
+    sentence = f"Runs {format_count(len(instants), 'past instant')} of {record.label} now."
+    if len(instants) > CONFIRM_ABOVE_BEATS and not confirm(args, context, sentence):
+        return DECLINED
+    command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=parse_reason(args))
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
+    return Output(
+        json=lambda: {**result_to_json(delivery.result), "served": delivery.has_live_node},
+        lines=_result_lines(args, handle, delivery),
+    )
 
 
 def _parse_window(args: ParsedArgs, handle: FleetHandle) -> BackfillWindow:
@@ -66,17 +68,11 @@ def _parse_max_beats(args: ParsedArgs) -> int:
     return int(text)
 
 
-def _show_result(
-    args: ParsedArgs, context: Context, handle: FleetHandle, delivery: Delivery[BackfilledSchedule]
-) -> None:
+def _result_lines(args: ParsedArgs, handle: FleetHandle, delivery: Delivery[BackfilledSchedule]) -> Iterator[str]:
     result = delivery.result
-    if args.has(flags.JSON):
-        answer = {**result_to_json(result), "served": delivery.has_live_node}
-        context.terminal.print(json.dumps(answer, indent=2, ensure_ascii=False))
-        return
     name = printable(result.schedule)
     first, last = (format_time(each, handle.now, handle.zone) for each in (result.first, result.last))
-    context.terminal.print(
+    yield (
         f"◷ {name}  backfill #{result.backfill}: {format_count(result.count, 'beat')}, {first} to {last}"
         f"   undo what still waits: herdbeat cancel {name}{format_config_flag(args)}"
     )
@@ -84,19 +80,14 @@ def _show_result(
     pace = f"spread over {humanize(spread)} (catchup_rate)" if spread.total_seconds() >= 1 else "at once"
     later = "They start with the next: herdbeat up"
     starts = f"They start {pace}, as there is room" if delivery.has_live_node else later
-    context.terminal.info(f"{starts}. Watch them: herdbeat beats {name} --outcome pending")
+    yield Notice(f"{starts}. Watch them: herdbeat beats {name} --outcome pending")
 
 
-def _show_plan(
-    args: ParsedArgs, context: Context, handle: FleetHandle, record: ScheduleRecord, instants: tuple[datetime, ...]
-) -> int:
-    if args.has(flags.JSON):
-        items = [format_timestamp(each) for each in instants]
-        context.terminal.print(json.dumps({"schedule": record.label, "count": len(items), "instants": items}, indent=2))
-        return 0
-    for each in instants[:MAX_LISTED_INSTANTS]:
-        context.terminal.print(f"  {format_time(each, handle.now, handle.zone)}")
+def _preview(handle: FleetHandle, record: ScheduleRecord, instants: tuple[datetime, ...]) -> Output:
+    items = [format_timestamp(each) for each in instants]
+    lines = [f"  {format_time(each, handle.now, handle.zone)}" for each in instants[:MAX_LISTED_INSTANTS]]
     if len(instants) > MAX_LISTED_INSTANTS:
-        context.terminal.print(f"  … {format_time(instants[-1], handle.now, handle.zone)}")
-    context.terminal.info(f"Would run {format_count(len(instants), 'instant')} of {record.label}. Nothing was changed.")
-    return 0
+        lines.append(f"  … {format_time(instants[-1], handle.now, handle.zone)}")
+    count = format_count(len(instants), "instant")
+    lines.append(Notice(f"Would run {count} of {record.label}. Nothing was changed."))
+    return Output(json=lambda: {"schedule": record.label, "count": len(items), "instants": items}, lines=lines)

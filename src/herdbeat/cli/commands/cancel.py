@@ -1,13 +1,14 @@
 """`herdbeat cancel`: stop runs that are going, and settle beats that wait."""
 
-import json
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import EXIT_DECLINED, confirm_if_all, current_actor, parse_reason, select_records
+from herdbeat.cli.dispatch import DECLINED, confirm_if_all, current_actor, parse_reason, select_records
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
@@ -18,6 +19,7 @@ from herdbeat.durations import format_elapsed, humanize
 from herdbeat.errors import Conflict
 from herdbeat.service.commands.base import CancelledWork, CancelRuns, CancelSchedules, result_to_json
 from herdbeat.service.queries.selectors import find_run, resolve_selector
+from herdbeat.service.serialize import JsonObject
 
 CANCEL_WAIT_S = 7.0
 """Seconds to watch runs end: a program is killed five after it was asked to end."""
@@ -25,18 +27,19 @@ CANCEL_WAIT_S = 7.0
 POLL_INTERVAL_S = 0.05
 
 
-def run_cancel(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        runs, schedules = _select_subjects(args, handle)
-        if args.has(flags.DRY_RUN):
-            return _show_plan(args, context, handle, runs, schedules)
-        if not confirm_if_all(
-            args, context, f"Stops every run of {format_count(len(schedules), 'schedule')}, and what waits."
-        ):
-            context.terminal.info("Nothing was changed.")
-            return EXIT_DECLINED
-        items = _execute(args, context, handle, runs, schedules)
-        return _show_result(args, context, items, _wait_for_end(handle, items))
+def run_cancel(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    runs, schedules = _select_subjects(args, handle)
+    if args.has(flags.DRY_RUN):
+        return _preview(context, handle, runs, schedules)
+    sentence = f"Stops every run of {format_count(len(schedules), 'schedule')}, and what waits."
+    if not confirm_if_all(args, context, sentence):
+        return DECLINED
+    items = _execute(args, context, handle, runs, schedules)
+    ended = _wait_for_end(handle, items)
+    lines = [line for item in items for line in _result_lines(item, ended)]
+    nothing = [Notice("Nothing was running or waiting; nothing changed.")]
+    return Output(json=lambda: {"items": [_serialize(item, ended) for item in items]}, lines=lines or nothing)
 
 
 def _select_subjects(args: ParsedArgs, handle: FleetHandle) -> tuple[list[RunRecord], list[ScheduleRecord]]:
@@ -85,22 +88,8 @@ def _wait_for_end(handle: FleetHandle, items: Sequence[CancelledWork]) -> dict[s
         time.sleep(POLL_INTERVAL_S)
 
 
-def _show_result(
-    args: ParsedArgs, context: Context, items: Sequence[CancelledWork], ended: dict[str, RunRecord]
-) -> int:
-    if args.has(flags.JSON):
-        shown_items = [
-            {**result_to_json(item), "statuses": [ended[name].status for name in item.runs if name in ended]}
-            for item in items
-        ]
-        context.terminal.print(json.dumps({"items": shown_items}, indent=2, ensure_ascii=False))
-        return 0
-    lines = [line for item in items for line in _result_lines(item, ended)]
-    for line in lines:
-        context.terminal.print(line)
-    if not lines:
-        context.terminal.info("Nothing was running or waiting; nothing changed.")
-    return 0
+def _serialize(item: CancelledWork, ended: dict[str, RunRecord]) -> JsonObject:
+    return {**result_to_json(item), "statuses": [ended[name].status for name in item.runs if name in ended]}
 
 
 def _result_lines(item: CancelledWork, ended: dict[str, RunRecord]) -> Iterator[str]:
@@ -118,17 +107,11 @@ def _describe_end(name: str, label: str, run: RunRecord | None) -> str:
     return f"– {label}  {name} {run.status} after {spent}"
 
 
-def _show_plan(
-    args: ParsedArgs, context: Context, handle: FleetHandle, runs: list[RunRecord], schedules: list[ScheduleRecord]
-) -> int:
+def _preview(context: Context, handle: FleetHandle, runs: list[RunRecord], schedules: list[ScheduleRecord]) -> Output:
     rows = [[run.schedule, format_short_id(run.id), "1", "0"] for run in runs]
     rows += [[each.label, "", str(each.running), str(each.waiting)] for each in schedules]
-    if args.has(flags.JSON):
-        keys = ("schedule", "run", "running", "waiting")
-        items = [dict(zip(keys, row, strict=True)) for row in rows]
-        context.terminal.print(json.dumps({"what": "cancel", "items": items}, indent=2, ensure_ascii=False))
-        return 0
-    for line in context.terminal.format_table([["SCHEDULE", "RUN", "RUNNING", "WAITING"], *rows], shrink=(0,)):
-        context.terminal.print(line)
-    context.terminal.info(f"As of {handle.now:%H:%M:%S} UTC. Nothing was changed.")
-    return 0
+    keys = ["schedule", "run", "running", "waiting"]
+    items = [dict(zip(keys, row, strict=True)) for row in rows]
+    table = context.terminal.format_table([[each.upper() for each in keys], *rows], shrink=(0,))
+    notice = Notice(f"As of {handle.now:%H:%M:%S} UTC. Nothing was changed.")
+    return Output(json=lambda: {"what": "cancel", "items": items}, lines=chain(table, [notice]))

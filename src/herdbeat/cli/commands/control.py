@@ -1,24 +1,25 @@
 """`herdbeat pause`, `resume`, `disable`, `enable`, `reset` and `skip`: one shape, six commands."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
-    EXIT_DECLINED,
+    DECLINED,
     confirm_if_all,
     deliver_change,
     parse_reason,
+    pending_notice,
     select_records,
-    show_pending_notice,
-    show_result_json,
+    serialize_delivery,
     undo_command,
 )
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.output.time_parse import parse_future_time
@@ -160,24 +161,24 @@ def _read_int(data: ChangeData, key: str) -> int:
     return value
 
 
-def run_pause(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
+def run_pause(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
 
 
-def run_resume(args: ParsedArgs, context: Context) -> int:
+def run_resume(args: ParsedArgs, context: Context) -> Output:
     return _run_simple_change(args, context, ResumeSchedules)
 
 
-def run_disable(args: ParsedArgs, context: Context) -> int:
+def run_disable(args: ParsedArgs, context: Context) -> Output:
     return _run_simple_change(args, context, DisableSchedules)
 
 
-def run_enable(args: ParsedArgs, context: Context) -> int:
+def run_enable(args: ParsedArgs, context: Context) -> Output:
     return _run_simple_change(args, context, EnableSchedules)
 
 
-def run_reset(args: ParsedArgs, context: Context) -> int:
+def run_reset(args: ParsedArgs, context: Context) -> Output:
     return _run_simple_change(args, context, ResetSchedules)
 
 
@@ -185,33 +186,29 @@ def _run_simple_change(
     args: ParsedArgs,
     context: Context,
     kind: type[ResumeSchedules | DisableSchedules | EnableSchedules | ResetSchedules],
-) -> int:
-    with open_fleet_handle(args, context) as handle:
-        return run_change(args, context, handle, kind())
+) -> Output:
+    return run_change(args, context, context.enter(open_fleet_handle(args, context)), kind())
 
 
-def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand) -> int:
+def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand) -> Output:
     """Select, confirm, deliver, print. Exit 1 if anything was refused, or the answer was no."""
     records = select_records(args, handle)
     command = replace(command, schedules=tuple(each.id for each in records), reason=parse_reason(args))
     if args.has(flags.DRY_RUN):
-        return show_dry_run(args, context, handle, command, records)
+        return preview_change(context, handle, command, records)
     if not confirm_if_all(args, context, _confirmation_text(args, command, records)):
-        context.terminal.info("Nothing was changed.")
-        return EXIT_DECLINED
+        return DECLINED
     cancels = args.has(flags.CANCEL_RUNNING)
     if isinstance(command, HoldCommand):
         command = replace(command, cancel_running=cancels)
     delivery = deliver_change(context, handle, command)
-    result = delivery.result
-    undo = undo_command(args, command, result)
-    if args.has(flags.JSON):
-        show_result_json(context, delivery, undo)
-    else:
-        for line in result_lines(handle, command.what, result, undo, cancelled=cancels and delivery.has_live_node):
-            context.terminal.print(line)
-        show_pending_notice(context, handle, delivery)
-    return EXIT_REFUSED if result.refused else 0
+    undo = undo_command(args, command, delivery.result)
+    lines = result_lines(handle, command.what, delivery.result, undo, cancelled=cancels and delivery.has_live_node)
+    return Output(
+        json=lambda: serialize_delivery(delivery, undo),
+        lines=chain(lines, pending_notice(handle, delivery)),
+        exit_status=EXIT_REFUSED if delivery.result.refused else 0,
+    )
 
 
 def _parse_pause_end(args: ParsedArgs, handle: FleetHandle) -> datetime | None:
@@ -232,23 +229,20 @@ def _confirmation_text(args: ParsedArgs, command: ScheduleCommand, records: list
     return f"{command.what.capitalize()}s {format_count(len(records), 'schedule')}.{runs}"
 
 
-def show_dry_run(
-    args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand, records: list[ScheduleRecord]
-) -> int:
+def preview_change(
+    context: Context, handle: FleetHandle, command: ScheduleCommand, records: list[ScheduleRecord]
+) -> Output:
+    """What --dry-run prints: the schedules as they are."""
     rows = [[printable(each.label), resolve_condition(each, handle.now).state.value] for each in records]
-    if args.has(flags.JSON):
-        items = [{"schedule": label, "state": state} for label, state in rows]
-        context.terminal.print(json.dumps({"what": command.what, "items": items}, indent=2, ensure_ascii=False))
-        return 0
-    for line in context.terminal.format_table([["SCHEDULE", "STATE"], *rows], shrink=(0,)):
-        context.terminal.print(line)
-    context.terminal.info(f"Would {command.what} {format_count(len(records), 'schedule')}. Nothing was changed.")
-    return 0
+    items = [{"schedule": label, "state": state} for label, state in rows]
+    notice = f"Would {command.what} {format_count(len(records), 'schedule')}. Nothing was changed."
+    table = context.terminal.format_table([["SCHEDULE", "STATE"], *rows], shrink=(0,))
+    return Output(json=lambda: {"what": command.what, "items": items}, lines=chain(table, [Notice(notice)]))
 
 
-def run_skip(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        return run_change(args, context, handle, SkipBeats(count=_parse_skip_count(args)))
+def run_skip(args: ParsedArgs, context: Context) -> Output:
+    handle = context.enter(open_fleet_handle(args, context))
+    return run_change(args, context, handle, SkipBeats(count=_parse_skip_count(args)))
 
 
 def _parse_skip_count(args: ParsedArgs) -> int:

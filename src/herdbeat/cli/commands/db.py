@@ -1,6 +1,5 @@
 """What the `db` commands share: which ledger, a file as it was named, sizes, and how far a copy has come."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,6 +8,7 @@ from pathlib import Path
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import load_fleet_files
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count, short_label
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.cli.parser import ParsedArgs
@@ -75,19 +75,13 @@ def show_copy_progress(args: ParsedArgs, context: Context) -> Iterator[Callable[
         err.flush()
 
 
-# `herdbeat db backup`: the ledger in one file, as it is now.
-
-
-def run_backup(args: ParsedArgs, context: Context) -> int:
+def run_backup(args: ParsedArgs, context: Context) -> Output:
     _, ledger = require_ledger_file(args, context)
     to = _backup_path(args.positional(0), context, ledger)
     with show_copy_progress(args, context) as progress:
         written = backup_ledger(ledger, to, replace=args.has(flags.FORCE), progress=progress)
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps({"file": str(to), "bytes": written}))
-    else:
-        context.terminal.print(f"{context.terminal.style('✓', 'green')} {to}   {format_size(written)}")
-    return 0
+    line = f"{context.terminal.style('✓', 'green')} {to}   {format_size(written)}"
+    return Output(json=lambda: {"file": str(to), "bytes": written}, lines=[line], is_compact=True)
 
 
 def _backup_path(named: str | None, context: Context, ledger: Path) -> Path:
@@ -102,37 +96,35 @@ def _backup_path(named: str | None, context: Context, ledger: Path) -> Path:
     return to
 
 
-# `herdbeat db check`: read the ledger through, and say what is wrong with it.
-
-
 EXIT_UNHEALTHY = 6
 
 
-def run_check(args: ParsedArgs, context: Context) -> int:
+def run_check(args: ParsedArgs, context: Context) -> Output:
     _, place, now = require_ledger(args, context)
     ledger, result = format_location(place), inspect_ledger(place, now)
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps({"ledger": ledger, **_check_object(result)}))
-    elif result.is_healthy:
-        context.terminal.print(f"{context.terminal.style('✓', 'green')} {ledger}   nothing is wrong with it")
-    else:
-        _show_check(context.terminal, ledger, result)
-    return 0 if result.is_healthy else EXIT_UNHEALTHY
+    return Output(
+        json=lambda: {"ledger": ledger, **_check_object(result)},
+        lines=_check_lines(context.terminal, ledger, result),
+        is_compact=True,
+        exit_status=0 if result.is_healthy else EXIT_UNHEALTHY,
+    )
 
 
-def _show_check(terminal: Terminal, ledger: str, result: LedgerInspection) -> None:
+def _check_lines(terminal: Terminal, ledger: str, result: LedgerInspection) -> Iterator[str]:
+    if result.is_healthy:
+        yield f"{terminal.style('✓', 'green')} {ledger}   nothing is wrong with it"
+        return
     rows = [("damage", "", printable(line)) for line in result.damage]
     rows += [("scan", printable(short_label(subject)), what) for subject, what in result.findings]
     rows += [("quarantine", printable(short_label(label)), printable(why)) for label, why in result.quarantined]
-    terminal.print(f"{terminal.style('✗', 'red')} {ledger}   {format_count(len(rows), 'problem')}")
-    for line in terminal.format_table(rows, indent="  ", shrink=(1, 2)):
-        terminal.print(line)
+    yield f"{terminal.style('✗', 'red')} {ledger}   {format_count(len(rows), 'problem')}"
+    yield from terminal.format_table(rows, indent="  ", shrink=(1, 2))
     if result.damage:
-        terminal.info("The file is damaged. Keep it, and restore a backup: herdbeat db restore FILE")
+        yield Notice("The file is damaged. Keep it, and restore a backup: herdbeat db restore FILE")
     elif result.findings:
-        terminal.info("A fleet that runs mends this by itself within five minutes: herdbeat up")
+        yield Notice("A fleet that runs mends this by itself within five minutes: herdbeat up")
     if result.quarantined:
-        terminal.info("A quarantined schedule rests until it is edited. Its reason says what to change.")
+        yield Notice("A quarantined schedule rests until it is edited. Its reason says what to change.")
 
 
 def _check_object(result: LedgerInspection) -> dict[str, object]:

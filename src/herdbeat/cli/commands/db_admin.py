@@ -1,12 +1,11 @@
 """`herdbeat db copy`, `prune` and `restore`: the ledger as a whole."""
 
-import json
-
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.db import require_ledger, require_ledger_file, show_copy_progress
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import build_handle, load_fleet_files
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Retention
@@ -18,7 +17,7 @@ from herdbeat.service.maintenance.retention import count_prunable
 from herdbeat.store.location import PostgresLocation, open_audit, require_sqlite_path
 
 
-def run_copy(args: ParsedArgs, context: Context) -> int:
+def run_copy(args: ParsedArgs, context: Context) -> Output:
     fleet, ledger = require_ledger_file(args, context)
     to = PostgresLocation(url=_database_url(args, context), state_dir=ledger.parent)
     if args.positional(0) and ":" in to.url.partition("://")[2].rpartition("@")[0]:
@@ -29,16 +28,16 @@ def run_copy(args: ParsedArgs, context: Context) -> int:
     except KeyboardInterrupt:
         context.terminal.error("Interrupted. Nothing was copied; begin again whenever you like.")
         raise
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps({"from": str(ledger), "to": to.display_url, "rows": copied}))
-        return 0
     what = ", ".join(
         format_count(copied[table], noun)
         for table, noun in (("schedule", "schedule"), ("beat", "beat"), ("run", "run"))
     )
-    context.terminal.print(f"{context.terminal.style('✓', 'green')} {to.display_url}   {what}")
-    context.terminal.info("Now write this URL as store: into the fleet's file, and start: herdbeat up --apply")
-    return 0
+    next_step = "Now write this URL as store: into the fleet's file, and start: herdbeat up --apply"
+    return Output(
+        json=lambda: {"from": str(ledger), "to": to.display_url, "rows": copied},
+        lines=[f"{context.terminal.style('✓', 'green')} {to.display_url}   {what}", Notice(next_step)],
+        is_compact=True,
+    )
 
 
 def _database_url(args: ParsedArgs, context: Context) -> str:
@@ -50,17 +49,18 @@ def _database_url(args: ParsedArgs, context: Context) -> str:
     return url
 
 
-def run_prune(args: ParsedArgs, context: Context) -> int:
+def run_prune(args: ParsedArgs, context: Context) -> Output:
     fleet, ledger, now = require_ledger(args, context)
     if args.has(flags.DRY_RUN):
         pruned = count_prunable(open_audit(ledger), fleet.retention, now)
     else:
         pruned = build_handle(fleet, context).dispatcher.run(current_actor(context), PruneHistory())
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps({"dry_run": args.has(flags.DRY_RUN), **result_to_json(pruned)}))
-    else:
-        context.terminal.print(_describe_pruned(pruned, fleet.retention, is_dry=args.has(flags.DRY_RUN)))
-    return 0
+    is_dry = args.has(flags.DRY_RUN)
+    return Output(
+        json=lambda: {"dry_run": is_dry, **result_to_json(pruned)},
+        lines=[_describe_pruned(pruned, fleet.retention, is_dry=is_dry)],
+        is_compact=True,
+    )
 
 
 def _describe_pruned(pruned: PruneResult, retention: Retention, *, is_dry: bool) -> str:
@@ -69,22 +69,19 @@ def _describe_pruned(pruned: PruneResult, retention: Retention, *, is_dry: bool)
     return f"{what} {'would go' if is_dry else 'removed'}; {kept}."
 
 
-def run_restore(args: ParsedArgs, context: Context) -> int:
+def run_restore(args: ParsedArgs, context: Context) -> Output:
     _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
     ledger = require_sqlite_path(fleet)
     file = context.folder / args.positionals[0]
     with show_copy_progress(args, context) as progress:
         restored = restore_backup(ledger, file, context.clock.now(), progress=progress)
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps(_restored_object(str(ledger), restored)))
-        return 0
-    context.terminal.print(f"{context.terminal.style('✓', 'green')} {ledger}   restored from {file}")
+    lines = [f"{context.terminal.style('✓', 'green')} {ledger}   restored from {file}"]
     if restored.interrupted or restored.missed:
         runs, beats = format_count(restored.interrupted, "run"), format_count(restored.missed, "waiting beat")
-        context.terminal.print(f"  {runs} and {beats} of the backup will not start again: interrupted, missed")
+        lines.append(f"  {runs} and {beats} of the backup will not start again: interrupted, missed")
     if restored.kept is not None:
-        context.terminal.print(f"  the ledger from before is kept as {restored.kept}")
-    return 0
+        lines.append(f"  the ledger from before is kept as {restored.kept}")
+    return Output(json=lambda: _restored_object(str(ledger), restored), lines=lines, is_compact=True)
 
 
 def _restored_object(ledger: str, restored: RestoreResult) -> dict[str, object]:

@@ -1,23 +1,23 @@
 """`herdbeat hint`: another pace or another moment for a while; `--clear` ends them, `--list` shows them."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from herdbeat.cli import spec as flags
-from herdbeat.cli.commands.control import EXIT_REFUSED, format_until, result_lines, run_change, show_dry_run
+from herdbeat.cli.commands.control import EXIT_REFUSED, format_until, preview_change, result_lines, run_change
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import (
-    EXIT_DECLINED,
+    DECLINED,
     confirm_if_all,
     deliver_change,
     parse_reason,
+    pending_notice,
     select_records,
-    show_pending_notice,
-    show_result_json,
+    serialize_delivery,
     undo_command,
 )
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
+from herdbeat.cli.output.render import ErrorLine, Notice, Output
 from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.output.time_format import format_time_left
@@ -27,6 +27,7 @@ from herdbeat.domain.change import ChangeKind
 from herdbeat.durations import format_duration, parse_duration
 from herdbeat.errors import UsageError
 from herdbeat.service.commands.base import ClearHints, HintSchedules, ScheduleChange, ScheduleChanges
+from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.queries.hints import HintState, HintView, classify_hints
 from herdbeat.service.serialize import serialize_hint
 from herdbeat.timestamps import parse_timestamp
@@ -38,14 +39,14 @@ _HEADINGS = ["SCHEDULE", "HINT", "BY", "STATE", "ENDS", "REASON"]
 _STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·", "yellow")}
 
 
-def run_hint(args: ParsedArgs, context: Context) -> int:
+def run_hint(args: ParsedArgs, context: Context) -> Output:
     _require_one_action(args)
-    with open_fleet_handle(args, context) as handle:
-        if args.has(flags.LIST):
-            return _list_hints(args, context, handle)
-        if args.has(flags.CLEAR):
-            return run_change(args, context, handle, ClearHints())
-        return _set_hint(args, context, handle)
+    handle = context.enter(open_fleet_handle(args, context))
+    if args.has(flags.LIST):
+        return _list_hints(args, context, handle)
+    if args.has(flags.CLEAR):
+        return run_change(args, context, handle, ClearHints())
+    return _set_hint(args, context, handle)
 
 
 def _require_one_action(args: ParsedArgs) -> None:
@@ -58,29 +59,30 @@ def _require_one_action(args: ParsedArgs) -> None:
         raise UsageError(f"{' and '.join(actions)} do not go together.", hint=hint)
 
 
-def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output:
     records = select_records(args, handle)
     command = _build_hint_command(args, handle, [each.id for each in records])
     if args.has(flags.DRY_RUN):
-        return show_dry_run(args, context, handle, command, records)
+        return preview_change(context, handle, command, records)
     if not confirm_if_all(args, context, f"Hints {format_count(len(records), 'schedule')}."):
-        return EXIT_DECLINED
+        return Output(exit_status=DECLINED.exit_status)
     delivery = deliver_change(context, handle, command)
-    result = delivery.result
-    undo = undo_command(args, command, result)
-    status = EXIT_REFUSED if result.refused else 0
-    if args.has(flags.JSON):
-        show_result_json(context, delivery, undo)
-        return status
-    for item in result.changed:
-        for line in _hint_lines(handle, item):
-            context.terminal.print(line)
-    for line in result_lines(handle, ChangeKind.HINT, ScheduleChanges(items=result.refused), ""):
-        context.terminal.error(line)
+    undo = undo_command(args, command, delivery.result)
+    return Output(
+        json=lambda: serialize_delivery(delivery, undo),
+        lines=_delivery_lines(handle, delivery, undo),
+        exit_status=EXIT_REFUSED if delivery.result.refused else 0,
+    )
+
+
+def _delivery_lines(handle: FleetHandle, delivery: Delivery[ScheduleChanges], undo: str) -> Iterator[str]:
+    refused = ScheduleChanges(items=delivery.result.refused)
+    for item in delivery.result.changed:
+        yield from _hint_lines(handle, item)
+    yield from map(ErrorLine, result_lines(handle, ChangeKind.HINT, refused, ""))
     if undo:
-        context.terminal.info(f"undo: {undo}")
-    show_pending_notice(context, handle, delivery)
-    return status
+        yield Notice(f"undo: {undo}")
+    yield from pending_notice(handle, delivery)
 
 
 def _build_hint_command(args: ParsedArgs, handle: FleetHandle, schedule_ids: Sequence[int]) -> HintSchedules:
@@ -110,26 +112,18 @@ def _hint_lines(handle: FleetHandle, item: ScheduleChange) -> Iterator[str]:
         yield f"  {printable(note)}"
 
 
-def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+def _list_hints(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output:
     if handle.reader is None:
-        found = []
+        hints = []
     else:
         is_named = bool(args.positionals or args.all_values(flags.TAG) or args.all_values(flags.GROUP))
         ids = [each.id for each in select_records(args, handle)] if is_named else None
-        found = classify_hints(handle.reader.hints(ids, ended_since=handle.now - ENDED_HINT_MAX_AGE), handle.now)
-    if args.has(flags.JSON):
-        context.terminal.print(
-            json.dumps({"items": [serialize_hint(each) for each in found]}, indent=2, ensure_ascii=False)
-        )
-        return 0
-    if not found:
-        context.terminal.info(NEVER_RAN_NOTICE if handle.reader is None else "No hints there.")
-        return 0
-    for line in context.terminal.format_table(
-        [_HEADINGS, *(_hint_row(context, handle, each) for each in found)], shrink=(5, 0)
-    ):
-        context.terminal.print(line)
-    return 0
+        hints = classify_hints(handle.reader.hints(ids, ended_since=handle.now - ENDED_HINT_MAX_AGE), handle.now)
+    lines: Iterable[str] = [Notice(NEVER_RAN_NOTICE if handle.reader is None else "No hints there.")]
+    if hints:
+        rows = [_HEADINGS, *(_hint_row(context, handle, each) for each in hints)]
+        lines = context.terminal.format_table(rows, shrink=(5, 0))
+    return Output(json=lambda: {"items": [serialize_hint(each) for each in hints]}, lines=lines)
 
 
 def _hint_row(context: Context, handle: FleetHandle, hint_status: HintView) -> list[str]:

@@ -2,12 +2,14 @@
 
 import json
 import time
+from itertools import chain
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.run import follow_run
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
@@ -25,11 +27,11 @@ START_TIMEOUT_S = 2.0
 POLL_INTERVAL_S = 0.02
 
 
-def run_retry(args: ParsedArgs, context: Context) -> int:
+def run_retry(args: ParsedArgs, context: Context) -> Output | int:
     with open_fleet_handle(args, context) as handle:
         runs = _select_runs(args, handle)
         if args.has(flags.DRY_RUN):
-            return _show_plan(args, context, runs)
+            return _preview(context, runs)
         command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
         delivery = handle.dispatcher.deliver(current_actor(context), command)
         if args.has(flags.WAIT) and not delivery.has_live_node:
@@ -99,16 +101,10 @@ def _format_item(
     return f"{context.terminal.style('▶', 'cyan')} {name}  {run_name}   {which}   undo: {undo}"
 
 
-def _show_plan(args: ParsedArgs, context: Context, runs: list[RunRecord]) -> int:
+def _preview(context: Context, runs: list[RunRecord]) -> Output:
     rows = [
         [run.schedule, format_short_id(run.id), RUN_STATUS_SYMBOLS[run.status][1], str(run.attempt + 1)] for run in runs
     ]
-    if args.has(flags.JSON):
-        keys = ("schedule", "run", "status", "attempt")
-        items = [dict(zip(keys, row, strict=True)) for row in rows]
-        context.terminal.print(json.dumps({"what": "retry", "items": items}, indent=2, ensure_ascii=False))
-        return 0
-    for line in context.terminal.format_table([["SCHEDULE", "RUN", "ENDED", "ATTEMPT"], *rows], shrink=(0,)):
-        context.terminal.print(line)
-    context.terminal.info("Nothing was changed.")
-    return 0
+    items = [dict(zip(("schedule", "run", "status", "attempt"), row, strict=True)) for row in rows]
+    table = context.terminal.format_table([["SCHEDULE", "RUN", "ENDED", "ATTEMPT"], *rows], shrink=(0,))
+    return Output(json=lambda: {"what": "retry", "items": items}, lines=chain(table, [Notice("Nothing was changed.")]))

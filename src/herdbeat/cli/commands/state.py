@@ -8,6 +8,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
+from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
@@ -20,7 +21,7 @@ _MAX_NAMED_SCHEDULES = 5
 """Schedules of one outcome that are named; more are counted."""
 
 
-def run_state(args: ParsedArgs, context: Context) -> int:
+def run_state(args: ParsedArgs, context: Context) -> Output | int:
     file = args.value(flags.IMPORT)
     with open_fleet_handle(args, context) as handle:
         if file is not None:
@@ -42,22 +43,17 @@ def _format_yaml(found: object) -> str:
     return text
 
 
-def _import_state(args: ParsedArgs, context: Context, handle: FleetHandle, file: Path) -> int:
+def _import_state(args: ParsedArgs, context: Context, handle: FleetHandle, file: Path) -> Output:
     states = parse_state_file(file)
     if not states:
         raise UsageError(f"{file} tells of no schedule.", hint="Name a state.yaml: agents, each with its schedules.")
     if args.has(flags.DRY_RUN):
         known = {each.id for each in handle.fleet.schedules}
         count = sum(f"{each.agent}/{each.name}" in known for each in states)
-        context.terminal.info(f"Would look at {count} of {format_count(len(states), 'schedule')}. Nothing was changed.")
-        return 0
+        total = format_count(len(states), "schedule")
+        return Output(lines=[Notice(f"Would look at {count} of {total}. Nothing was changed.")])
     result = handle.dispatcher.run(current_actor(context), ImportState(states=states))
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps(result_to_json(result), indent=2, ensure_ascii=False))
-        return 0
-    for line in _result_lines(result):
-        context.terminal.print(line)
-    return 0
+    return Output(json=lambda: result_to_json(result), lines=_result_lines(result))
 
 
 def _result_lines(result: ImportResult) -> Iterator[str]:

@@ -35,6 +35,12 @@ class Notice(str):
     __slots__ = ()
 
 
+class ErrorLine(str):
+    """A line for stderr that `--quiet` prints, too: something was refused."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """The result of a command in every form it has. `is_compact` puts the JSON on one line, in ASCII."""
@@ -63,6 +69,8 @@ def _print_lines(terminal: Terminal, lines: Iterable[str]) -> None:
     for line in lines:
         if isinstance(line, Notice):
             terminal.info(line)
+        elif isinstance(line, ErrorLine):
+            terminal.error(line)
         else:
             terminal.print(line)
 
