@@ -38,14 +38,6 @@ def split_by_active_hours(
     return inside, outside
 
 
-def settled_through(snapshot: ScheduleSnapshot, now: datetime) -> datetime:
-    """Up to where a look at `now` accounts for the instants: a jittered clock is late by its jitter."""
-    run_at, due_at = snapshot.next_run_at, snapshot.next_due_at
-    if snapshot.plan.policies.jitter is None or run_at is None or due_at is None or due_at > now:
-        return now
-    return max(snapshot.settled_until, now - (run_at - due_at))
-
-
 def skipped_outside_hours(snapshot: ScheduleSnapshot, now: datetime) -> InstantRange | None:
     """The calendar's instants between the mark and the next due one: all of them lay outside the hours."""
     trigger, policies = snapshot.plan.trigger, snapshot.plan.policies

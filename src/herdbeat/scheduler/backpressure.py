@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.evaluation import Evaluation
+from herdbeat.scheduler.evaluate import Evaluation
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 SATURATED_BATCH_SIZE = 100
@@ -63,7 +63,7 @@ def find_saturated_targets(
     """Whom the next turn passes by at first. None, as nearly always, if this turn has come to an end of it."""
     if not batch.has_more:
         return None
-    queued = Counter(each.snapshot.target_id for each in evaluations if each.queued)
+    queued = Counter(each.snapshot.target_id for each in evaluations if each.queue_count)
     full_targets = frozenset(
         target
         for target, count in queued.items()

@@ -6,9 +6,9 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import ScheduleState, decide
+from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.apply.settle import has_calendar_changed
 from herdbeat.scheduler.evaluate import governor_state, is_due, is_in_flight
-from herdbeat.scheduler.evaluation import serialize_trace
 from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot
 
 
@@ -80,6 +80,6 @@ def decide_next_run(now: datetime, state: ScheduleState) -> NextRunColumns:
         next_due_at=decision.due_at,
         next_source=decision.source,
         next_origin=decision.origin,
-        next_trace=serialize_trace(decision),
+        next_trace=decision_to_text(decision),
         wake_at=decision.wake_at,
     )

@@ -105,7 +105,7 @@ def _describe_no_next_run(record: ScheduleRecord, steps: tuple[JsonObject, ...])
 def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: tuple[JsonObject, ...]) -> str:
     """Of an instant that may come while the run is still going. It is a beat in any case, and a run only perhaps."""
     overlap = record.plan.policies.overlap
-    action = resolve_overlap(overlap, running=True, waiting=record.waiting > 0)
+    action = resolve_overlap(overlap, has_active_run=True, has_queued_beat=record.waiting > 0)
     due = f"{_format_distance(at, now)} because of {_describe_cause(record, steps)}"
     if action is OverlapAction.START:
         return f"next run {due}"
