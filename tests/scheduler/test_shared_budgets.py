@@ -14,7 +14,7 @@ from herdbeat.domain.budget import FLEET_OWNER, BudgetDay, BudgetOwner, BudgetSc
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Budget, Overlap
 from herdbeat.domain.target import CallableSpec, Target
-from herdbeat.scheduler.apply.budgets import FLEET_SUBJECT, BudgetEdit, diff_budgets
+from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, BudgetEdit, diff_budgets
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.reader import Filter, SqliteReader
@@ -263,6 +263,6 @@ def test_only_a_whole_fleet_takes_budgets_from_targets_that_are_gone(is_whole: b
 
     edits = list(diff_budgets(a_fleet(kept=Budget(runs_per_day=5)), stored, {"gone": 1, "kept": 2}, is_whole=is_whole))
 
-    added = BudgetEdit("kept", None, {"runs_per_day": 5})
-    gone = BudgetEdit("gone", {"runs_per_day": 1}, None)
-    assert edits == ([gone, added, BudgetEdit(FLEET_SUBJECT, {"runs_per_day": 2}, None)] if is_whole else [added])
+    added = BudgetEdit("kept", None, Budget(runs_per_day=5))
+    gone = BudgetEdit("gone", Budget(runs_per_day=1), None)
+    assert edits == ([gone, added, BudgetEdit(FLEET_SUBJECT, Budget(runs_per_day=2), None)] if is_whole else [added])

@@ -376,7 +376,7 @@ def _wake_next_pending(
     changes: list[ChangedBeat],
     capacity: CapacitySnapshot,
 ) -> None:
-    """A beat that was woken for a free slot and does not take it leaves it to the next: nothing else would wake that."""
+    """A beat that was woken for a free slot and does not take it leaves it to the next: nothing else wakes that."""
     requeued_targets = {
         beat.target_id
         for beat, change in zip(pending, changes, strict=False)

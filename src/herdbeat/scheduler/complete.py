@@ -217,7 +217,7 @@ def _build_change(
 
 
 def auto_pause(snapshot: ScheduleSnapshot, failures: int, outcome: Outcome) -> Pause | None:
-    """Return the pause that `pause_after_failures` calls for, if it does. It lasts until somebody resumes the schedule."""
+    """Return the pause that `pause_after_failures` calls for, if any. It lasts until somebody resumes the schedule."""
     max_failures = snapshot.plan.policies.pause_after_failures
     if max_failures is None or failures < max_failures or snapshot.pause is not None:
         return None

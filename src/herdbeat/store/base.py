@@ -206,6 +206,10 @@ class FleetTransaction(Protocol):
         """Say whose it is. Where nodes share it, the first one's word counts, and is the answer."""
         ...
 
+    def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
+        """The ids of those of these plans that are stored."""
+        ...
+
     def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
         """The ids of these plans, written down where they are new."""
         ...

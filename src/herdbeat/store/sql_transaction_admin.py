@@ -33,12 +33,17 @@ class SqlFleetTransaction:
         self._connection.execute("take_fleet_name", fleet=name)
         return name
 
-    def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
+    def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for chunk in _split_chunks(dict.fromkeys(texts)):
-            self._connection.execute_many("add_plans", chunk)
             found |= dict(self._connection.query("known_plans", chunk))
         return found
+
+    def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
+        wanted = dict.fromkeys(texts)
+        for chunk in _split_chunks(wanted):
+            self._connection.execute_many("add_plans", chunk)
+        return self.plan_find_many(wanted)
 
     def targets(self) -> dict[str, tuple[int, TargetRow]]:
         return {row[1]: (row[0], TargetRow(*row[1:])) for row in self._connection.query("targets")}
