@@ -18,6 +18,7 @@ from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, BudgetEdit, diff_budget
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sql_transaction import SqlBudgetTransaction
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
@@ -181,6 +182,19 @@ async def test_a_shared_day_is_that_of_the_schedule_that_runs(tmp_path: Path) ->
 
         assert herd.outcomes("west") == herd.outcomes("east") == [("ran", "", 1)]
         assert [spent(herd, FLEET_OWNER, day).runs for day in (TODAY, "2026-03-03")] == [1, 1]
+
+
+async def test_a_fleet_without_shared_budgets_is_not_asked_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("own", every="10m", budget=Budget(runs_per_day=1))
+        herd.snapshot("own")
+        monkeypatch.delattr(SqlBudgetTransaction, "budgets")
+
+        await herd.advance(20 * MINUTE)
+
+        assert herd.outcomes("own") == [("ran", "", 1), (*OVER, 2)]
 
 
 async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> None:

@@ -130,7 +130,8 @@ def applicable_budgets(
 
 def load_budgets(tx: Transaction, now: datetime, snapshots: Collection[ScheduleSnapshot]) -> dict[int, ScheduleBudgets]:
     """The wallets of those who have a budget, or share one. If nobody does, nothing more is asked."""
-    shared = tx.budgets({each.target_id for each in snapshots}) if snapshots else {}
+    has_shared = bool(snapshots) and tx.has_budgets()
+    shared = tx.budgets({snapshot.target_id for snapshot in snapshots}) if has_shared else {}
     budget_usages: dict[BudgetDay, BudgetUsage] = {}
     held: dict[int, list[BudgetUsage]] = {}
     for each in snapshots:

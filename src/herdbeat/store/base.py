@@ -95,6 +95,10 @@ class RunRequestTransaction(Protocol):
 class BudgetTransaction(Protocol):
     """What those with a budget have used, by days: schedules, targets, the fleet."""
 
+    def has_budgets(self) -> bool:
+        """Whether any budget is shared: a cheap question for a claim, since few fleets have one."""
+        ...
+
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         """Those that are shared: of these targets, and of the fleet. A schedule's own is in its plan."""
         ...

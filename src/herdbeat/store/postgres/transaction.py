@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from herdbeat.domain.budget import FLEET_OWNER, BudgetOwner, Reservation
-from herdbeat.domain.policies import Budget
+from herdbeat.domain.budget import Reservation
 from herdbeat.errors import ClaimLost
 from herdbeat.store.base import (
     CatchupCursor,
@@ -20,7 +19,6 @@ from herdbeat.store.base import (
 )
 from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
-from herdbeat.store.record_mapping import read_budgets
 from herdbeat.store.sql_transaction import SqlTransaction, read_reservations
 from herdbeat.store.sql_transaction_admin import read_pending_beats
 from herdbeat.store.statements import RowCount, dump_sanitized
@@ -198,9 +196,9 @@ class PostgresTransaction(SqlTransaction):
             self._connection.query("take_due", targets, limit=limit, since=since, **self._claim_values(now))
         )
         self._locked_schedules.update(each.id for each in found)
-        target_ids = {each.target_id for each in found}
-        self._prefetch.query("rooms", target_ids)
-        self._prefetch.query("budgets", target_ids | {FLEET_OWNER.id})
+        if found:
+            self._prefetch.query("rooms", {each.target_id for each in found})
+            self._prefetch.add("has_budgets", (), self._pg_connection.send_query("has_budgets"))
         return found
 
     def _lock_due_targets(self, statement: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
@@ -246,10 +244,10 @@ class PostgresTransaction(SqlTransaction):
             rows = self._prefetch.receive("rooms", wanted) or []
         return {row[0]: TargetCapacity(*row) for row in rows}
 
-    def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
-        wanted = list(target_ids)
-        rows = self._prefetch.receive("budgets", [*wanted, FLEET_OWNER.id])
-        return super().budgets(wanted) if rows is None else read_budgets(rows)
+    def has_budgets(self) -> bool:
+        """Asked of the database at every claim, not remembered: another node may have applied a budget just now."""
+        rows = self._prefetch.receive("has_budgets")
+        return super().has_budgets() if rows is None else bool(rows[0])
 
     # ── the same rows under their locks ──
 

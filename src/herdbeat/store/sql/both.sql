@@ -3,6 +3,9 @@
 -- name: plan_text
 SELECT text FROM plan WHERE id = :id;
 
+-- name: has_budgets
+SELECT EXISTS (SELECT 1 FROM budget);
+
 -- name: running_in_all
 SELECT count(*) FROM run WHERE status = 'running';
 
