@@ -252,7 +252,7 @@ class UpSession:
             self._show_stopping(self._node)
 
     def _show_stopping(self, node: Node) -> None:
-        running = len(node.loop.running) if node.loop else 0
+        running = len(node.loop.active_runs) if node.loop else 0
         if running:
             seconds = f"{self._fleet.stop_timeout.total_seconds():g}s"
             self._terminal.info(
