@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
-from herdbeat.domain.policies import OnInterrupt, Retry
+from herdbeat.domain.policies import OnInterrupt
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
@@ -235,12 +235,8 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if not outcome.status.is_failure or run.attempt >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who retries by hand looks at the result, and may retry again
-    at = now + _compute_retry_delay(policies.retry, run.attempt)
+    at = now + policies.retry.wait * float(policies.retry.factor ** (run.attempt - 1))
     return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
-
-
-def _compute_retry_delay(retry: Retry, attempt: int) -> timedelta:
-    return retry.wait * float(retry.factor ** (attempt - 1))
 
 
 def _release_capacity(tx: Transaction, now: datetime, runs: list[OpenRun]) -> None:

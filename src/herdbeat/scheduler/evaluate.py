@@ -532,20 +532,7 @@ def change_from_evaluation(evaluation: Evaluation, started: int = 0, tail_id: in
 
 def apply_change(snapshot: ScheduleSnapshot, change: ChangedSchedule) -> ScheduleSnapshot:
     """Return the schedule as it is after the change was written, for what follows in the same transaction."""
-    return snapshot._replace(
-        next_run_at=change.next_run_at,
-        next_due_at=change.next_due_at,
-        next_source=change.next_source,
-        next_origin=change.next_origin,
-        wake_at=change.wake_at,
-        anchor_at=change.anchor_at,
-        settled_until=change.settled_until,
-        is_new=change.is_new,
-        failures=change.failures,
-        runs=change.runs,
-        running=change.running,
-        waiting=change.waiting,
-        tail_id=change.tail_id,
-        tail=change.tail,
-        quarantine=change.quarantine,
-    )
+    return snapshot._replace(**{name: getattr(change, name) for name in _CHANGED_FIELDS})
+
+
+_CHANGED_FIELDS = (set(ChangedSchedule._fields) & set(ScheduleSnapshot._fields)) - {"id"}

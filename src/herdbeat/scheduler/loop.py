@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -90,37 +90,6 @@ class PendingCancel:
     is_detached: bool = False
 
 
-class BlockingRun(NamedTuple):
-    """The run that holds the slot a beat did not get; empty if there is none, or it runs on another node."""
-
-    run_id: int | None = None
-    since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BlockingRuns:
-    """The oldest run of each target and of each schedule."""
-
-    targets: dict[int, BlockingRun]
-    schedules: dict[int, BlockingRun]
-
-    @classmethod
-    def from_runs(cls, active_runs: Iterable[ActiveRun]) -> "BlockingRuns":
-        blocking_runs = cls({}, {})
-        for claim, _, since in active_runs:
-            blocking_run = BlockingRun(claim.run_id, since)
-            blocking_runs.targets.setdefault(claim.target_id, blocking_run)
-            blocking_runs.schedules.setdefault(claim.schedule_id, blocking_run)
-        return blocking_runs
-
-    def find_blocking(self, beat: NewBeat) -> BlockingRun:
-        if beat.reason == SkipReason.AT_CAPACITY:
-            return self.targets.get(beat.target_id, BlockingRun())
-        if beat.reason == SkipReason.ALREADY_RUNNING:
-            return self.schedules.get(beat.schedule_id, BlockingRun())
-        return BlockingRun()
-
-
 class EventPublisher:
     """Publishes every start, end and skip once, after it was written. A listener that fails does no harm."""
 
@@ -139,10 +108,16 @@ class EventPublisher:
         """`active_runs` may hold the slots that these beats wait for."""
         if self._listener is null_listener or not beats:
             return
-        blocking_runs = BlockingRuns.from_runs(active_runs)
+        # The oldest run of each target and schedule: it has the slot that a beat waits for, unless another node has it.
+        blocking_runs: dict[tuple[str, int], tuple[int, datetime]] = {}
+        for claim, _, since in active_runs:
+            blocking_runs.setdefault((SkipReason.AT_CAPACITY, claim.target_id), (claim.run_id, since))
+            blocking_runs.setdefault((SkipReason.ALREADY_RUNNING, claim.schedule_id), (claim.run_id, since))
         for label, beat in beats:
+            holder_id = beat.target_id if beat.reason == SkipReason.AT_CAPACITY else beat.schedule_id
+            blocking = blocking_runs.get((beat.reason, holder_id), (None, None))
             what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._listener(BeatSettled(now, label, *what, *blocking_runs.find_blocking(beat)))
+            self._listener(BeatSettled(now, label, *what, *blocking))
 
     def publish_finished(self, result: CompletionResult) -> None:
         for completed in result.completed:

@@ -35,33 +35,6 @@ from herdbeat.store.base import SharedStore, Store
 log = logging.getLogger(__name__)
 
 
-async def watch_stop_requests(
-    shared: SharedStore, timer: Timer, loop: Loop, node_id: int, notified: asyncio.Event, check_interval: timedelta
-) -> None:
-    """Cancel runs of this node on request of other nodes, until cancelled, also while the node drains.
-
-    Only the node that has a run can end it, so the request waits in the ledger. Before there were requests, `cancel` on
-    another node found nothing to stop, and `overlap: cancel` waited for the run that it was meant to replace. A
-    notification may be lost, so the ledger is also polled.
-    """
-    while True:
-        notified.clear()
-        next_poll_at = timer.now() + check_interval
-        try:
-            await _apply_stop_requests(shared, loop, node_id)
-        except StoreUnavailable as error:
-            log.debug("nobody could be asked what to stop error=%s next look in %s", error, check_interval)
-        await timer.sleep_until(next_poll_at, notified)
-
-
-async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
-    """A run that was claimed a moment ago may not be active yet: its request stays for the next poll."""
-    requests = await asyncio.to_thread(shared.list_stop_requests, node_id)
-    if requests:
-        cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
-        await asyncio.to_thread(shared.ack_stop_requests, node_id, cancelled)
-
-
 @dataclass(slots=True)
 class NodeParts:
     """The collaborators of a node."""
@@ -202,11 +175,21 @@ class Node:
         return False
 
     async def _watch_stop_requests(self, loop: Loop, node_id: int) -> None:
-        shared = self._parts.shared
-        if shared is not None:
-            await watch_stop_requests(
-                shared, self._parts.timer, loop, node_id, self._notified, self._settings.check_interval
-            )
+        """Cancel runs of this node on request of other nodes, until cancelled, also while the node drains.
+
+        Only the node that has a run can end it, so the request waits in the ledger. Before there were such requests,
+        `cancel` on another node found nothing to stop, and `overlap: cancel` waited for the run that it was meant to
+        replace. A notification may be lost, so the ledger is also polled.
+        """
+        shared, timer, check_interval = self._parts.shared, self._parts.timer, self._settings.check_interval
+        while shared is not None:
+            self._notified.clear()
+            next_poll_at = timer.now() + check_interval
+            try:
+                await _apply_stop_requests(shared, loop, node_id)
+            except StoreUnavailable as error:
+                log.debug("nobody could be asked what to stop error=%s next look in %s", error, check_interval)
+            await timer.sleep_until(next_poll_at, self._notified)
 
     async def _watch_lease(self, loop: Loop) -> None:
         """Return when the lease is lost. A node that does not share its ledger has none to lose."""
@@ -253,6 +236,14 @@ class Node:
             return  # the node is not registered any more
         except StoreUnavailable as error:
             log.warning("end not written node=%s error=%s the next start goes by the last sign of life", node_id, error)
+
+
+async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
+    """A run that was claimed a moment ago may not be active yet: its request stays for the next poll."""
+    requests = await asyncio.to_thread(shared.list_stop_requests, node_id)
+    if requests:
+        cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
+        await asyncio.to_thread(shared.ack_stop_requests, node_id, cancelled)
 
 
 @contextmanager
