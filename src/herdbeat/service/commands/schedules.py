@@ -14,7 +14,7 @@ from herdbeat.errors import HerdbeatError, UsageError, truncate_for_message
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.hints import accept_hint, can_override, describe_effects, is_human
 from herdbeat.scheduler import control
-from herdbeat.scheduler.evaluate import governor_state, set_skip_next
+from herdbeat.scheduler.evaluate import governor_state
 from herdbeat.service.commands.base import (
     ClearHints,
     DisableSchedules,
@@ -272,7 +272,7 @@ def skip_schedule_beats(tx: Transaction, command: SkipBeats, snapshot: ScheduleS
         beats = "beat" if command.count == 1 else f"{command.count} beats"
         note = f"it skips its next {beats} already" if command.count else "nothing is to be skipped"
         return CommandEffect(before=before, after=before, notes=(note,), is_changed=False)
-    result = set_skip_next(tx, snapshot.id, command.count, by=command.who, reason=command.reason)
+    result = control.set_skip_next(tx, snapshot.id, command.count, by=command.who, reason=command.reason)
     before = _skip_data(result.before)
     if result.obstacle:
         return CommandEffect(before=before, after=before, refused=result.obstacle, fix=_EXPLAIN_HINT, is_changed=False)
