@@ -288,4 +288,4 @@ def test_a_day_lasts_until_the_next_one_opens(now: datetime) -> None:
 def test_only_the_limits_that_are_set_are_looked_at() -> None:
     found = list_limits(Budget(runs_per_day=9), SpendTotals(runs=2, tokens=10**9), Cost())
 
-    assert [(each.name, each.used, each.most) for each in found] == [("runs_per_day", 2, 9)]
+    assert [(each.name, each.used, each.maximum) for each in found] == [("runs_per_day", 2, 9)]

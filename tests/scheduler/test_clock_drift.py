@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from herdbeat.domain.beat import MissedReason
-from herdbeat.scheduler.clock_drift import ClockReading, detect_gap, has_clock_moved_back
-from herdbeat.scheduler.timers import SystemTimer
+from herdbeat.scheduler.timers import ClockReading, SystemTimer, detect_gap, has_clock_moved_back
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SILENCE = timedelta(seconds=10)

@@ -167,7 +167,7 @@ async def test_a_success_by_hand_does_not_plan_an_interval_that_is_running(tmp_p
         herd.schedule("api", every="5m", runner=ScriptedRunner(), max_concurrent=2, overlap=Overlap.ALLOW)
         enqueue_manual_run(herd, "api")
         await herd._loop.run_cycle(herd._tasks)
-        await herd._loop.running[3].task
+        await herd._loop.active_runs[3].task
         await herd._loop.completer.wait_drained()
 
         assert herd.snapshot("api").failures == 0

@@ -20,7 +20,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.errors import StoreUnavailable
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.claim import ClaimResult
-from herdbeat.scheduler.evaluation import Evaluation, to_row
+from herdbeat.scheduler.evaluate import Evaluation, change_from_evaluation
 from herdbeat.scheduler.loop import Loop, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.quarantine import quarantine_evaluation, quarantine_first_due
@@ -210,9 +210,9 @@ async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_other
     def changed_but_one(verdict: Evaluation, started: int, tail_id: int | None) -> ChangedSchedule:
         if verdict.snapshot.label == "t7/default" and verdict.quarantine is None:
             raise ZeroDivisionError("no shadow at noon")
-        return to_row(verdict, started, tail_id)
+        return change_from_evaluation(verdict, started, tail_id)
 
-    monkeypatch.setattr("herdbeat.scheduler.claim.to_row", changed_but_one)
+    monkeypatch.setattr("herdbeat.scheduler.claim.change_from_evaluation", changed_but_one)
     async with open_herd(tmp_path, TEN) as herd:
         for number in range(20):
             herd.schedule(f"t{number}", cron="*/10 * * * *")
@@ -265,7 +265,7 @@ async def test_a_trigger_that_cannot_count_any_more_loses_the_instant_it_was_due
         standing = herd.snapshot("report")
         broken = standing._replace(plan=replace(standing.plan, trigger=Uncountable()))
 
-        verdict = quarantine_evaluation(TEN + HOUR, broken, ValueError("no such zone"))
+        verdict = quarantine_evaluation(TEN + HOUR, broken, "ValueError: no such zone")
 
         (beat,) = verdict.beats
         assert (beat.due_at, beat.number, beat.dedup_id) == (
@@ -279,7 +279,7 @@ async def test_what_was_not_due_yet_is_put_away_without_a_beat(tmp_path: Path) -
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="30 10 * * *")
 
-        verdict = quarantine_evaluation(TEN, herd.snapshot("report"), ValueError("no such zone"))
+        verdict = quarantine_evaluation(TEN, herd.snapshot("report"), "ValueError: no such zone")
 
         assert (verdict.beats, verdict.quarantine) == ([], "ValueError: no such zone")
 

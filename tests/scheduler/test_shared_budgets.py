@@ -14,10 +14,11 @@ from herdbeat.domain.budget import FLEET_OWNER, BudgetDay, BudgetOwner, BudgetSc
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Budget, Overlap
 from herdbeat.domain.target import CallableSpec, Target
-from herdbeat.scheduler.apply.budgets import FLEET_SUBJECT, BudgetEdit, diff_budgets
+from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, BudgetEdit, diff_budgets
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.reader import Filter, SqliteReader
+from herdbeat.store.sql_transaction import SqlTransaction
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 MINUTE = timedelta(minutes=1)
@@ -183,6 +184,19 @@ async def test_a_shared_day_is_that_of_the_schedule_that_runs(tmp_path: Path) ->
         assert [spent(herd, FLEET_OWNER, day).runs for day in (TODAY, "2026-03-03")] == [1, 1]
 
 
+async def test_a_fleet_without_shared_budgets_is_not_asked_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("own", every="10m", budget=Budget(runs_per_day=1))
+        herd.snapshot("own")
+        monkeypatch.delattr(SqlTransaction, "budgets")
+
+        await herd.advance(20 * MINUTE)
+
+        assert herd.outcomes("own") == [("ran", "", 1), (*OVER, 2)]
+
+
 async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="10m")
@@ -263,6 +277,6 @@ def test_only_a_whole_fleet_takes_budgets_from_targets_that_are_gone(is_whole: b
 
     edits = list(diff_budgets(a_fleet(kept=Budget(runs_per_day=5)), stored, {"gone": 1, "kept": 2}, is_whole=is_whole))
 
-    added = BudgetEdit("kept", None, {"runs_per_day": 5})
-    gone = BudgetEdit("gone", {"runs_per_day": 1}, None)
-    assert edits == ([gone, added, BudgetEdit(FLEET_SUBJECT, {"runs_per_day": 2}, None)] if is_whole else [added])
+    added = BudgetEdit("kept", None, Budget(runs_per_day=5))
+    gone = BudgetEdit("gone", Budget(runs_per_day=1), None)
+    assert edits == ([gone, added, BudgetEdit(FLEET_SUBJECT, Budget(runs_per_day=2), None)] if is_whole else [added])

@@ -36,7 +36,6 @@ from herdbeat.scheduler.backfill import BackfillWindow, enqueue_backfill, iterat
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, claim_due
 from herdbeat.scheduler.complete import complete_runs
-from herdbeat.scheduler.evaluate import set_skip_next
 from herdbeat.scheduler.manual import retry_run
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.scheduler.pending import cancel_pending
@@ -216,7 +215,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(label=labels, count=st.integers(0, 3))
     def skip(self, label: str, count: int) -> None:
-        self.store.write_now(lambda tx: set_skip_next(tx, self.number(tx, label), count, by="human:you"))
+        self.store.write_now(lambda tx: control.set_skip_next(tx, self.number(tx, label), count, by="human:you"))
 
     @rule(label=labels)
     def call_off(self, label: str) -> None:

@@ -23,7 +23,6 @@ from herdbeat.governor import Pause
 from herdbeat.scheduler import control
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.complete import complete_runs
-from herdbeat.scheduler.evaluate import set_skip_next
 from herdbeat.scheduler.manual import enqueue_manual, retry_run
 from herdbeat.scheduler.pending import cancel_pending
 from herdbeat.scheduler.repair.consistency import inspect
@@ -153,7 +152,7 @@ def _hint_schedule(tx: Transaction, now: datetime, number: int, run: int) -> Non
 RANDOM_CHANGES: tuple[RandomChange, ...] = (
     lambda tx, now, number, run: cancel_pending(tx, now, [number]),
     lambda tx, now, number, run: control.resume(tx, now, number),
-    lambda tx, now, number, run: set_skip_next(tx, number, run % 3, by=HUMAN_ACTOR),
+    lambda tx, now, number, run: control.set_skip_next(tx, number, run % 3, by=HUMAN_ACTOR),
     lambda tx, now, number, run: enqueue_manual(
         tx, now, number, origin=HUMAN_ACTOR, event_id=f"{now}{run}", queue=bool(run % 2)
     ),

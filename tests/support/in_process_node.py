@@ -76,7 +76,7 @@ async def open_in_process_node(
     try:
         async with open_runners(settings, timer) as runners:
             perform = RunExecutor(SpecCache(reader), runners, timer)
-            parts = NodeParts(store, timer, perform, prefetch=perform.prefetch, ended=runners.wait_stopped)
+            parts = NodeParts(store, timer, perform, prefetch=perform.prefetch, wait_stopped=runners.wait_stopped)
             there = InProcessNode(Node(parts, NodeSettings(node_id=0), IDENTITY), store, reader)
             parts.listener = there.events.put_nowait
             serving = asyncio.ensure_future(there.node.serve())

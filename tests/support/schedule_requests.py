@@ -5,7 +5,7 @@ from datetime import datetime
 from tests.support.oracle import CronExpectation, check_cron, check_reasons, check_runs
 
 from herdbeat.scheduler.backfill import BackfillResult, BackfillWindow, enqueue_backfill, iterate_instants
-from herdbeat.scheduler.evaluate import SkipNextResult, set_skip_next
+from herdbeat.scheduler.control import SkipNextResult, set_skip_next
 from herdbeat.scheduler.manual import RetryResult, retry_run
 from herdbeat.scheduler.pending import cancel_pending
 from herdbeat.store.reader import Filter, SqliteReader

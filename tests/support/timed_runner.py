@@ -60,7 +60,7 @@ async def _wait_ended(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> 
 
 def _ended_tasks(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> list[asyncio.Task[None]]:
     over_at = {run_id: at for runner in runners for run_id, at in runner.over_at.items()}
-    return [each.task for run_id, each in herd._loop.running.items() if over_at[run_id] <= herd.now]
+    return [each.task for run_id, each in herd._loop.active_runs.items() if over_at[run_id] <= herd.now]
 
 
 async def _wait_cancelled(herd: SimulatedHerd, runners: tuple[TimedRunner, ...]) -> None:
@@ -69,7 +69,7 @@ async def _wait_cancelled(herd: SimulatedHerd, runners: tuple[TimedRunner, ...])
     cancelled = {run_id for runner in runners for run_id in runner.cancelled}
     while any(
         run_id not in started or (each.task.cancelling() and run_id not in cancelled and not each.task.done())
-        for run_id, each in herd._loop.running.items()
+        for run_id, each in herd._loop.active_runs.items()
     ):
         await asyncio.sleep(0)
         started |= {run_id for runner in runners for run_id in runner.over_at}

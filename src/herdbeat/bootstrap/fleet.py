@@ -261,7 +261,7 @@ async def _open_node(
                 if outputs is None
                 else partial(_run_concurrently, maintenance.run, outputs.run),
                 prefetch=perform.prefetch if context.shared is None else prefetch_in_thread(perform.prefetch),
-                ended=runners.wait_stopped,
+                wait_stopped=runners.wait_stopped,
                 shared=context.shared,
                 on_renewed=runners.renew,
             )

@@ -168,7 +168,7 @@ class Engine:
     @property
     def is_called_from_run(self) -> bool:
         """The caller is one of the runs, in this event loop."""
-        runs = self.loop.running.values() if self.loop is not None else ()
+        runs = self.loop.active_runs.values() if self.loop is not None else ()
         return any(each.task is asyncio.current_task() for each in runs)
 
     @property
@@ -180,7 +180,7 @@ class Engine:
         """The runs that are going."""
         if self.loop is None or not self.is_running:
             return []
-        return [each.claim for each in self.loop.running.values()]
+        return [each.claim for each in self.loop.active_runs.values()]
 
     async def set_fleet(self, fleet: Fleet) -> None:
         """Other targets and schedules. Those that stay the same keep their times."""

@@ -1,7 +1,7 @@
-"""Active hours: which of the instants that have passed lay outside, and which the governor has passed over. Pure.
+"""Active hours: which past instants lay outside of them. Pure.
 
-Outside its hours an instant of a calendar does not run, whether a node was there or not: it is skipped as
-`inactive_hours`. A whole night is one row; a long outage costs two pieces a day, not one per instant.
+Outside the hours an instant of a calendar does not run, whether a node was alive or not: it is skipped as
+`inactive_hours`. A whole night is one row; a long outage costs two ranges a day, not one per instant.
 """
 
 from datetime import datetime, timedelta
@@ -14,15 +14,15 @@ from herdbeat.store.base import ScheduleSnapshot
 
 _TICK = timedelta(microseconds=1)
 _CALENDAR_OVERRIDES = frozenset({Source.AI_INTERVAL, Source.CLAMPED_MIN, Source.CLAMPED_MAX})
-"""Under these the calendar's own instants are not due, so none of them can have been passed over."""
+"""With these the calendar's own instants are not due, so none of them can have been passed over."""
 
 
 def split_by_active_hours(
     trigger: Trigger, instants: InstantRange, hours: ActiveHours | None
 ) -> tuple[list[InstantRange], list[InstantRange]]:
-    """The instants inside and those outside, each as pieces in the order of time. Without hours all are inside.
+    """Return the instants inside and those outside, each as ranges in order of time. Without hours all are inside.
 
-    Only a calendar's are parted: any other due time was moved to an opening when it was decided.
+    Only those of a calendar are split: any other due time was moved to an opening when it was decided.
     """
     if hours is None or not isinstance(trigger, CalendarTrigger):
         return [instants], []
@@ -38,16 +38,8 @@ def split_by_active_hours(
     return inside, outside
 
 
-def settled_through(snapshot: ScheduleSnapshot, now: datetime) -> datetime:
-    """Up to where a look at `now` accounts for the instants: a jittered clock is late by its jitter."""
-    run_at, due_at = snapshot.next_run_at, snapshot.next_due_at
-    if snapshot.plan.policies.jitter is None or run_at is None or due_at is None or due_at > now:
-        return now
-    return max(snapshot.settled_until, now - (run_at - due_at))
-
-
 def skipped_outside_hours(snapshot: ScheduleSnapshot, now: datetime) -> InstantRange | None:
-    """The calendar's instants between the mark and the next due one: all of them lay outside the hours."""
+    """Return the calendar's instants between the last settled and the next due one: all lay outside the hours."""
     trigger, policies = snapshot.plan.trigger, snapshot.plan.policies
     if not isinstance(trigger, CalendarTrigger) or snapshot.next_source in _CALENDAR_OVERRIDES:
         return None

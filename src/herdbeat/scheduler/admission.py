@@ -1,7 +1,7 @@
-"""What a due beat has to pass before it starts, as one list: the order of the gates is the order of this page.
+"""Admission: the gates a due beat passes before it starts, in this order.
 
-Two of them stand in the governor (what is disabled or paused has no next run) and two are asked by the performer
-(precheck, work). The others are asked here, at the moment a beat wants to start.
+The governor checks two of them (what is disabled or paused has no next run) and the executor two (precheck, work). The
+others are checked here, at the moment a beat would start.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,15 +17,15 @@ from herdbeat.scheduler.capacity import CapacitySnapshot
 from herdbeat.store.base import ScheduleSnapshot
 
 LABEL_RECHECK_INTERVAL = timedelta(minutes=1)
-"""How often an event that waits for a node with its label is looked at."""
+"""How often a beat of an event that waits for a node with its label is checked."""
 
 _TICK = timedelta(microseconds=1)
 USER_INITIATED = frozenset({Source.MANUAL, Source.BACKFILL, Source.RETRY})
-"""A person has asked for it: hours and bounds are for what comes by itself."""
+"""Beats that a person asked for: active hours and bounds apply only to what comes by itself."""
 
 
 class AdmissionGate(StrEnum):
-    """In the order in which they are asked. The first that is closed gives the reason."""
+    """In the order in which they are checked. The first that is closed gives the reason."""
 
     ENABLED = "enabled"
     NOT_PAUSED = "not_paused"
@@ -40,15 +40,15 @@ class AdmissionGate(StrEnum):
 
 
 class Rejection(NamedTuple):
-    """Which reason keeps a beat out, and until when it waits. Without `until` it is skipped."""
+    """Why a beat may not start, and until when it waits. Without `until` it is skipped."""
 
     reason: SkipReason
     until: datetime | None = None
 
 
 class AdmissionRequest(NamedTuple):
-    """A beat that wants to start. `is_free` says that no other of its schedule is in its way; if one is, `overlap`
-    decides, and no gate behind that is asked."""
+    """A beat that is to start. It `is_unblocked` if no other of its schedule is in its way; else `overlap` decides, and
+    no later gate is checked."""
 
     now: datetime
     due_at: datetime
@@ -61,12 +61,12 @@ class AdmissionRequest(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Later than `grace`: up to there, what came due in time may still start, whatever has closed meanwhile."""
+        """True if it is later than `grace`. Until then a beat may start although a gate has closed meanwhile."""
         return self.now - self.run_at > self.snapshot.plan.policies.grace
 
 
 def find_rejection(request: AdmissionRequest) -> Rejection | None:
-    """The first gate that keeps it out; None if it may start as soon as there is room."""
+    """Return the rejection of the first closed gate; None if it may start as soon as there is capacity."""
     for gate in AdmissionGate:
         if gate is AdmissionGate.NOT_RUNNING and not request.is_unblocked:
             return None
@@ -78,7 +78,7 @@ def find_rejection(request: AdmissionRequest) -> Rejection | None:
 
 
 def expires_at(policies: Policies, due_at: datetime) -> datetime | None:
-    """The first moment at which a waiting beat of the clock is over: past `max_late`, or past its schedule's end."""
+    """Return when a pending clock beat expires: past `max_late`, or past the end of its schedule; None if never."""
     ends = [policies.bounds.ends_at, None if policies.max_late is None else due_at + policies.max_late]
     first = min((end for end in ends if end is not None), default=None)
     return None if first is None else first + _TICK
@@ -90,7 +90,7 @@ def has_required_label(snapshot: ScheduleSnapshot, labels: frozenset[str]) -> bo
 
 
 def _check_bounds(request: AdmissionRequest) -> Rejection | None:
-    """Past its end, or with all its runs had or under way."""
+    """Rejects what is past the end of its schedule, or beyond `max_runs` with the active ones."""
     snapshot, bounds = request.snapshot, request.snapshot.plan.policies.bounds
     if request.source in USER_INITIATED:
         return None
@@ -102,7 +102,7 @@ def _check_bounds(request: AdmissionRequest) -> Rejection | None:
 
 
 def _check_active_hours(request: AdmissionRequest) -> Rejection | None:
-    """An instant of a calendar is let go: the next one is its own. Any other time waits for the opening."""
+    """Skips an instant of a calendar, which has a next one. Any other beat waits for the opening."""
     hours = request.snapshot.plan.policies.active_hours
     if hours is None or request.source in USER_INITIATED or hours.contains(request.now):
         return None
@@ -114,7 +114,7 @@ def _check_active_hours(request: AdmissionRequest) -> Rejection | None:
 
 
 def _check_budget(request: AdmissionRequest) -> Rejection | None:
-    """Not asked of a person: who runs it by hand knows why. It is counted all the same."""
+    """A run by hand exceeds the budget on purpose. It is counted all the same."""
     budgets = request.capacity.budgets_by_schedule.get(request.snapshot.id)
     if budgets is None or request.source is Source.MANUAL or not budgets.is_exhausted:
         return None
@@ -122,7 +122,7 @@ def _check_budget(request: AdmissionRequest) -> Rejection | None:
 
 
 def _check_label(request: AdmissionRequest) -> Rejection | None:
-    """An instant that no node may run is over. What an event has brought waits: it would not come again."""
+    """Skips an instant that this node may not run. The beat of an event waits: it would not come again."""
     if has_required_label(request.snapshot, request.capacity.labels):
         return None
     if request.source.is_clock:

@@ -1,6 +1,6 @@
-"""The instants of a past window, run now: each a beat of its own beside what became of that instant at its time.
+"""Backfill: run the instants of a past window now, each as a beat of its own beside the original one.
 
-They wait like any other beat, paced as a catch-up is, behind everything that comes due by itself. They never move the
+These beats wait like any other, paced as a catch-up is, behind everything that comes due by itself. They never move the
 schedule's anchor or next run, and their failures do not count.
 """
 
@@ -14,14 +14,16 @@ from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.store.base import NewBeat, ScheduleSnapshot, Transaction
+from herdbeat.scheduler.evaluate import build_beat
+from herdbeat.scheduler.instants import InstantRange
+from herdbeat.store.base import Transaction
 from herdbeat.timestamps import format_timestamp
 
 BACKFILL_PRIORITY_PENALTY = 1_000_000
-"""Taken off the priority: the past can wait, what is due now cannot."""
+"""Subtracted from the priority: the past can wait, what is due now cannot."""
 
 MAX_BACKFILL_BEATS = 10_000
-"""More beats than this are not written in one go."""
+"""The limit of one backfill."""
 
 _TICK = timedelta(microseconds=1)
 
@@ -36,7 +38,7 @@ class BackfillWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillResult:
-    """The number of the backfill, its instants, and when the last of them may start."""
+    """Its number, its instants, and when the last of them may start."""
 
     number: int
     instants: tuple[datetime, ...]
@@ -44,7 +46,7 @@ class BackfillResult:
 
 
 def count_instants(plan: ScheduleSpec, window: BackfillWindow) -> int:
-    """How many instants the window has, by arithmetic. Active hours are left out of it where there are too many."""
+    """Count the instants of a window by arithmetic. Above MAX_BACKFILL_BEATS the active hours are left out of it."""
     trigger, clipped = _require_calendar(plan), _clip_to_bounds(plan, window)
     count = trigger.count(clipped.start - _TICK, clipped.end - _TICK) if clipped.start < clipped.end else 0
     if plan.policies.active_hours is None or count > MAX_BACKFILL_BEATS:
@@ -53,7 +55,7 @@ def count_instants(plan: ScheduleSpec, window: BackfillWindow) -> int:
 
 
 def iterate_instants(plan: ScheduleSpec, window: BackfillWindow) -> Iterator[datetime]:
-    """The instants that the clock would have run: those of the calendar, inside the life and hours of the schedule."""
+    """Yield the instants that the clock would have run: those inside the bounds and active hours of the schedule."""
     trigger, clipped, hours = _require_calendar(plan), _clip_to_bounds(plan, window), plan.policies.active_hours
     instant = trigger.next_time(None, clipped.start - _TICK)
     while instant is not None and instant < clipped.end:
@@ -65,35 +67,28 @@ def iterate_instants(plan: ScheduleSpec, window: BackfillWindow) -> Iterator[dat
 def enqueue_backfill(
     tx: Transaction, now: datetime, schedule_id: int, instants: tuple[datetime, ...], *, origin: str, rate: float
 ) -> BackfillResult:
-    """Write them down, due now, at most `rate` starts a second. A repeated backfill has the next number."""
+    """Write pending beats for these instants, at most `rate` starts a second. Each backfill has the next number."""
     snapshot = tx.schedules([schedule_id])[schedule_id]
     number, start_times = tx.last_backfill(schedule_id) + 1, CatchupPacer(rate).start_times(len(instants), now)
-    pairs = zip(instants, start_times, strict=True)
-    beats = [_build_beat(now, snapshot, each, number, origin, start) for each, start in pairs]
+    priority = snapshot.plan.policies.priority - BACKFILL_PRIORITY_PENALTY
+    beats = [
+        # Due at the past instant, which is what a prompt calls `fire_time`.
+        build_beat(
+            now,
+            snapshot,
+            InstantRange.single(instant),
+            BeatOutcome.PENDING,
+            Source.BACKFILL,
+            Source.BACKFILL,
+            dedup_id=f"{Source.BACKFILL}:{format_timestamp(instant)}#{number}",
+            origin=origin,
+            priority=priority,
+            wake_at=start_at,
+        )
+        for instant, start_at in zip(instants, start_times, strict=True)
+    ]
     tx.add_beats(beats)
-    last = max((beat.wake_at for beat in beats if beat.wake_at is not None), default=now)
-    return BackfillResult(number=number, instants=instants, last_start_at=last)
-
-
-def _build_beat(
-    now: datetime, snapshot: ScheduleSnapshot, due_at: datetime, number: int, origin: str, wake_at: datetime
-) -> NewBeat:
-    """`due_at` is the past instant: it is what a prompt calls `fire_time`."""
-    return NewBeat(
-        schedule_id=snapshot.id,
-        target_id=snapshot.target_id,
-        dedup_id=f"{Source.BACKFILL}:{format_timestamp(due_at)}#{number}",
-        due_at=due_at,
-        last_due_at=due_at,
-        number=1,
-        outcome=BeatOutcome.PENDING,
-        reason=Source.BACKFILL,
-        source=Source.BACKFILL,
-        origin=origin,
-        priority=snapshot.plan.policies.priority - BACKFILL_PRIORITY_PENALTY,
-        wake_at=wake_at,
-        created_at=now,
-    )
+    return BackfillResult(number=number, instants=instants, last_start_at=max(start_times, default=now))
 
 
 def _require_calendar(plan: ScheduleSpec) -> CalendarTrigger:
@@ -113,7 +108,7 @@ _UNSUPPORTED_REASONS = {
 
 
 def _clip_to_bounds(plan: ScheduleSpec, window: BackfillWindow) -> BackfillWindow:
-    """What `starts_at` and `ends_at` leave of it. The very moment of `ends_at` still belongs to the schedule's life."""
+    """Return what `starts_at` and `ends_at` leave of the window. `ends_at` itself is inside."""
     bounds = plan.policies.bounds
     start = window.start if bounds.starts_at is None else max(window.start, bounds.starts_at)
     end = window.end if bounds.ends_at is None else min(window.end, bounds.ends_at + _TICK)

@@ -1,8 +1,8 @@
-"""More is due of a target without room than one turn can park: the beats of others do not stand behind it.
+"""Backpressure: a full target with more due schedules than one cycle can queue does not delay other targets.
 
-Parking is work too. Once, 100,000 schedules of one full target that fell due together took six seconds to park, and
-every other beat waited as long. Now the others are looked at first, and the crowd is parked a slice at a time.
-Who is passed by is only looked at later: whether there is room is always asked anew.
+Queueing is work too. Once, 100,000 schedules of one full target that fell due together took six seconds to queue, and
+every other beat waited as long. Now schedules of other targets come first, and those of saturated targets are queued a
+slice at a time. They are only evaluated later: their capacity is always read anew.
 """
 
 from collections import Counter
@@ -11,28 +11,28 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.evaluation import Evaluation
+from herdbeat.scheduler.evaluate import Evaluation
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 SATURATED_BATCH_SIZE = 100
-"""Schedules of a crowd that one turn parks: a few milliseconds, and no beat of another target is held up longer."""
+"""Schedules of saturated targets that one cycle queues: a few milliseconds of delay for other targets."""
 
 MIN_SATURATED_SCHEDULES = 10
-"""Fewer of one target in one turn are no crowd: they pass with the others."""
+"""With fewer of them queued in one cycle, a full target is not treated as saturated."""
 
 _RESCAN_MARGIN = timedelta(milliseconds=250)
-"""A finish writes down what was now when it began, so what has been seen just now is looked through once more."""
+"""A completion writes the time at which it began, so it may add rows to a time that was just scanned."""
 
 
 class SaturatedTargets(NamedTuple):
-    """Full targets of which more is due, and the moment before which nothing else is."""
+    """Full targets with more due schedules, and the moment before which nothing of other targets is due."""
 
     targets: frozenset[int]
     scanned_until: datetime
 
 
 class DueBatch(NamedTuple):
-    """What a turn takes up, whether more is due, and the moment before which only the crowd's is left."""
+    """The schedules of a cycle, whether more is due, and the moment before which only saturated targets have any."""
 
     due: list[ScheduleSnapshot]
     has_more: bool
@@ -40,18 +40,18 @@ class DueBatch(NamedTuple):
 
 
 def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTargets | None) -> DueBatch:
-    """What is due, the oldest first; beside a crowd, what is not of it before a slice of it."""
+    """Return what is due, oldest first; with saturated targets, all others before a slice of theirs."""
     if saturated is None:
         due = tx.due_schedules(now, limit)
         return DueBatch(due, len(due) == limit, (due[0].wake_at or now) if due else now)
     others = tx.schedule_list_due_excluding(now, limit, saturated.targets, saturated.scanned_until)
     saturated_due = tx.due_schedules(now, SATURATED_BATCH_SIZE)
-    seen = {each.id for each in others}
-    scanned_until = (
-        max(saturated.scanned_until, now - _RESCAN_MARGIN) if len(others) < limit else saturated.scanned_until
-    )
+    seen = {snapshot.id for snapshot in others}
+    scanned_until = saturated.scanned_until
+    if len(others) < limit:
+        scanned_until = max(scanned_until, now - _RESCAN_MARGIN)
     return DueBatch(
-        others + [each for each in saturated_due if each.id not in seen],
+        others + [snapshot for snapshot in saturated_due if snapshot.id not in seen],
         len(saturated_due) == SATURATED_BATCH_SIZE,
         scanned_until,
     )
@@ -60,10 +60,10 @@ def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTa
 def find_saturated_targets(
     batch: DueBatch, evaluations: Iterable[Evaluation], capacity: CapacitySnapshot, before: SaturatedTargets | None
 ) -> SaturatedTargets | None:
-    """Whom the next turn passes by at first. None, as nearly always, if this turn has come to an end of it."""
+    """Return the targets that the next cycle takes last. None, as nearly always, if nothing more is due."""
     if not batch.has_more:
         return None
-    queued = Counter(each.snapshot.target_id for each in evaluations if each.queued)
+    queued = Counter(each.snapshot.target_id for each in evaluations if each.queue_count)
     full_targets = frozenset(
         target
         for target, count in queued.items()

@@ -1,8 +1,8 @@
-"""Budgets: what a day may still use. Counted before a start, corrected by the finish, by days of the schedule's zone.
+"""Budgets: what a schedule, a target or the fleet may use in a day, by days of the schedule's zone.
 
-A run is counted when it is claimed, with an estimate of its cost: the median of the last ones. So the day is over its
-limit by no more than what is running, also after a crash. It is counted for its schedule, for its target and for the
-fleet, each of them if it has a budget.
+A run is counted when it is claimed, with an estimate of its cost, the median of the last runs; its completion corrects
+that. So a day exceeds its limit by no more than the active runs, also after a crash. A run counts for its schedule, for
+its target and for the fleet, each of them if it has a budget.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,10 +25,10 @@ from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 
 MAX_ESTIMATE_RUNS = 20
-"""Runs that an estimate looks at."""
+"""How many of the newest runs an estimate uses."""
 
 _UNREPORTED_STATUSES = frozenset({RunStatus.INTERRUPTED, RunStatus.CANCELLED, RunStatus.TIMED_OUT})
-"""How a run ends that could not say what it used. It did use something, so the estimate stays."""
+"""A run that ends like this could not report what it used. It did use something, so the estimate stays."""
 
 
 _NO_SPEND = SpendTotals()
@@ -36,7 +36,7 @@ _NO_SPEND = SpendTotals()
 
 @dataclass(slots=True)
 class BudgetUsage:
-    """One budget on one day, and what is used of it, as a turn sees it. Who shares the budget shares the purse."""
+    """One budget on one day, and what is used of it in this cycle. Schedules that share a budget share this value."""
 
     account: BudgetDay
     budget: Budget
@@ -49,13 +49,13 @@ class BudgetUsage:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleBudgets:
-    """What one schedule may still use today: out of its own purse, its target's and the fleet's, all at once."""
+    """All budgets that apply to one schedule today: its own, its target's and the fleet's."""
 
     estimate: Cost
     budget_usages: tuple[BudgetUsage, ...]
 
     def reserve(self) -> None:
-        """Set aside what one run is going to use."""
+        """Count one more run with its estimated cost."""
         for budget_usage in self.budget_usages:
             budget_usage.reserve(self.estimate)
 
@@ -73,27 +73,27 @@ class BudgetLimit:
 
     name: str
     used: float
-    most: float
+    maximum: float
     estimate: float = 0.0
 
     @property
     def is_reached(self) -> bool:
-        """The first run of a day may go over it: an estimate above the limit would else keep it out for ever."""
-        return self.used >= self.most or (self.used > 0 and self.used + self.estimate > self.most)
+        """The first run of a day may exceed it: otherwise an estimate above the limit would keep it out for ever."""
+        return self.used >= self.maximum or (self.used > 0 and self.used + self.estimate > self.maximum)
 
 
 def list_limits(budget: Budget, spent: SpendTotals, estimate: Cost) -> tuple[BudgetLimit, ...]:
-    """Those that are set, in the order of the reference."""
-    found = (
+    """Return the limits that are set, in the order of the reference."""
+    limits = (
         ("usd_per_day", spent.usd, budget.usd_per_day, estimate.usd),
         ("tokens_per_day", spent.tokens, budget.tokens_per_day, estimate.tokens),
         ("runs_per_day", spent.runs, budget.runs_per_day, 0),
     )
-    return tuple(BudgetLimit(name, used, most, cost) for name, used, most, cost in found if most is not None)
+    return tuple(BudgetLimit(name, used, limit, cost) for name, used, limit, cost in limits if limit is not None)
 
 
 def find_exhausted_limit(budget: Budget, spent: SpendTotals, estimate: Cost) -> BudgetLimit | None:
-    """The first limit that one more run would not keep; None if it may start."""
+    """Return the first limit that one more run would exceed; None if it may start."""
     return next((limit for limit in list_limits(budget, spent, estimate) if limit.is_reached), None)
 
 
@@ -102,13 +102,13 @@ def budget_date(now: datetime, zone: ZoneInfo) -> str:
 
 
 def next_reset_at(now: datetime, zone: ZoneInfo) -> datetime:
-    """When the budget of the next day opens."""
+    """Return when the budget of the next day begins."""
     tomorrow = now.astimezone(zone).date() + timedelta(days=1)
     return datetime.combine(tomorrow, time(), zone).astimezone(UTC)
 
 
 def estimate_cost(usages: Iterable[Mapping[str, object]]) -> Cost:
-    """The median of what the last runs used; nothing if none of them said so."""
+    """Return the median of what the last runs used; nothing if none of them reported it."""
     costs = [Cost.from_usage(usage) for usage in usages]
     if not costs:
         return Cost()
@@ -119,61 +119,64 @@ def estimate_cost(usages: Iterable[Mapping[str, object]]) -> Cost:
 def applicable_budgets(
     schedule_id: int, target_id: int, own: Budget | None, shared: Mapping[BudgetOwner, Budget]
 ) -> dict[BudgetOwner, Budget]:
-    """Every budget that holds for a schedule, its own first. `shared` are those of targets and of the fleet."""
-    found = {
+    """Return every budget that applies to a schedule, its own first. `shared` are those of targets and of the fleet."""
+    budgets = {
         BudgetOwner(BudgetScope.SCHEDULE, schedule_id): own,
         (target := BudgetOwner(BudgetScope.TARGET, target_id)): shared.get(target),
         FLEET_OWNER: shared.get(FLEET_OWNER),
     }
-    return {holder: budget for holder, budget in found.items() if budget is not None}
+    return {owner: budget for owner, budget in budgets.items() if budget is not None}
 
 
 def load_budgets(tx: Transaction, now: datetime, snapshots: Collection[ScheduleSnapshot]) -> dict[int, ScheduleBudgets]:
-    """The wallets of those who have a budget, or share one. If nobody does, nothing more is asked."""
-    shared = tx.budgets({each.target_id for each in snapshots}) if snapshots else {}
-    budget_usages: dict[BudgetDay, BudgetUsage] = {}
-    held: dict[int, list[BudgetUsage]] = {}
-    for each in snapshots:
-        policies = each.plan.policies
+    """Return the budgets of the schedules that have one, or share one."""
+    has_shared = bool(snapshots) and tx.has_budgets()
+    shared = tx.budgets({snapshot.target_id for snapshot in snapshots}) if has_shared else {}
+    usages: dict[BudgetDay, BudgetUsage] = {}
+    usages_by_schedule: dict[int, list[BudgetUsage]] = {}
+    for snapshot in snapshots:
+        policies = snapshot.plan.policies
         if policies.budget is None and not shared:
             continue
-        for holder, budget in applicable_budgets(each.id, each.target_id, policies.budget, shared).items():
-            account = BudgetDay(holder, budget_date(now, policies.zone))
-            held.setdefault(each.id, []).append(budget_usages.setdefault(account, BudgetUsage(account, budget)))
-    if not held:
+        day = budget_date(now, policies.zone)
+        for owner, budget in applicable_budgets(snapshot.id, snapshot.target_id, policies.budget, shared).items():
+            usage = usages.setdefault(BudgetDay(owner, day), BudgetUsage(BudgetDay(owner, day), budget))
+            usages_by_schedule.setdefault(snapshot.id, []).append(usage)
+    if not usages_by_schedule:
         return {}
-    for account, used in tx.budget_get_usage(budget_usages).items():
-        budget_usages[account].spent = used
-    usages = tx.last_usage(held, MAX_ESTIMATE_RUNS)
+    for account, spent in tx.budget_get_usage(usages).items():
+        usages[account].spent = spent
+    reported = tx.last_usage(usages_by_schedule, MAX_ESTIMATE_RUNS)
     return {
-        schedule: ScheduleBudgets(estimate_cost(usages[schedule]), tuple(found)) for schedule, found in held.items()
+        schedule_id: ScheduleBudgets(estimate_cost(reported[schedule_id]), tuple(schedule_usages))
+        for schedule_id, schedule_usages in usages_by_schedule.items()
     }
 
 
 def reserve_budgets(
     tx: Transaction, budgets_by_schedule: Mapping[int, ScheduleBudgets], claims: Sequence[Claim]
 ) -> None:
-    """Count what was just claimed as used."""
+    """Count these claims as used, by their estimates."""
     if not budgets_by_schedule:
         return
     tx.reserve(
         [
-            Reservation(each.run_id, budget_usage.account, budgets.estimate.tokens, budgets.estimate.usd)
-            for each in claims
-            if (budgets := budgets_by_schedule.get(each.schedule_id)) is not None
-            for budget_usage in budgets.budget_usages
+            Reservation(claim.run_id, usage.account, budgets.estimate.tokens, budgets.estimate.usd)
+            for claim in claims
+            if (budgets := budgets_by_schedule.get(claim.schedule_id)) is not None
+            for usage in budgets.budget_usages
         ]
     )
 
 
 def settle_reservations(tx: Transaction, ended: Iterable[FinishedRun]) -> None:
-    """Put in what runs have really used, in place of their estimates. Most have none, and nothing more is asked."""
+    """Replace the estimates of runs by what they really used. Most have none, and then nothing is written."""
     outcomes = {run.run_id: run.outcome for run in ended}
-    held = tx.reservations(outcomes) if outcomes else []
-    if not held:
+    reservations = tx.reservations(outcomes) if outcomes else []
+    if not reservations:
         return
-    tx.add_spend([compute_adjustment(each, outcomes[each.run_id]) for each in held])
-    tx.drop_reservations(list({each.run_id for each in held}))
+    tx.add_spend([compute_adjustment(reserved, outcomes[reserved.run_id]) for reserved in reservations])
+    tx.drop_reservations(list({reserved.run_id for reserved in reservations}))
 
 
 def compute_adjustment(reserved: Reservation, outcome: Outcome) -> SpendAdjustment:

@@ -1,4 +1,4 @@
-"""How much may still start: per target, on this node, of a day's budget. Taken in a turn, written with it."""
+"""How much may still start: per target, on this node, by budget; and at which rate missed beats catch up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from herdbeat.store.base import CatchupCursor, TargetCapacity
 
 @dataclass(slots=True)
 class CapacitySnapshot:
-    """The free places as a turn sees them. A target that is unknown has none."""
+    """The free slots as one claim cycle sees them. A target that is unknown has none."""
 
     free_node_slots: int
     free_by_target: dict[int, int] = field(default_factory=dict)
@@ -24,11 +24,11 @@ class CapacitySnapshot:
 
     @property
     def is_node_full(self) -> bool:
-        """What finds no place then must look again by itself: no finish of its own target will wake it."""
+        """A beat that waits for the node must stay due: no completion at its own target wakes it."""
         return self.free_node_slots <= 0
 
     def reserve(self, target_id: int) -> bool:
-        """A place for one run, if the target has one and the node too."""
+        """Take a slot for one run, if the target and the node have one."""
         if self.is_node_full or self.free_by_target.get(target_id, 0) <= 0:
             return False
         self.free_node_slots -= 1
@@ -37,13 +37,13 @@ class CapacitySnapshot:
         return True
 
     def reserve_budget(self, schedule_id: int) -> None:
-        """Set aside what a run of it is going to cost, if it has a budget or shares one."""
+        """Count the estimated cost of one run, if the schedule has a budget or shares one."""
         budgets = self.budgets_by_schedule.get(schedule_id)
         if budgets is not None:
             budgets.reserve()
 
     def release_excess(self, target_id: int, taken: int) -> None:
-        """Give back what was taken since there were so many."""
+        """Give back the slots of a target that were taken beyond `taken`."""
         while self.taken_by_target.get(target_id, 0) > taken:
             self.release(target_id)
 
@@ -55,7 +55,7 @@ class CapacitySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CatchupPacer:
-    """Starts that were missed do not come as a burst: at most so many a second (`catchup_rate`), of all nodes."""
+    """Missed beats do not start as a burst: at most `catchup_rate` a second, of all nodes together."""
 
     rate: float
 
@@ -64,13 +64,13 @@ class CatchupPacer:
         return timedelta(seconds=1 / self.rate)
 
     def start_times(self, number: int, first: datetime) -> list[datetime]:
-        """When so many may start, the first of them then."""
+        """Return the start times of so many beats, beginning at `first`."""
         return [first + place * self.spacing for place in range(number)]
 
     def next_free_at(self, now: datetime, cursor: CatchupCursor) -> datetime:
-        """The first moment that nobody has been given yet.
+        """Return the first slot that is not taken.
 
-        A mark that lies beyond all who wait was left by a clock that has been put back since, and counts for nothing.
+        A cursor beyond all waiting beats was left by a clock that has been set back since, and does not count.
         """
         last = now if cursor.last_start_at is None else max(now, cursor.last_start_at)
         return max(now, min(cursor.free_at or now, last + self.spacing))

@@ -1,68 +1,76 @@
-"""What a person, an agent or a rule may change about a schedule: pause, resume, disable, enable, hint, reset.
+"""Change a schedule for a person, an agent or a rule: pause, resume, disable, enable, hint, reset, skip next.
 
-Each is one transaction that first accounts for the instants up to now, then changes, then decides again. A change at
+Each change is one transaction that first settles the instants up to now, then changes, then decides again. A change at
 the very instant of a beat therefore loses nothing and doubles nothing, whichever comes first. A schedule in quarantine
-keeps what it is told, and rests on: only an edit or a reset has it decided again.
+stores the change and stays in quarantine: only an edit or a reset has it decided again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.hint import Hint, Rank
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import CalendarTrigger, TriggerKind
 from herdbeat.governor import Pause, decide
 from herdbeat.governor.hints import MAX_ENDED_HINTS, MAX_ONE_SHOT_HINTS, check_rate_limit
-from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
-from herdbeat.scheduler.claim import ClaimContext, ClaimResult, write_evaluations
-from herdbeat.scheduler.evaluate import governor_state, is_in_flight, skip_due, skip_outside_hours, skip_passed
-from herdbeat.scheduler.evaluation import ClaimCycle, Evaluation
-from herdbeat.scheduler.quarantine import quarantine_evaluation
+from herdbeat.scheduler.claim import write_evaluations
+from herdbeat.scheduler.evaluate import (
+    Evaluation,
+    governor_state,
+    is_in_flight,
+    is_quarantined,
+    skip_due,
+    skip_outside_hours,
+    skip_passed,
+)
+from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
-SkipInstants = Callable[[ClaimCycle, Evaluation, SkipReason], None]
+SkipInstants = Callable[[datetime, Evaluation, SkipReason], None]
 
-NON_CLAIMING_CONTEXT = ClaimContext(0, 0, CatchupPacer(1))
-"""Who writes a change: it claims nothing, and has no place to start anything."""
+MAX_LISTED_INSTANTS = 20
+"""Nobody reads more instants than this one by one."""
 
 _HINT_RATE_WINDOW = timedelta(minutes=1)
 
 
 def pause(tx: Transaction, now: datetime, schedule_id: int, pause_state: Pause) -> Decision | None:
-    """Hold a schedule. What is due or waits for room is skipped; a run in progress finishes."""
+    """Hold a schedule. What is due or waits for room is skipped; an active run finishes."""
     tx.set_pause(schedule_id, pause_state)
     return _hold_schedule(tx, now, schedule_id, SkipReason.PAUSED)
 
 
 def resume(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
-    """Let it go on. What passed meanwhile is skipped, so that no burst follows."""
+    """End a pause. What passed meanwhile is skipped, so that no burst follows."""
     return _release_hold(tx, now, schedule_id, SkipReason.PAUSED, lambda: tx.set_pause(schedule_id, None))
 
 
 def disable(tx: Transaction, now: datetime, schedule_id: int, by: str) -> Decision | None:
-    """Off until it is enabled; survives restarts."""
+    """Switch it off until it is enabled; survives restarts."""
     tx.set_disabled(schedule_id, by)
     return _hold_schedule(tx, now, schedule_id, SkipReason.DISABLED)
 
 
 def enable(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
-    """On again. A one-shot that is done is armed once more, and fires at once if its time has passed."""
+    """Switch it on. A one-shot that is done is armed once more, and fires at once if its time has passed."""
     if is_one_shot_done(_load_snapshot(tx, schedule_id)):
         tx.schedule_rearm([schedule_id])
     return _release_hold(tx, now, schedule_id, SkipReason.DISABLED, lambda: tx.set_disabled(schedule_id, None))
 
 
 def is_one_shot_done(snapshot: ScheduleSnapshot) -> bool:
-    """A one-shot whose instant is used up, with nothing of it still open."""
+    """True for a one-shot whose instant is used up, with no open beat."""
     is_one_shot = snapshot.unreadable is None and snapshot.plan.trigger.kind is TriggerKind.DELAY
     return is_one_shot and not snapshot.is_new and not snapshot.running and not snapshot.waiting
 
 
 def give_hint(tx: Transaction, now: datetime, schedule_id: int, hint: Hint) -> Decision | None:
-    """Another wish. One pace is kept per rank: a newer one takes the place of the older.
+    """Add a hint. One interval is kept per rank: a newer one replaces the older.
 
-    Raises UsageError for a flood of them. The same wish again only moves the end of the one that stands.
+    Repeating a hint only moves the end of the one that is stored. Raises UsageError for too many in a minute.
     """
     if not tx.extend_hint(schedule_id, hint, now):
         check_rate_limit(hint.origin, tx.hint_count_recent(schedule_id, hint.origin, now - _HINT_RATE_WINDOW))
@@ -75,7 +83,7 @@ def give_hint(tx: Transaction, now: datetime, schedule_id: int, hint: Hint) -> D
 def clear_hints(
     tx: Transaction, now: datetime, schedule_id: int, by: str, ranks: Iterable[Rank] = Rank
 ) -> Decision | None:
-    """End those of some ranks; all of them, if nothing is said."""
+    """End the hints of some ranks; by default, of all."""
     tx.hint_end_by_rank(schedule_id, [rank.name.lower() for rank in ranks], now, by)
     return reschedule(tx, now, schedule_id)
 
@@ -83,25 +91,49 @@ def clear_hints(
 def reset(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """Forget the failures, and try to decide what is in quarantine: the way out without an edit.
 
-    What still cannot be decided rests on, with its reason.
+    What still cannot be decided stays in quarantine, with its reason.
     """
     snapshot = _load_snapshot(tx, schedule_id)
-    if snapshot.unreadable is not None:
-        tx.schedule_reset_failures(schedule_id)
-        return None
-    if snapshot.quarantine is None and is_in_flight(now, snapshot):
-        # The beat that is due comes first. It decides again, by then without the failures.
-        tx.schedule_reset_failures(schedule_id)
-        return None
     was_quarantined = snapshot.quarantine is not None
+    if snapshot.unreadable is not None or (not was_quarantined and is_in_flight(now, snapshot)):
+        # Nothing to decide; or the beat that is due comes first, and decides without the failures.
+        tx.schedule_reset_failures(schedule_id)
+        return None
     evaluation = Evaluation(snapshot._replace(failures=0, quarantine=None))
     return _decide_and_write(tx, now, evaluation, SkipReason.CONFIG_ERROR if was_quarantined else None)
+
+
+def reschedule(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
+    """Decide the next run by the state the schedule has now. What is due stays due: its claim decides."""
+    snapshot = _load_snapshot(tx, schedule_id)
+    if is_quarantined(snapshot) or is_in_flight(now, snapshot):
+        return None
+    # A pause may be over without an evaluation since: deciding now would forget what passed inside it.
+    was_paused = snapshot.next_source is Source.PAUSED
+    return _decide_and_write(tx, now, Evaluation(snapshot), SkipReason.PAUSED if was_paused else None)
+
+
+def is_held(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    return is_paused(now, snapshot) or not snapshot.enabled
+
+
+def is_paused(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    """True during a pause, and after it until the next evaluation. The row may have a pause that ended long ago."""
+    has_active_pause = snapshot.pause is not None and snapshot.pause.is_active(now)
+    return has_active_pause or snapshot.next_source is Source.PAUSED
+
+
+def settle_outside_hours(now: datetime, evaluation: Evaluation) -> None:
+    """Settle what the active hours have passed over: until this change it was not held."""
+    snapshot = evaluation.snapshot
+    if snapshot.plan.policies.active_hours is not None and snapshot.next_due_at is not None:
+        skip_outside_hours(now, evaluation)
 
 
 def _hold_schedule(tx: Transaction, now: datetime, schedule_id: int, reason: SkipReason) -> Decision | None:
     skipped = tx.skip_waiting(schedule_id, reason, now)
     snapshot = _load_snapshot(tx, schedule_id)
-    if _is_quarantined(snapshot):
+    if is_quarantined(snapshot):
         tx.schedule_adjust_counters([CounterDelta(schedule_id, waiting=-skipped)], None)
         return None
     evaluation = Evaluation(snapshot._replace(waiting=snapshot.waiting - skipped))
@@ -114,33 +146,9 @@ def _release_hold(
     before = _load_snapshot(tx, schedule_id)
     change()
     was_held = is_held(now, before)
-    if _is_quarantined(before) or (not was_held and is_in_flight(now, before)):
-        return None  # it rests; or a beat is due, which comes first and decides with what was just changed
+    if is_quarantined(before) or (not was_held and is_in_flight(now, before)):
+        return None  # a beat that is due comes first, and decides with what was just changed
     return _decide_and_write(tx, now, Evaluation(_load_snapshot(tx, schedule_id)), reason if was_held else None)
-
-
-def reschedule(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
-    """When next, with what stands now. What is due already stays so: its claim decides."""
-    snapshot = _load_snapshot(tx, schedule_id)
-    if _is_quarantined(snapshot) or is_in_flight(now, snapshot):
-        return None  # as in _go_on
-    # A pause may be over without anybody having looked yet: deciding now would forget what passed inside it.
-    was_paused = snapshot.next_source is Source.PAUSED
-    return _decide_and_write(tx, now, Evaluation(snapshot), SkipReason.PAUSED if was_paused else None)
-
-
-def is_held(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    return is_paused(now, snapshot) or not snapshot.enabled
-
-
-def is_paused(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    """Held, or not yet looked at since the hold was over. A pause that ended long ago may still stand in the row."""
-    is_held = snapshot.pause is not None and snapshot.pause.is_active(now)
-    return is_held or snapshot.next_source is Source.PAUSED
-
-
-def _is_quarantined(snapshot: ScheduleSnapshot) -> bool:
-    return snapshot.quarantine is not None or snapshot.unreadable is not None
 
 
 def _decide_and_write(
@@ -150,36 +158,28 @@ def _decide_and_write(
     reason: SkipReason | None = None,
     skip_instants: SkipInstants | None = None,
 ) -> Decision | None:
-    """Account for what has passed under a reason, if there is one; decide; write. What cannot be decided rests."""
+    """Settle what has passed under `reason`, if there is one; decide; write. What cannot be decided is quarantined."""
     snapshot = evaluation.snapshot
-    try:
+
+    def settle_and_decide() -> Evaluation:
         if reason is None or skip_instants is not None:
             settle_outside_hours(now, evaluation)
         if reason is not None:
-            (skip_instants or skip_passed)(_build_cycle(now), evaluation, reason)
+            (skip_instants or skip_passed)(now, evaluation, reason)
         evaluation.decision = _decide_next(now, evaluation)
-    except Exception as error:  # noqa: BLE001 - one broken schedule must not take a hundred others with it
-        evaluation = quarantine_evaluation(now, snapshot, error)
-    write_evaluations(tx, _build_cycle(now), NON_CLAIMING_CONTEXT, [evaluation], ClaimResult())
-    return evaluation.decision
+        return evaluation
 
-
-def settle_outside_hours(now: datetime, evaluation: Evaluation) -> None:
-    """It was not held until now, so what its active hours have passed over is theirs, not the change's."""
-    snapshot = evaluation.snapshot
-    if snapshot.plan.policies.active_hours is not None and snapshot.next_due_at is not None:
-        skip_outside_hours(_build_cycle(now), evaluation)
+    decided = decide_or_quarantine(settle_and_decide, lambda why: quarantine_evaluation(now, snapshot, why))
+    write_evaluations(tx, now, [decided])
+    return decided.decision
 
 
 def _decide_next(now: datetime, evaluation: Evaluation) -> Decision | None:
     snapshot = evaluation.snapshot
-    if (
-        evaluation.is_rescheduled_on_completion
-        and snapshot.next_run_at is None
-        and (snapshot.running or snapshot.waiting)
-    ):
-        # A pace that is at it has no next time: its finish decides, with what was changed meanwhile. One that has a
-        # time although it runs was run by hand, and that finish decides nothing.
+    has_open_beat = snapshot.running or snapshot.waiting
+    if evaluation.is_rescheduled_on_completion and snapshot.next_run_at is None and has_open_beat:
+        # An active interval has no next time: its completion decides, with what was changed meanwhile. One that has a
+        # time although it runs was run by hand, and that completion decides nothing.
         return None
     return decide(now, governor_state(snapshot._replace(anchor_at=evaluation.anchor_at or snapshot.anchor_at)))
 
@@ -188,5 +188,63 @@ def _load_snapshot(tx: Transaction, schedule_id: int) -> ScheduleSnapshot:
     return tx.schedules([schedule_id])[schedule_id]
 
 
-def _build_cycle(now: datetime) -> ClaimCycle:
-    return ClaimCycle(now, CapacitySnapshot(0), CatchupPacer(1))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipNextResult:
+    """How many instants were to be skipped before and are now, and those of them that are known already."""
+
+    schedule: str
+    before: int
+    skips: int
+    instants: tuple[datetime, ...] = ()
+    is_calendar: bool = True
+    obstacle: str = ""
+
+
+def set_skip_next(tx: Transaction, schedule_id: int, count: int, *, by: str, reason: str = "") -> SkipNextResult:
+    """Skip the next `count` clock instants, whatever else would have become of them; 0 takes that back.
+
+    The count is stored with the schedule and survives restarts. Setting it twice does not add up.
+    """
+    snapshot = _load_snapshot(tx, schedule_id)
+    obstacle = _find_skip_obstacle(snapshot) if count else ""
+    if not obstacle:
+        tx.set_skips(schedule_id, count, by if count else "", reason if count else "")
+    return SkipNextResult(
+        schedule=snapshot.label,
+        before=snapshot.skips,
+        skips=snapshot.skips if obstacle else count,
+        instants=tuple(_next_instants(snapshot, count)) if count and not obstacle else (),
+        is_calendar=isinstance(snapshot.plan.trigger, CalendarTrigger),
+        obstacle=obstacle,
+    )
+
+
+def _next_instants(snapshot: ScheduleSnapshot, count: int) -> list[datetime]:
+    """Return the instants that are skipped, as far as they are known: an interval knows only its next one."""
+    first, trigger = snapshot.next_due_at, snapshot.plan.trigger
+    if first is None or snapshot.pause is not None:
+        return []
+    if not isinstance(trigger, CalendarTrigger):
+        return [first]
+    return list(islice(_iterate_instants(trigger, first), min(count, MAX_LISTED_INSTANTS)))
+
+
+def _iterate_instants(trigger: CalendarTrigger, first: datetime) -> Iterator[datetime]:
+    instant: datetime | None = first
+    while instant is not None:
+        yield instant
+        instant = trigger.next_time(None, instant)
+
+
+def _find_skip_obstacle(snapshot: ScheduleSnapshot) -> str:
+    """Return why there is no next instant to skip; empty if there is one."""
+    kind = snapshot.plan.trigger.kind
+    if kind.waits_for_event:
+        return f"a {kind} schedule has no beats of its own to let pass"
+    if not snapshot.enabled:
+        return "it is disabled, so no beat comes"
+    if is_quarantined(snapshot):
+        return "it cannot be decided, so no beat comes"
+    has_fired = kind is TriggerKind.DELAY and snapshot.next_run_at is None and not snapshot.is_new
+    is_over = snapshot.next_run_at is None and snapshot.pause is None and not (snapshot.running or snapshot.waiting)
+    return "no further beat is planned" if is_over or has_fired else ""

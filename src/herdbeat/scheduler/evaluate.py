@@ -1,174 +1,109 @@
-"""What becomes of a schedule whose time has come: which beats are written, which start, and when it is due next.
+"""Evaluate one schedule: which beats are written, which of them start, and when it runs next.
 
-Pure but for the places it takes: everything it needs is handed in, everything it decides is in the verdict.
+Pure except for the capacity it reserves: everything it needs is passed in, and everything it decides is in the
+`Evaluation`. The rows of beats and schedules are built here and nowhere else, so that a column always means the same.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import islice
 from typing import assert_never
 
-from herdbeat.domain.beat import BeatOutcome, SkipReason
-from herdbeat.domain.decision import Source
+from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
+from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.trigger import CalendarTrigger, Trigger, TriggerKind
+from herdbeat.domain.trigger import CalendarTrigger, Trigger
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
-from herdbeat.scheduler.active_hours import settled_through, skipped_outside_hours
-from herdbeat.scheduler.admission import AdmissionRequest, Rejection, expires_at, find_rejection
-from herdbeat.scheduler.evaluation import MERGEABLE_OUTCOMES, ClaimCycle, Evaluation
+from herdbeat.governor.serialization import decision_to_text
+from herdbeat.scheduler.active_hours import skipped_outside_hours
+from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
+from herdbeat.scheduler.capacity import CapacitySnapshot
 from herdbeat.scheduler.instants import InstantRange, due_since, take_newest, take_oldest
 from herdbeat.scheduler.misfires import InstantOutcome, classify_due
-from herdbeat.store.base import BeatExtension, NewBeat, ScheduleSnapshot, Transaction
+from herdbeat.store.base import BeatExtension, ChangedSchedule, NewBeat, ScheduleSnapshot
 
-# A beat comes due while its schedule is still at an earlier one: what the user chose for that.
+MERGEABLE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
+"""Outcomes of settled rows. The next instant joins the row before it if both have the same outcome and reason."""
 
+SKIP_CONSUMING_REASONS = frozenset({SkipReason.BY_REQUEST, SkipReason.PAUSED, SkipReason.DISABLED})
+"""An instant that was skipped for one of these uses up a requested skip.
+
+The request was for that instant: if a pause has settled it already, the one after it runs.
+"""
 
 REPLACED_BY_NEXT = "its next beat takes its place (overlap: cancel)"
-"""What a run says of its end under `overlap: cancel`."""
+"""The error of a run that `overlap: cancel` ends."""
 
 
 class OverlapAction(StrEnum):
-    """What becomes of the beat that came."""
+    """What happens to a beat that comes due while an earlier run of its schedule is active or queued."""
 
     START = "start"
-    SKIP = "skip"  # skipped: already_running
-    ENQUEUE = "wait"  # pending until the run is over
-    MERGE = "merge"  # absorbed by the one that waits already
-    REPLACE = "replace"  # the run is told to stop, and this one waits for its place
+    SKIP = "skip"  # recorded as skipped: already_running
+    ENQUEUE = "wait"  # pending until the active run ends
+    MERGE = "merge"  # absorbed by the beat that is already queued
+    REPLACE = "replace"  # the active run is cancelled, and this beat waits for its place
 
 
-def resolve_overlap(policy: Overlap, *, running: bool, waiting: bool) -> OverlapAction:
-    """Nothing in the way: start. One that waits absorbs later ones, unless each is to have its own turn."""
-    if policy is Overlap.ALLOW or not (running or waiting):
-        return OverlapAction.START
-    if policy is Overlap.QUEUE_ALL:
-        return OverlapAction.ENQUEUE
-    if waiting:
-        return OverlapAction.MERGE
-    match policy:
-        case Overlap.SKIP:
-            return OverlapAction.SKIP
-        case Overlap.QUEUE:
-            return OverlapAction.ENQUEUE
-        case Overlap.CANCEL:
-            return OverlapAction.REPLACE
-        case never:
-            assert_never(never)
+@dataclass(slots=True)
+class Evaluation:
+    """Everything one claim cycle does with one schedule.
 
-
-# The next beat is let pass, because somebody asked for it.
-#
-# The wish is a number on the schedule: so many of its next clock instants are settled as `skipped: by_request` when
-# they come, whatever else would have become of them. It survives restarts. An instant that a pause or a switch has
-# settled already uses it up too: the wish was for that instant, and the one after it is to run.
-
-
-CONSUMES_SKIP = frozenset({SkipReason.BY_REQUEST, SkipReason.PAUSED, SkipReason.DISABLED})
-MAX_LISTED_INSTANTS = 20
-"""More instants than this nobody reads one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkipNextResult:
-    """What was wished before and is wished now, and the instants that are known already."""
-
-    schedule: str
-    before: int
-    skips: int
-    instants: tuple[datetime, ...] = ()
-    is_calendar: bool = True
-    obstacle: str = ""
-
-
-def set_skip_next(tx: Transaction, schedule_id: int, count: int, *, by: str, reason: str = "") -> SkipNextResult:
-    """Let the next so many clock instants pass; 0 takes the wish back. Asking twice is asking once."""
-    snapshot = tx.schedules([schedule_id])[schedule_id]
-    obstacle = _find_skip_obstacle(snapshot) if count else ""
-    if not obstacle:
-        tx.set_skips(schedule_id, count, by if count else "", reason if count else "")
-    return SkipNextResult(
-        schedule=snapshot.label,
-        before=snapshot.skips,
-        skips=snapshot.skips if obstacle else count,
-        instants=tuple(next_instants(snapshot, count)) if count and not obstacle else (),
-        is_calendar=isinstance(snapshot.plan.trigger, CalendarTrigger),
-        obstacle=obstacle,
-    )
-
-
-def next_instants(snapshot: ScheduleSnapshot, count: int) -> list[datetime]:
-    """The instants that a wish is about, as far as they are known: a pace knows only its next one."""
-    first, trigger = snapshot.next_due_at, snapshot.plan.trigger
-    if first is None or snapshot.pause is not None:
-        return []
-    if not isinstance(trigger, CalendarTrigger):
-        return [first]
-    return list(islice(_iterate_instants(trigger, first), min(count, MAX_LISTED_INSTANTS)))
-
-
-def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count: int) -> list[InstantOutcome]:
-    """The fates of instants in the order of time, of which the first so many are let pass. Pure.
-
-    What lay outside the active hours was not the schedule's to run, so it does not count.
+    `start_indexes` are positions in `beats`. Without a decision the schedule has no next time, unless it `keeps_time`.
     """
-    remaining, adjusted = skip_count, list[InstantOutcome]()
-    for result in results:
-        if remaining <= 0 or result.reason == SkipReason.INACTIVE_HOURS:
-            adjusted.append(result)
-            continue
-        skipped_range, rest = take_oldest(trigger, result.instants, remaining)
-        adjusted.append(InstantOutcome(skipped_range, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST))
-        adjusted += [replace(result, instants=rest)] if rest else []
-        remaining -= skipped_range.count
-    return adjusted
+
+    snapshot: ScheduleSnapshot
+    beats: list[NewBeat] = field(default_factory=list)
+    extensions: list[BeatExtension] = field(default_factory=list)
+    start_indexes: list[int] = field(default_factory=list)
+    queue_count: int = 0
+    cancels_active_runs: bool = False
+    decision: Decision | None = None
+    anchor_at: datetime | None = None
+    settled_until: datetime | None = None
+    quarantine: str | None = None
+    skip_count: int = 0
+    catchup_count: int = 0
+    keeps_time: bool = False
+
+    @property
+    def last_due_at(self) -> datetime | None:
+        """The newest instant that was settled, started or queued."""
+        due_times = [beat.last_due_at for beat in self.beats]
+        due_times += [extension.last_due_at for extension in self.extensions]
+        return max(due_times, default=None)
+
+    @property
+    def is_rescheduled_on_completion(self) -> bool:
+        """True if it has no next time while it runs: the completion of the run decides."""
+        snapshot = self.snapshot
+        return snapshot.plan.trigger.interval is not None or snapshot.next_source is Source.AI_INTERVAL
 
 
-def _iterate_instants(trigger: CalendarTrigger, first: datetime) -> Iterator[datetime]:
-    instant: datetime | None = first
-    while instant is not None:
-        yield instant
-        instant = trigger.next_time(None, instant)
+@dataclass(frozen=True, slots=True)
+class ClaimCycle:
+    """What all evaluations of one cycle share."""
 
-
-def _find_skip_obstacle(snapshot: ScheduleSnapshot) -> str:
-    """Why no instant can come that could be let pass; empty if one can."""
-    kind = snapshot.plan.trigger.kind
-    if kind.waits_for_event:
-        return f"a {kind} schedule has no beats of its own to let pass"
-    if not snapshot.enabled:
-        return "it is disabled, so no beat comes"
-    if snapshot.quarantine is not None or snapshot.unreadable is not None:
-        return "it cannot be decided, so no beat comes"
-    is_over = snapshot.next_run_at is None and snapshot.pause is None and not (snapshot.running or snapshot.waiting)
-    return "no further beat is planned" if is_over or _has_fired(snapshot) else ""
-
-
-def _has_fired(snapshot: ScheduleSnapshot) -> bool:
-    return snapshot.plan.trigger.kind is TriggerKind.DELAY and snapshot.next_run_at is None and not snapshot.is_new
+    now: datetime
+    capacity: CapacitySnapshot
+    gaps: Sequence[Gap] = ()
+    paced_counts: Mapping[int, int] = field(default_factory=dict)
+    """By schedule: how many of its beats wait for their catch-up slot, and for nothing else."""
 
 
 def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
-    """Raises whatever is wrong with the schedule: the caller contains it."""
-    if snapshot.unreadable is not None:
-        raise SchedulerError(snapshot.unreadable)
-    evaluation = Evaluation(snapshot)
+    """Return what to do with one schedule whose time to be looked at has come.
+
+    Raises whatever is wrong with the schedule: callers go through `decide_or_quarantine`.
+    """
+    require_readable(snapshot)
+    evaluation, now = Evaluation(snapshot), cycle.now
     if snapshot.plan.policies.active_hours is not None:
-        skip_outside_hours(cycle, evaluation)
-    if not is_due(cycle.now, snapshot):
-        if is_in_flight(cycle.now, snapshot):
-            # A hint has ended between its instant and its jittered start: decided anew, that instant were lost.
-            evaluation.keep_time = True
-            return evaluation
-        if snapshot.next_source is Source.PAUSED:
-            over_at = _pause_ended_at(cycle.now, snapshot)
-            skip_passed(cycle, evaluation, SkipReason.PAUSED, over_at)
-            # Decided as of its end: instants after it are late or missed, and no longer the pause's.
-            evaluation.decision = decide(over_at, governor_state(snapshot))
-        else:
-            evaluation.decision = decide(cycle.now, governor_state(snapshot))
+        skip_outside_hours(now, evaluation)
+    if not is_due(now, snapshot):
+        _decide_again(now, evaluation)
         return evaluation
     results = _classify_due(cycle, snapshot)
     if snapshot.skips:
@@ -177,13 +112,19 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
         if result.outcome is BeatOutcome.PENDING:
             _admit(cycle, evaluation, result)
         else:
-            _record_unrun(cycle, evaluation, result)
-    _schedule_next(cycle, evaluation)
+            _record_unrun(now, evaluation, result.instants, result.outcome, result.reason, result.source)
+    _schedule_next(now, evaluation)
     return evaluation
 
 
+def require_readable(snapshot: ScheduleSnapshot) -> None:
+    """Raises SchedulerError if the stored plan could not be read."""
+    if snapshot.unreadable is not None:
+        raise SchedulerError(snapshot.unreadable)
+
+
 def is_due(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    """A time that was reached. The end of a pause or of a hint is only a reason to decide again."""
+    """True if its next run has come. The end of a pause or of a hint is only a reason to decide again."""
     return (
         snapshot.next_run_at is not None
         and snapshot.next_due_at is not None
@@ -193,23 +134,23 @@ def is_due(now: datetime, snapshot: ScheduleSnapshot) -> bool:
 
 
 def is_in_flight(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    """Due, or on its way between its nominal instant and its jitter: deciding it anew would lose that instant."""
+    """True if it is due, or between its nominal instant and its jittered start: deciding again would lose that."""
     if snapshot.next_due_at is None or snapshot.next_run_at is None or snapshot.next_source is Source.PAUSED:
         return False
     return snapshot.next_run_at <= now or (snapshot.plan.trigger.interval is None and snapshot.next_due_at <= now)
 
 
 def has_pause_ended(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    """Its pause is over, and no turn has looked at it since: deciding it anew would forget what passed meanwhile."""
+    """True if its pause is over and no cycle has evaluated it since.
+
+    A decision that does not go through `evaluate` would then forget the instants that passed during the pause.
+    """
     return snapshot.next_source is Source.PAUSED and snapshot.wake_at is not None and snapshot.wake_at <= now
 
 
-def _pause_ended_at(now: datetime, snapshot: ScheduleSnapshot) -> datetime:
-    """Until when instants of a calendar were the pause's. A pace has none meanwhile, and goes on from now."""
-    pause = snapshot.pause
-    if pause is None or pause.until is None or not isinstance(snapshot.plan.trigger, CalendarTrigger):
-        return now
-    return min(now, max(pause.until, snapshot.settled_until))
+def is_quarantined(snapshot: ScheduleSnapshot) -> bool:
+    """True if it is not decided any more: it failed to be decided before, or its plan cannot be read."""
+    return snapshot.quarantine is not None or snapshot.unreadable is not None
 
 
 def governor_state(snapshot: ScheduleSnapshot) -> ScheduleState:
@@ -226,6 +167,30 @@ def governor_state(snapshot: ScheduleSnapshot) -> ScheduleState:
     )
 
 
+def _decide_again(now: datetime, evaluation: Evaluation) -> None:
+    """A pause or a hint has ended, and no instant is due."""
+    snapshot = evaluation.snapshot
+    if is_in_flight(now, snapshot):
+        # A hint has ended between the instant and its jittered start: a new decision would lose that instant.
+        evaluation.keeps_time = True
+        evaluation.snapshot = snapshot._replace(wake_at=snapshot.next_run_at)
+    elif snapshot.next_source is Source.PAUSED:
+        pause_ended_at = _pause_ended_at(now, snapshot)
+        skip_passed(now, evaluation, SkipReason.PAUSED, pause_ended_at)
+        # Decided as of the end of the pause: instants after it are late or missed, not paused.
+        evaluation.decision = decide(pause_ended_at, governor_state(snapshot))
+    else:
+        evaluation.decision = decide(now, governor_state(snapshot))
+
+
+def _pause_ended_at(now: datetime, snapshot: ScheduleSnapshot) -> datetime:
+    """Until when the instants of a calendar belong to the pause. An interval has none, and continues from now."""
+    pause = snapshot.pause
+    if pause is None or pause.until is None or not isinstance(snapshot.plan.trigger, CalendarTrigger):
+        return now
+    return min(now, max(pause.until, snapshot.settled_until))
+
+
 def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[InstantOutcome]:
     run_at, due_at = snapshot.next_run_at, snapshot.next_due_at
     assert run_at is not None
@@ -233,72 +198,90 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
     plan = snapshot.plan
     is_within_grace = cycle.now - run_at <= plan.policies.grace and plan.policies.max_late is None
     if plan.trigger.interval is not None and is_within_grace:
-        return [InstantOutcome(InstantRange.single(due_at), BeatOutcome.PENDING)]  # the way of nearly every beat
-    # Lateness counts from the jittered time, so the clock that judges is put back by the jitter.
+        return [InstantOutcome(InstantRange.single(due_at), BeatOutcome.PENDING)]  # nearly every beat takes this way
+    # Lateness counts from the jittered time, so `now` is moved back by the jitter.
     jitter = run_at - due_at
     gaps = [replace(gap, from_at=gap.from_at - jitter, until=gap.until - jitter) for gap in cycle.gaps]
     return classify_due(cycle.now - jitter, due_at, plan.trigger, plan.policies, gaps)
 
 
-def skip_passed(cycle: ClaimCycle, evaluation: Evaluation, reason: SkipReason, until: datetime | None = None) -> None:
-    """Instants of a calendar that passed while nobody was to run them: one row, and the mark moves on.
+def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count: int) -> list[InstantOutcome]:
+    """Return the outcomes, in order of time, with the first `skip_count` instants skipped as `by_request`. Pure.
 
-    Up to now, or as long as it was held.
+    Instants outside the active hours would not have run, so they do not count.
     """
-    until = until or cycle.now
-    snapshot = evaluation.snapshot
+    remaining, adjusted = skip_count, list[InstantOutcome]()
+    for result in results:
+        if remaining <= 0 or result.reason == SkipReason.INACTIVE_HOURS:
+            adjusted.append(result)
+            continue
+        skipped_range, rest = take_oldest(trigger, result.instants, remaining)
+        adjusted.append(InstantOutcome(skipped_range, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST))
+        adjusted += [replace(result, instants=rest)] if rest else []
+        remaining -= skipped_range.count
+    return adjusted
+
+
+def skip_passed(now: datetime, evaluation: Evaluation, reason: SkipReason, until: datetime | None = None) -> None:
+    """Settle the instants of a calendar that passed while it was held: one row, up to `until` or now."""
+    until, snapshot = until or now, evaluation.snapshot
     trigger = snapshot.plan.trigger
     if not isinstance(trigger, CalendarTrigger):
-        return  # a pace has no instants of its own while it stands still
+        return  # an interval that is held has no instants
     first = trigger.next_time(None, snapshot.settled_until)
     if first is not None and first <= until:
-        _record_unrun(cycle, evaluation, InstantOutcome(due_since(trigger, first, until), BeatOutcome.SKIPPED, reason))
+        _record_unrun(now, evaluation, due_since(trigger, first, until), BeatOutcome.SKIPPED, reason)
     evaluation.settled_until = until
 
 
-def skip_outside_hours(cycle: ClaimCycle, evaluation: Evaluation) -> None:
-    """Instants outside the active hours, which the governor has passed over: a whole night is one row."""
+def skip_outside_hours(now: datetime, evaluation: Evaluation) -> None:
+    """Settle the instants outside the active hours that the governor has passed over: a whole night is one row."""
     snapshot = evaluation.snapshot
     if snapshot.next_source is Source.PAUSED:
         return  # what passed meanwhile belongs to the pause
-    instants = skipped_outside_hours(snapshot, cycle.now)
+    instants = skipped_outside_hours(snapshot, now)
     if instants is not None:
         source = snapshot.plan.trigger.kind.source
-        _record_unrun(
-            cycle, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS, source)
-        )
-    evaluation.settled_until = settled_through(snapshot, cycle.now)
+        _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS, source)
+    evaluation.settled_until = _settled_through(snapshot, now)
 
 
-def skip_due(cycle: ClaimCycle, evaluation: Evaluation, reason: SkipReason) -> None:
-    """What is due and not yet claimed, when somebody says no at that very moment."""
+def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
+    """Settle what is due and not yet claimed when the schedule is paused or disabled at that very moment."""
     snapshot = evaluation.snapshot
-    if not is_due(cycle.now, snapshot) or snapshot.next_due_at is None:
+    if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
-    instants = due_since(snapshot.plan.trigger, snapshot.next_due_at, cycle.now)
-    _record_unrun(cycle, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, reason))
-    evaluation.settled_until = evaluation.anchor_at = cycle.now
+    instants = due_since(snapshot.plan.trigger, snapshot.next_due_at, now)
+    _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, reason)
+    evaluation.settled_until = evaluation.anchor_at = now
 
 
-def _record_unrun(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) -> None:
-    """Instants that do not run, as one row; they grow the row before if it says the same."""
-    snapshot, instants = evaluation.snapshot, result.instants
-    if snapshot.skips and result.reason in CONSUMES_SKIP:
-        evaluation.skipped = min(snapshot.skips, evaluation.skipped + instants.count)
-    can_extend_last = _last_outcome_key(evaluation) == f"{result.outcome}:{result.reason}"
+def _record_unrun(
+    now: datetime,
+    evaluation: Evaluation,
+    instants: InstantRange,
+    outcome: BeatOutcome,
+    reason: str,
+    source: Source | None = None,
+) -> None:
+    """Record instants that do not run as one row. They extend the row before it if that has the same reason."""
+    snapshot = evaluation.snapshot
+    if snapshot.skips and reason in SKIP_CONSUMING_REASONS:
+        evaluation.skip_count = min(snapshot.skips, evaluation.skip_count + instants.count)
+    can_extend_last = _last_outcome_key(evaluation) == f"{outcome}:{reason}"
     if can_extend_last and evaluation.beats:
         before = evaluation.beats[-1]
         evaluation.beats[-1] = before._replace(number=before.number + instants.count, last_due_at=instants.last)
     elif can_extend_last and snapshot.tail_id is not None:
-        # One row for all: two changes of one row in one statement, and only one of them would count.
+        # One extension per row: of two changes of one row in one statement, only one would count.
         more = instants.count + (evaluation.extensions.pop().more if evaluation.extensions else 0)
         evaluation.extensions.append(BeatExtension(snapshot.tail_id, more, instants.last))
     else:
-        evaluation.beats.append(_build_beat(cycle, snapshot, instants, result.outcome, result.reason, result.source))
+        evaluation.beats.append(build_beat(now, snapshot, instants, outcome, reason, source))
 
 
 def _last_outcome_key(evaluation: Evaluation) -> str | None:
-    """Outcome and reason of the row that the next one could be part of."""
+    """Outcome and reason of the row that the next instants may extend; None if there is none."""
     if not evaluation.beats:
         return evaluation.snapshot.tail
     last = evaluation.beats[-1]
@@ -306,75 +289,95 @@ def _last_outcome_key(evaluation: Evaluation) -> str | None:
 
 
 def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) -> None:
-    """Instants that may run: the first now, later ones as if they came while it is there.
+    """Start or queue instants that may run: the first now, later ones as if they came while it runs.
 
-    What is caught up waits for its place in the pace first, and meets others when it is taken up. That place is given
-    when the verdict is written: the pace is the fleet's, and others may be catching up at the same time.
+    A catch-up beat waits for its slot first, and meets the overlap policy when it is taken up. The slot is assigned
+    when the evaluation is written: the pace is the fleet's, and other nodes may be catching up at the same time.
     """
     if result.source is Source.CATCH_UP:
-        _enqueue(cycle, evaluation, result.instants, result.source, Source.CATCH_UP, cycle.now)
+        _enqueue(cycle.now, evaluation, result.instants, result.source, Source.CATCH_UP, cycle.now)
         evaluation.catchup_count += 1
         return
-    first, later = _split_first(evaluation.snapshot, result.instants)
-    _apply_overlap(cycle, evaluation, InstantRange.single(first), result.source)
-    for instants in later:
+    for instants in _split_first(evaluation.snapshot, result.instants):
         _apply_overlap(cycle, evaluation, instants, result.source)
 
 
-def _split_first(snapshot: ScheduleSnapshot, instants: InstantRange) -> tuple[datetime, list[InstantRange]]:
+def _split_first(snapshot: ScheduleSnapshot, instants: InstantRange) -> list[InstantRange]:
+    """The first instant, then the others: one by one where each may run, else as one range."""
     if instants.count == 1:
-        return instants.first, []
-    trigger, policies = snapshot.plan.trigger, snapshot.plan.policies
+        return [instants]
+    trigger, policies, first = snapshot.plan.trigger, snapshot.plan.policies, InstantRange.single(instants.first)
     following = trigger.next_time(None, instants.first)
     assert following is not None
     rest = InstantRange(following, instants.last, instants.count - 1)
     if policies.overlap not in (Overlap.ALLOW, Overlap.QUEUE_ALL):
-        return instants.first, [rest]
+        return [first, rest]
     older, listed = take_newest(trigger, rest, policies.catchup_max)
-    return instants.first, [*([older] if older else []), *(InstantRange.single(each) for each in listed)]
+    return [first, *([older] if older else []), *(InstantRange.single(instant) for instant in listed)]
 
 
 def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None) -> None:
-    snapshot = evaluation.snapshot
+    now, snapshot, capacity = cycle.now, evaluation.snapshot, cycle.capacity
+    has_active_run = snapshot.running + len(evaluation.start_indexes) > 0
+    # A catch-up beat waits for its slot, not for room, so it absorbs nothing: while a node lives, every instant runs.
+    catchup_count = evaluation.catchup_count + cycle.paced_counts.get(snapshot.id, 0)
     action = resolve_overlap(
         snapshot.plan.policies.overlap,
-        running=snapshot.running + len(evaluation.starts) > 0,
-        # What is caught up waits for its pace, not for room: it absorbs nothing. While a node lives, an instant runs.
-        waiting=snapshot.waiting + evaluation.queued
-        > evaluation.catchup_count + cycle.paced_counts.get(snapshot.id, 0),
+        has_active_run=has_active_run,
+        has_queued_beat=snapshot.waiting + evaluation.queue_count > catchup_count,
     )
-    if snapshot.plan.is_gated or snapshot.id in cycle.capacity.budgets_by_schedule:
-        rejection = find_rejection(
-            _build_admission_request(cycle, evaluation, instants, source, is_unblocked=action is OverlapAction.START)
-        )
-        if rejection is not None:
-            _apply_rejection(cycle, evaluation, instants, source, rejection)
-            return
-    match action:
-        case OverlapAction.SKIP:
-            _record_unrun(
-                cycle, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING, source)
-            )
-        case OverlapAction.MERGE:
-            # What the one waits for that absorbs it: its own run, or room at the target.
-            is_active = snapshot.running + len(evaluation.starts) > 0
-            reason = SkipReason.ALREADY_RUNNING if is_active else SkipReason.AT_CAPACITY
-            _record_unrun(cycle, evaluation, InstantOutcome(instants, BeatOutcome.MERGED, reason, source))
-        case OverlapAction.START:
-            if cycle.capacity.reserve(snapshot.target_id):
-                cycle.capacity.reserve_budget(snapshot.id)
-                evaluation.starts.append(len(evaluation.beats))
-                evaluation.beats.append(_build_beat(cycle, snapshot, instants, BeatOutcome.RUNNING, "", source))
-            else:
-                wake_at = cycle.now if cycle.capacity.is_node_full else None
-                _enqueue(cycle, evaluation, instants, source, SkipReason.AT_CAPACITY, wake_at)
-        case OverlapAction.ENQUEUE | OverlapAction.REPLACE:
-            evaluation.cancels_active_runs |= action is OverlapAction.REPLACE
-            _enqueue(cycle, evaluation, instants, source, SkipReason.ALREADY_RUNNING)
+    rejection = None
+    if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
+        is_unblocked = action is OverlapAction.START
+        rejection = find_rejection(_build_admission_request(cycle, evaluation, instants, source, is_unblocked))
+    if rejection is not None and rejection.until is not None:
+        _enqueue(now, evaluation, instants, source, rejection.reason, rejection.until)
+    elif rejection is not None:
+        _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, rejection.reason, source)
+    elif action is OverlapAction.SKIP:
+        _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING, source)
+    elif action is OverlapAction.MERGE:
+        # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
+        reason = SkipReason.ALREADY_RUNNING if has_active_run else SkipReason.AT_CAPACITY
+        _record_unrun(now, evaluation, instants, BeatOutcome.MERGED, reason, source)
+    elif action is not OverlapAction.START:
+        evaluation.cancels_active_runs |= action is OverlapAction.REPLACE
+        _enqueue(now, evaluation, instants, source, SkipReason.ALREADY_RUNNING)
+    elif capacity.reserve(snapshot.target_id):
+        capacity.reserve_budget(snapshot.id)
+        evaluation.start_indexes.append(len(evaluation.beats))
+        evaluation.beats.append(build_beat(now, snapshot, instants, BeatOutcome.RUNNING, "", source))
+    else:
+        # No completion at this target wakes a beat that waits for the node, so it stays due.
+        wake_at = now if capacity.is_node_full else None
+        _enqueue(now, evaluation, instants, source, SkipReason.AT_CAPACITY, wake_at)
+
+
+def resolve_overlap(policy: Overlap, *, has_active_run: bool, has_queued_beat: bool) -> OverlapAction:
+    """Return the action for a beat that is due now.
+
+    With nothing active or queued every policy starts it. A queued beat absorbs later ones, except under `queue_all`,
+    where each gets its own run.
+    """
+    if policy is Overlap.ALLOW or not (has_active_run or has_queued_beat):
+        return OverlapAction.START
+    if policy is Overlap.QUEUE_ALL:
+        return OverlapAction.ENQUEUE
+    if has_queued_beat:
+        return OverlapAction.MERGE
+    match policy:
+        case Overlap.SKIP:
+            return OverlapAction.SKIP
+        case Overlap.QUEUE:
+            return OverlapAction.ENQUEUE
+        case Overlap.CANCEL:
+            return OverlapAction.REPLACE
+        case never:
+            assert_never(never)
 
 
 def _build_admission_request(
-    cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None, *, is_unblocked: bool
+    cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None, is_unblocked: bool
 ) -> AdmissionRequest:
     snapshot = evaluation.snapshot
     due_at = snapshot.next_due_at or instants.first
@@ -384,71 +387,152 @@ def _build_admission_request(
         run_at=instants.first + ((snapshot.next_run_at or due_at) - due_at),
         source=source or snapshot.next_source or snapshot.plan.trigger.kind.source,
         snapshot=snapshot,
-        started_count=len(evaluation.starts),
+        started_count=len(evaluation.start_indexes),
         is_unblocked=is_unblocked,
         capacity=cycle.capacity,
     )
 
 
-def _apply_rejection(
-    cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None, rejection: Rejection
-) -> None:
-    if rejection.until is None:
-        _record_unrun(cycle, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, rejection.reason, source))
-    else:
-        _enqueue(cycle, evaluation, instants, source, rejection.reason, rejection.until)
-
-
 def _enqueue(
-    cycle: ClaimCycle,
+    now: datetime,
     evaluation: Evaluation,
     instants: InstantRange,
     source: Source | None,
     reason: str,
     wake_at: datetime | None = None,
 ) -> None:
-    """One row that waits, however long; what comes with it is merged into it."""
+    """Add one pending beat for all of the instants. Without `wake_at` it is looked at again when it expires."""
     snapshot = evaluation.snapshot
-    evaluation.queued += 1
-    beat = _build_beat(cycle, snapshot, instants, BeatOutcome.PENDING, reason, source)
-    evaluation.beats.append(beat._replace(wake_at=wake_at or expires_at(snapshot.plan.policies, instants.first)))
+    evaluation.queue_count += 1
+    wake_at = wake_at or expires_at(snapshot.plan.policies, instants.first)
+    beat = build_beat(now, snapshot, instants, BeatOutcome.PENDING, reason, source, wake_at=wake_at)
+    evaluation.beats.append(beat)
 
 
-def _build_beat(
-    cycle: ClaimCycle,
+def _schedule_next(now: datetime, evaluation: Evaluation) -> None:
+    """Decide the next run: of an interval when its run is over, of a calendar after the instants just settled."""
+    snapshot = evaluation.snapshot
+    evaluation.settled_until = _settled_through(snapshot, now)
+    is_active = bool(evaluation.start_indexes or evaluation.queue_count)
+    if is_active and evaluation.is_rescheduled_on_completion:
+        return
+    evaluation.anchor_at = snapshot.anchor_at if is_active else now
+    last = evaluation.last_due_at or now
+    remaining_hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > last)
+    state = replace(governor_state(snapshot), anchor_at=evaluation.anchor_at, is_new=False, hints=remaining_hints)
+    evaluation.decision = decide(min(last, now) if snapshot.plan.trigger.interval is None else now, state)
+
+
+def _settled_through(snapshot: ScheduleSnapshot, now: datetime) -> datetime:
+    """Up to where an evaluation at `now` settles instants: with jitter, that is as long ago as the jitter is."""
+    run_at, due_at = snapshot.next_run_at, snapshot.next_due_at
+    if snapshot.plan.policies.jitter is None or run_at is None or due_at is None or due_at > now:
+        return now
+    return max(snapshot.settled_until, now - (run_at - due_at))
+
+
+def build_beat(
+    now: datetime,
     snapshot: ScheduleSnapshot,
     instants: InstantRange,
     outcome: BeatOutcome,
     reason: str,
-    source: Source | None,
+    source: Source | None = None,
+    *,
+    dedup_id: str | None = None,
+    origin: str | None = None,
+    priority: int | None = None,
+    wake_at: datetime | None = None,
 ) -> NewBeat:
+    """Return the row of one beat. What is not given comes from the schedule's trigger, next decision and policies."""
     trigger = snapshot.plan.trigger
     return NewBeat(
         schedule_id=snapshot.id,
         target_id=snapshot.target_id,
-        dedup_id=trigger.dedup_id(instants.first, snapshot.label),
+        dedup_id=trigger.dedup_id(instants.first, snapshot.label) if dedup_id is None else dedup_id,
         due_at=instants.first,
         last_due_at=instants.last,
         number=instants.count,
         outcome=outcome,
         reason=reason,
         source=source or snapshot.next_source or trigger.kind.source,
-        origin=snapshot.next_origin,
-        priority=snapshot.plan.policies.priority,
-        created_at=cycle.now,
-        settled_at=cycle.now if outcome in MERGEABLE_OUTCOMES else None,
+        origin=snapshot.next_origin if origin is None else origin,
+        priority=snapshot.plan.policies.priority if priority is None else priority,
+        wake_at=wake_at,
+        created_at=now,
+        settled_at=now if outcome in MERGEABLE_OUTCOMES else None,
     )
 
 
-def _schedule_next(cycle: ClaimCycle, evaluation: Evaluation) -> None:
-    """When next: an interval after its run, a calendar after the instants just settled."""
+def build_schedule_change(
+    snapshot: ScheduleSnapshot,
+    decision: Decision | None = None,
+    *,
+    keeps_time: bool = False,
+    quarantine: str | None = None,
+    last_run_at: datetime | None = None,
+    last_status: str | None = None,
+    last_error: str | None = None,
+) -> ChangedSchedule:
+    """Return the row of a schedule: everything as `snapshot` has it, and its next time by the decision.
+
+    Without a decision it has no next time, unless it `keeps_time`. The stored trace stays in both cases.
+    """
+    next_run_at, next_due_at, wake_at = None, None, None
+    if decision is not None:
+        next_run_at, next_due_at, wake_at = decision.next_run_at, decision.due_at, decision.wake_at
+    elif keeps_time:
+        next_run_at, next_due_at, wake_at = snapshot.next_run_at, snapshot.next_due_at, snapshot.wake_at
+    return ChangedSchedule(
+        id=snapshot.id,
+        next_run_at=next_run_at,
+        next_due_at=next_due_at,
+        next_source=decision.source if decision else snapshot.next_source,
+        next_origin=decision.origin if decision else snapshot.next_origin,
+        next_trace=decision_to_text(decision) if decision else None,
+        wake_at=wake_at,
+        anchor_at=snapshot.anchor_at,
+        settled_until=snapshot.settled_until,
+        is_new=snapshot.is_new,
+        failures=snapshot.failures,
+        runs=snapshot.runs,
+        running=snapshot.running,
+        waiting=snapshot.waiting,
+        tail_id=snapshot.tail_id,
+        tail=snapshot.tail,
+        last_run_at=last_run_at,
+        last_status=last_status,
+        last_error=last_error,
+        quarantine=quarantine,
+    )
+
+
+def change_from_evaluation(evaluation: Evaluation, started: int = 0, tail_id: int | None = None) -> ChangedSchedule:
+    """Return the schedule's row after an evaluation. `tail_id` is the id of its last beat, if it wrote any."""
     snapshot = evaluation.snapshot
-    evaluation.settled_until = settled_through(snapshot, cycle.now)
-    is_active = bool(evaluation.starts or evaluation.queued)
-    if is_active and evaluation.is_rescheduled_on_completion:
-        return
-    evaluation.anchor_at = snapshot.anchor_at if is_active else cycle.now
-    last = evaluation.last_due_at or cycle.now
-    remaining_hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > last)
-    state = replace(governor_state(snapshot), anchor_at=evaluation.anchor_at, is_new=False, hints=remaining_hints)
-    evaluation.decision = decide(min(last, cycle.now) if snapshot.plan.trigger.interval is None else cycle.now, state)
+    tail_text = snapshot.tail
+    if evaluation.beats:
+        tail_text = _last_outcome_key(evaluation)
+        tail_id = None if tail_text is None else tail_id
+    else:
+        tail_id = snapshot.tail_id
+    after = snapshot._replace(
+        anchor_at=evaluation.anchor_at or snapshot.anchor_at,
+        settled_until=evaluation.settled_until or snapshot.settled_until,
+        is_new=snapshot.is_new and not evaluation.beats,
+        running=snapshot.running + started,
+        waiting=snapshot.waiting + evaluation.queue_count,
+        tail_id=tail_id,
+        tail=tail_text,
+    )
+    return build_schedule_change(
+        after, evaluation.decision, keeps_time=evaluation.keeps_time, quarantine=evaluation.quarantine
+    )
+
+
+def apply_change(snapshot: ScheduleSnapshot, change: ChangedSchedule) -> ScheduleSnapshot:
+    """Return the schedule as it is after the change was written, for what follows in the same transaction."""
+    return snapshot._replace(**{name: getattr(change, name) for name in _CHANGED_FIELDS})
+
+
+_CHANGED_FIELDS = (set(ChangedSchedule._fields) & set(ScheduleSnapshot._fields)) - {"id"}

@@ -1,4 +1,4 @@
-"""One run, from claim to outcome: render the prompt, run the target, and tell how it ended, whatever happened."""
+"""Execute one run, from claim to outcome: render the prompt, run the target, and return how it ended."""
 
 import asyncio
 import logging
@@ -23,16 +23,16 @@ from herdbeat.store.base import FinishedRun
 log = logging.getLogger(__name__)
 
 RunPrecheck = Callable[[Job], Awaitable[PrecheckResult]]
-"""How a schedule's precheck is asked."""
+"""Runs the precheck of a schedule."""
 
 _PRECHECK_DECLINED = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
 
 
 class SpecSource(Protocol):
-    """Where a run finds what it has to know: the target, and the words for it."""
+    """Where a run reads its target and its prompt."""
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
-        """Get ready what these will ask for, all at once."""
+        """Load what these claims need, all at once."""
         ...
 
     def target(self, target_id: int) -> Target: ...
@@ -41,12 +41,12 @@ class SpecSource(Protocol):
 
 
 async def no_precheck(job: Job) -> PrecheckResult:  # noqa: ARG001 - the shape of a check
-    """For who cannot ask a precheck: the schedule is not silenced by that."""
+    """For a node that cannot run prechecks: the schedule runs without."""
     return PrecheckResult(may_run=True, note="this node cannot ask prechecks, so it ran without")
 
 
 class RunExecutor:
-    """Performs claims. Its answer is always an outcome; only a cancellation goes through."""
+    """Executes claims. Always returns an outcome; only a cancellation is raised."""
 
     def __init__(self, specs: SpecSource, runner: Runner, clock: Clock, check: RunPrecheck = no_precheck) -> None:
         self._specs = specs
@@ -55,7 +55,7 @@ class RunExecutor:
         self._check = check
 
     def prefetch(self, claims: Sequence[Claim]) -> None:
-        """One look at the store for a whole turn. Each run by itself would look twice, and wait for Python's lock."""
+        """Read the store once for a whole cycle. Each run by itself would read it twice, and wait for the GIL."""
         self._specs.prefetch(claims)
 
     async def __call__(self, claim: Claim) -> FinishedRun:
@@ -73,13 +73,13 @@ class RunExecutor:
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError:
-            # A function in a thread cannot be stopped: its place stays taken until it really is over.
+            # A function in a thread cannot be stopped: its slot stays taken until it returns.
             await self._runner.wait_stopped(claim.run_id)
             error = f"it took longer than its timeout of {format_duration(timeout)}"
             outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
-        except Exception as error:
+        except Exception as error:  # a runner may be anybody's code: whatever it raises is the outcome of this run
             log.exception("run failed inside herdbeat run=%s schedule=%s", claim.run_id, claim.label)
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, replace(outcome, note=note) if note else outcome)
@@ -94,9 +94,9 @@ class RunExecutor:
 
 
 def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[[Sequence[Claim]], Awaitable[None]]:
-    """For a store behind a network: its answer may take long, and the node has to go on breathing meanwhile.
+    """For a store behind a network: its answer may take long, and must not block the heartbeat of the node.
 
-    What cannot be read now is asked for again by each run, which then says what is wrong.
+    What cannot be read now is read again by each run, which then reports what is wrong.
     """
 
     async def prefetch_claims(claims: Sequence[Claim]) -> None:
@@ -109,7 +109,7 @@ def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[
 
 
 def _is_precheck_required(claim: Claim) -> bool:
-    """What somebody runs by hand is meant to run, and a second attempt was let through with the first."""
+    """Runs by hand need no precheck, and a second attempt has passed it with the first."""
     return claim.attempt == 1 and claim.source not in USER_INITIATED
 
 

@@ -1,4 +1,4 @@
-"""Due instants that have passed, as ranges: a year of outage is three numbers, not half a million rows."""
+"""Past due instants as ranges: a year of outage is three numbers, not half a million rows."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ class InstantRange:
 
 
 def due_since(trigger: Trigger, first: datetime, until: datetime) -> InstantRange:
-    """`first`, which is due, and what the calendar had after it up to `until`."""
+    """Return `first`, which is due, and what the calendar had after it up to `until`."""
     if not isinstance(trigger, CalendarTrigger):
         return InstantRange.single(first)
     last = trigger.latest(first, until)
@@ -34,7 +34,7 @@ def due_since(trigger: Trigger, first: datetime, until: datetime) -> InstantRang
 def split_at(
     trigger: Trigger, instants: InstantRange, moment: datetime
 ) -> tuple[InstantRange | None, InstantRange | None]:
-    """Part them: those at or before the moment, and those after it."""
+    """Split into those at or before the moment, and those after it."""
     if instants.last <= moment:
         return instants, None
     if instants.first > moment:
@@ -49,7 +49,7 @@ def split_at(
 
 
 def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:
-    """The newest so many, one by one, and the older rest as a range."""
+    """Return the older rest as a range, and the newest `limit` one by one."""
     if instants.count == 1 or not isinstance(trigger, CalendarTrigger):
         return None, [instants.last]
     rest = _drop_newest(trigger, instants, limit)
@@ -62,7 +62,7 @@ def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[I
 
 
 def take_oldest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange, InstantRange | None]:
-    """The first so many (at least one), and the rest."""
+    """Return the first `limit` (at least one), and the rest."""
     if instants.count <= limit or not isinstance(trigger, CalendarTrigger):
         return instants, None
     first = _drop_newest(trigger, instants, instants.count - limit)
@@ -73,7 +73,7 @@ def take_oldest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[I
 
 
 def _drop_newest(trigger: CalendarTrigger, instants: InstantRange, dropped: int) -> InstantRange | None:
-    """What is left without the newest ones: found by halving the time, for counting is cheap and walking is not."""
+    """Return all but the newest ones. Found by bisecting the time, because counting is cheap and iterating is not."""
     kept_count = instants.count - dropped
     if kept_count <= 0:
         return None

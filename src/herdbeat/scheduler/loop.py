@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -24,124 +24,36 @@ from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.scheduler.backpressure import SaturatedTargets
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
-from herdbeat.scheduler.clock_drift import detect_gap, has_clock_moved_back
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, quarantine_first_due
-from herdbeat.scheduler.timers import Timer
+from herdbeat.scheduler.timers import Timer, detect_gap, has_clock_moved_back
 from herdbeat.store.base import FinishedRun, NewBeat, Store, Transaction
-
-# The runs that a node holds right now, and which of them is in the way of a beat.
-
-
-class ActiveRun(NamedTuple):
-    """A run that this node holds."""
-
-    claim: Claim
-    task: asyncio.Task[None]
-    since: datetime
-
-
-@dataclass(slots=True)
-class PendingCancel:
-    """How a run ends that was told to. It is `out` when only what cannot be stopped is left of it."""
-
-    outcome: Outcome
-    is_detached: bool = False
-
-
-class BlockingRun(NamedTuple):
-    """A run that is in the way of a beat; nothing if none is, or it is another node's."""
-
-    run_id: int | None = None
-    since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BlockingRuns:
-    """The oldest run of each target and of each schedule."""
-
-    targets: dict[int, BlockingRun]
-    schedules: dict[int, BlockingRun]
-
-    @classmethod
-    def from_runs(cls, running: Iterable[ActiveRun]) -> "BlockingRuns":
-        blocking_runs = cls({}, {})
-        for claim, _, since in running:
-            blocking_run = BlockingRun(claim.run_id, since)
-            blocking_runs.targets.setdefault(claim.target_id, blocking_run)
-            blocking_runs.schedules.setdefault(claim.schedule_id, blocking_run)
-        return blocking_runs
-
-    def blocking(self, beat: NewBeat) -> BlockingRun:
-        """Who has the place that this beat did not get."""
-        if beat.reason == SkipReason.AT_CAPACITY:
-            return self.targets.get(beat.target_id, BlockingRun())
-        if beat.reason == SkipReason.ALREADY_RUNNING:
-            return self.schedules.get(beat.schedule_id, BlockingRun())
-        return BlockingRun()
-
-
-# What a node tells those who listen: every start, end and skip, once, and only when it is written down.
-
-
-class EventPublisher:
-    """Makes events of what the ledger was told. A listener that fails harms nobody."""
-
-    def __init__(self, listener: EventListener) -> None:
-        self._listener = safe_listener(listener)
-
-    def started(self, now: datetime, claims: Sequence[Claim]) -> None:
-        if self._listener is null_listener:
-            return  # thousands of values a second that nobody would look at
-        for each in claims:
-            self._listener(RunStarted(now, each.label, each.run_id, each.source, each.due_at, each.attempt))
-
-    def settled(self, now: datetime, beats: Sequence[tuple[str, NewBeat]], running: Collection[ActiveRun]) -> None:
-        """`running` has the runs that may be in the way of what has to wait."""
-        if self._listener is null_listener or not beats:
-            return
-        blocking_runs = BlockingRuns.from_runs(running)
-        for label, beat in beats:
-            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._listener(BeatSettled(now, label, *what, *blocking_runs.blocking(beat)))
-
-    def finished(self, finished: CompletionResult) -> None:
-        for each in finished.completed:
-            self._listener(RunFinished(finished.at, *each))
-
-    def quarantined(self, now: datetime, schedules: Sequence[QuarantinedSchedule]) -> None:
-        for each in schedules:
-            self._listener(ScheduleQuarantined(now, *each))
-
-    def time_lost(self, now: datetime, gap: Gap) -> None:
-        self._listener(GapDetected(now, gap))
-
 
 log = logging.getLogger(__name__)
 
 ExecuteRun = Callable[[Claim], Awaitable[FinishedRun]]
 WaitStopped = Callable[[int], Awaitable[None]]
-"""Returns once nothing of a run is going on any more, of which perform has returned already."""
+"""Returns once nothing of a run is active any more. `ExecuteRun` may return before that."""
 
 PrefetchSpecs = Callable[[Sequence[Claim]], Awaitable[None] | None]
-"""Told what a turn has claimed, before the first of it is performed."""
+"""Called with the claims of a cycle before the first of them is executed."""
 
 CanStart = Callable[[], bool]
-"""Asked right before a run is started, and after its claim: whether the node still holds what it has claimed."""
+"""Called right before a run starts: whether the node still holds what it has claimed."""
 
 
 async def no_wait(run_id: int) -> None:
-    """For runs that leave nothing behind."""
+    """The default: runs leave nothing behind."""
 
 
 def can_always_start() -> bool:
-    """For who has the ledger alone."""
+    """The default, for a node that does not share its ledger."""
     return True
 
 
 def no_prefetch(claims: Sequence[Claim]) -> None:
-    """For who needs no preparation."""
+    """The default: nothing to prepare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,14 +68,71 @@ class NodeSettings:
     gaps: tuple[Gap, ...] = ()
     labels: frozenset[str] = frozenset()
     is_single_node: bool = True
-    """Else only a lease that nobody held is a gap, and not what this node has slept through."""
+    """Otherwise other nodes work while this one sleeps, and only a time without any live lease is a gap."""
 
     fleet_limit: int | None = None
-    """How many runs all nodes together may have; None for any number."""
+    """The limit of active runs of all nodes together; None for no limit."""
+
+
+class ActiveRun(NamedTuple):
+    """A run of this node that has not ended."""
+
+    claim: Claim
+    task: asyncio.Task[None]
+    since: datetime
+
+
+@dataclass(slots=True)
+class PendingCancel:
+    """The outcome of a run that was cancelled. It `is_detached` when only what cannot be stopped is left of it."""
+
+    outcome: Outcome
+    is_detached: bool = False
+
+
+class EventPublisher:
+    """Publishes every start, end and skip once, after it was written. A listener that fails does no harm."""
+
+    def __init__(self, listener: EventListener) -> None:
+        self._listener = safe_listener(listener)
+
+    def publish_started(self, now: datetime, claims: Sequence[Claim]) -> None:
+        if self._listener is null_listener:
+            return  # thousands of values a second that nobody would read
+        for claim in claims:
+            self._listener(RunStarted(now, claim.label, claim.run_id, claim.source, claim.due_at, claim.attempt))
+
+    def publish_settled(
+        self, now: datetime, beats: Sequence[tuple[str, NewBeat]], active_runs: Collection[ActiveRun]
+    ) -> None:
+        """`active_runs` may hold the slots that these beats wait for."""
+        if self._listener is null_listener or not beats:
+            return
+        # The oldest run of each target and schedule: it has the slot that a beat waits for, unless another node has it.
+        blocking_runs: dict[tuple[str, int], tuple[int, datetime]] = {}
+        for claim, _, since in active_runs:
+            blocking_runs.setdefault((SkipReason.AT_CAPACITY, claim.target_id), (claim.run_id, since))
+            blocking_runs.setdefault((SkipReason.ALREADY_RUNNING, claim.schedule_id), (claim.run_id, since))
+        for label, beat in beats:
+            holder_id = beat.target_id if beat.reason == SkipReason.AT_CAPACITY else beat.schedule_id
+            blocking = blocking_runs.get((beat.reason, holder_id), (None, None))
+            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
+            self._listener(BeatSettled(now, label, *what, *blocking))
+
+    def publish_finished(self, result: CompletionResult) -> None:
+        for completed in result.completed:
+            self._listener(RunFinished(result.at, *completed))
+
+    def publish_quarantined(self, now: datetime, schedules: Sequence[QuarantinedSchedule]) -> None:
+        for quarantined in schedules:
+            self._listener(ScheduleQuarantined(now, *quarantined))
+
+    def publish_gap(self, now: datetime, gap: Gap) -> None:
+        self._listener(GapDetected(now, gap))
 
 
 class Loop:
-    """Claims and starts. One per node; everything it knows is in the store."""
+    """Claims and starts. One per node; all its state is in the store, except for its active runs."""
 
     def __init__(
         self,
@@ -197,7 +166,7 @@ class Loop:
         self._pending_cancels: dict[int, PendingCancel] = {}
         self.lease_lost = asyncio.Event()
         self.completer = RunCompleter(store, timer, self._on_finished, self.lease_lost.set)
-        self.running: dict[int, ActiveRun] = {}
+        self.active_runs: dict[int, ActiveRun] = {}
         self.cycles = 0
         self.last_cycle_at: datetime | None = None
         self.interrupted_runs: set[int] = set()
@@ -207,18 +176,18 @@ class Loop:
         return self._settings.node_id
 
     def wake(self) -> None:
-        """Look now: something was changed."""
+        """Look now: something has changed."""
         self._wake_event.set()
 
     def stop(self) -> None:
-        """Start nothing new from now on. Runs that are going go on."""
+        """Start nothing new from now on. Active runs continue."""
         self._is_stopping = True
         self._wake_event.set()
 
     def hard_stop(self) -> None:
-        """Stop, and end what runs. Not by cancelling `run`: in the middle of a turn, that would forget its claims.
+        """Stop, and interrupt the active runs. Cancelling `run` instead would forget the claims of a cycle in progress.
 
-        Results are tried once more then, and no longer kept for a store that is away.
+        Results are then written in one last attempt, and no longer kept for a store that is unavailable.
         """
         self._is_hard_stopping = True
         self.stop()
@@ -226,55 +195,55 @@ class Loop:
         self._interrupt_runs()
 
     def _interrupt_runs(self) -> None:
-        self.interrupted_runs |= self.running.keys()
-        for each in self.running.values():
+        self.interrupted_runs |= self.active_runs.keys()
+        for each in self.active_runs.values():
             each.task.cancel()
 
     def cancel(self, run_id: int, reason: str, *, force: bool = False) -> bool:
-        """Stop one run of this node, on somebody's word. False if it is not (or no longer) here.
+        """Cancel one run of this node on request. False if it is not (or no longer) here.
 
-        Its program is asked to end and killed after the kill grace; told a second time, as `force` does, at once.
+        Its program is asked to end and killed after the kill grace; with `force`, at once.
         """
-        running = self.running.get(run_id)
-        if running is None:
+        active_run = self.active_runs.get(run_id)
+        if active_run is None:
             return False
         if run_id not in self._pending_cancels:
             self._pending_cancels[run_id] = PendingCancel(Outcome(status=RunStatus.CANCELLED, error=reason))
-            running.task.add_done_callback(lambda _: self._complete_unstarted(run_id))
-            running.task.cancel()
+            active_run.task.add_done_callback(lambda _: self._complete_unstarted(run_id))
+            active_run.task.cancel()
         if force:
-            # In the next step of the loop: told twice in one, a task hears it once.
+            # In the next step of the loop: of two cancels in one step, a task sees one.
             asyncio.get_running_loop().call_soon(self._force_cancel, run_id)
         return True
 
     def _force_cancel(self, run_id: int) -> None:
-        """Not to what is left in a thread: nothing can stop that, and its place must not be given away."""
-        pending_cancel, running = self._pending_cancels.get(run_id), self.running.get(run_id)
-        if pending_cancel is not None and running is not None and not pending_cancel.is_detached:
-            running.task.cancel()
+        """Cancel again, except for what is left in a thread: that cannot be stopped, and its slot stays taken."""
+        pending_cancel, active_run = self._pending_cancels.get(run_id), self.active_runs.get(run_id)
+        if pending_cancel is not None and active_run is not None and not pending_cancel.is_detached:
+            active_run.task.cancel()
 
     def _complete_unstarted(self, run_id: int) -> None:
-        """Cancelled before its first step, a run could not say so itself, and would keep its place for ever."""
-        if self.running.pop(run_id, None) is not None:
+        """A task that is cancelled before its first step cannot complete its run: that would keep its slot for ever."""
+        if self.active_runs.pop(run_id, None) is not None:
             self.completer.add(FinishedRun(run_id, None, self._pending_cancels.pop(run_id).outcome))
 
     def cancel_schedule_runs(self, schedule_id: int, reason: str, *, force: bool = False) -> list[int]:
-        """The same for all runs of a schedule. Which those were."""
-        runs = [run_id for run_id, each in self.running.items() if each.claim.schedule_id == schedule_id]
+        """Cancel all runs of a schedule, and return their ids."""
+        runs = [run_id for run_id, each in self.active_runs.items() if each.claim.schedule_id == schedule_id]
         return [run_id for run_id in runs if self.cancel(run_id, reason, force=force)]
 
     async def run(self) -> None:
-        """Until stop(), then until the last run has ended and is written down. Cancelled, the runs are too."""
+        """Run until stop(), then until the last result is written. Cancelling it interrupts the active runs."""
         async with asyncio.TaskGroup() as tasks:
             completer_task = tasks.create_task(self.completer.run(), name="recorder")
             try:
                 await self._claim_until_stopped(tasks)
                 if self._is_hard_stopping:
-                    self._interrupt_runs()  # what the last turn has started meanwhile
+                    self._interrupt_runs()  # what the last cycle has started meanwhile
                 await self._wait_idle()
             finally:
-                # When cancelled: runs are cut off here and not by the group, which would end the recorder with them,
-                # and they would stay open in the ledger until the next start.
+                # If cancelled: the group would cancel the completer together with the runs, and they would stay open
+                # in the ledger until the next start. So they are interrupted here.
                 self._interrupt_runs()
                 self.completer.drain_once()
                 await self._wait_idle()
@@ -282,7 +251,7 @@ class Loop:
 
     async def _claim_until_stopped(self, tasks: asyncio.TaskGroup) -> None:
         while not self._is_stopping:
-            # Cleared before looking, so that a wake between looking and sleeping is not lost.
+            # Cleared before the cycle, so that a wake between the cycle and the sleep is not lost.
             self._wake_event.clear()
             result = await self.run_cycle(tasks)
             if not self._is_stopping:
@@ -290,13 +259,13 @@ class Loop:
                 await self._timer.sleep_until(self._poll_at, self._wake_event)
 
     async def run_cycle(self, tasks: asyncio.TaskGroup) -> ClaimResult:
-        """Claim what is due and start it."""
+        """Claim what is due, and start it."""
         self.cycles += 1
         self.last_cycle_at = now = self._timer.now()
-        free_slots = self._settings.max_concurrent - len(self.running)
+        free_slots = self._settings.max_concurrent - len(self.active_runs)
         self._was_full = free_slots <= 0
         if self._was_full:
-            return ClaimResult()  # a full node leaves due work to others, and looks again when a run has ended
+            return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
         gap, moved_back = self._detect_clock_change(now)
         context = self._claim_context(free_slots)
         try:
@@ -307,7 +276,7 @@ class Loop:
         except ClaimLost:
             self.lease_lost.set()
             return ClaimResult()
-        except Exception as error:  # noqa: BLE001 - what cannot be written must not stop what can
+        except Exception as error:  # noqa: BLE001 - a row that the store refuses must not stop the others
             return await self._bisect_batch(now, error)
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
@@ -316,16 +285,16 @@ class Loop:
         return result
 
     def _claim_context(self, free_slots: int) -> ClaimContext:
-        known, settings = tuple(self._gaps), self._settings
+        settings = self._settings
         return ClaimContext(
             settings.node_id,
             free_slots,
             self._pacer,
-            known,
-            self._batch_limit,
-            self._saturated,
-            settings.labels,
-            settings.fleet_limit,
+            gaps=tuple(self._gaps),
+            batch_limit=self._batch_limit,
+            saturated=self._saturated,
+            labels=settings.labels,
+            fleet_limit=settings.fleet_limit,
         )
 
     async def _start(self, now: datetime, result: ClaimResult, tasks: asyncio.TaskGroup) -> None:
@@ -334,45 +303,44 @@ class Loop:
             await prefetching
         for each in result.claims:
             task = tasks.create_task(self._run(each), name=f"run {each.label}")
-            self.running[each.run_id] = ActiveRun(each, task, now)
-        # After the starts: a beat that had waited and is taken up in the very turn of its successor is in its way, too.
+            self.active_runs[each.run_id] = ActiveRun(each, task, now)
+        # After the starts: a pending beat may start in the same cycle as the next one, which then replaces it.
         for schedule_id in result.schedules_to_cancel:
             self.cancel_schedule_runs(schedule_id, REPLACED_BY_NEXT)
         self._report_quarantined(now, result.quarantined)
-        self._publisher.started(now, result.claims)
-        self._publisher.settled(now, result.settled, self.running.values())
+        self._publisher.publish_started(now, result.claims)
+        self._publisher.publish_settled(now, result.settled, self.active_runs.values())
 
     async def _bisect_batch(self, now: datetime, error: Exception) -> ClaimResult:
-        """Half as much in the next turn, until the bad one is alone: then it is set aside, and all goes on."""
+        """Halve the next batch until the bad schedule is alone: then put it in quarantine, and continue."""
         log.error("turn cannot be written most=%s error=%r the next one takes less", self._batch_limit, error)
-        is_alone, self._batch_limit, self._saturated = self._batch_limit == 1, max(1, self._batch_limit // 2), None
-        if not is_alone:
+        is_single_item = self._batch_limit == 1
+        self._batch_limit, self._saturated = max(1, self._batch_limit // 2), None
+        if not is_single_item:
             return ClaimResult(wake_at=now)
         try:
             quarantined = await self._store.write(lambda tx: quarantine_first_due(tx, now, error))
-        except StoreUnavailable as away:
-            log.warning("nothing set aside error=%s next look in %s", away, self._settings.check_interval)
+        except StoreUnavailable as store_error:
+            log.warning("nothing set aside error=%s next look in %s", store_error, self._settings.check_interval)
             return ClaimResult()
         if quarantined is None:
-            # Nothing is due, and still it fails. Looking again at once, a node wrote 2,400 such lines a second.
+            # Nothing is due, and still it fails. A node that looked again at once logged 2,400 such lines a second.
             return ClaimResult()
         self._report_quarantined(now, quarantined)
         return ClaimResult(wake_at=now)
 
     def _detect_clock_change(self, now: datetime) -> tuple[Gap | None, bool]:
-        """Has time been lost since the last look, or the clock been put back?"""
+        """Return the time that was lost since the last cycle, and whether the clock was set back."""
         reading = self._timer.pulse()
         max_silence = max(self._settings.lease / 3, 3 * self._settings.check_interval)
-        gap, moved_back = (
-            detect_gap(self._last_reading, reading, max_silence),
-            has_clock_moved_back(self._last_reading, reading),
-        )
+        gap = detect_gap(self._last_reading, reading, max_silence)
+        moved_back = has_clock_moved_back(self._last_reading, reading)
         self._last_reading = reading
         if not self._settings.is_single_node:
             return None, moved_back
         if gap is not None:
             self._gaps.append(gap)
-            self._publisher.time_lost(now, gap)
+            self._publisher.publish_gap(now, gap)
         return gap, moved_back
 
     async def _run(self, claim: Claim) -> None:
@@ -386,29 +354,29 @@ class Loop:
             await self._complete_cancelled(claim.run_id)
         finally:
             self._pending_cancels.pop(claim.run_id, None)
-            del self.running[claim.run_id]
+            del self.active_runs[claim.run_id]
 
     def _require_lease(self) -> None:
-        """A run whose lease is over is not ours to start any more."""
+        """A run whose lease is over may already run on another node."""
         if not self._can_start():
             raise asyncio.CancelledError
 
     async def _complete_cancelled(self, run_id: int) -> None:
-        """A function in a thread cannot be stopped: its place stays taken until it really is over."""
+        """A function in a thread cannot be stopped: its slot stays taken until it returns."""
         pending_cancel = self._pending_cancels[run_id]
         pending_cancel.is_detached = True
         try:
             await self._wait_stopped(run_id)
         finally:
-            # Also when the node is cut off meanwhile: it does not wait for what cannot be stopped.
+            # Also if the node is stopped meanwhile: it does not wait for what cannot be stopped.
             self.completer.add(FinishedRun(run_id, None, pending_cancel.outcome))
 
     async def _wait_idle(self) -> None:
-        while self.running:
-            done, _ = await asyncio.wait([each.task for each in self.running.values()])
-            for run_id in [run_id for run_id, each in self.running.items() if each.task in done]:
-                # Cut off before its first step, it could not even say so itself.
-                del self.running[run_id]
+        while self.active_runs:
+            done, _ = await asyncio.wait([each.task for each in self.active_runs.values()])
+            for run_id in [run_id for run_id, each in self.active_runs.items() if each.task in done]:
+                # Cancelled before its first step, it could not complete its run.
+                del self.active_runs[run_id]
                 self.completer.add(FinishedRun(run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
         await self.completer.wait_drained()
 
@@ -417,23 +385,23 @@ class Loop:
         return poll if result.wake_at is None else min(poll, result.wake_at)
 
     def on_rescue(self, finished: CompletionResult) -> None:
-        """Runs of others were closed by a sweep: what they held is free, and what they were at may go on."""
+        """Publish runs of dead nodes that were rescued, and look again: their slots are free."""
         if finished.completed:
             self._on_finished(finished)
             self.wake()
 
     def _on_finished(self, finished: CompletionResult) -> None:
-        """Look again if the finish has made something due before the loop would wake anyway."""
+        """Look again if the completion has made something due before the loop would wake anyway."""
         is_sooner = finished.wake_at is not None and finished.wake_at < self._poll_at
         if is_sooner or self._was_full:
             self._wake_event.set()
-        self._publisher.finished(finished)
+        self._publisher.publish_finished(finished)
         self._report_quarantined(finished.at, finished.quarantined)
 
     def _report_quarantined(self, now: datetime, quarantined: list[QuarantinedSchedule]) -> None:
         for each in quarantined:
             log.error("schedule quarantined schedule=%s reason=%s it rests until it is edited", *each)
-        self._publisher.quarantined(now, quarantined)
+        self._publisher.publish_quarantined(now, quarantined)
 
 
 def _run_claim_cycle(

@@ -1,8 +1,4 @@
-"""A node's hold on what it has claimed, where several share a ledger: until when it may go on without a word.
-
-Reckoned by CLOCK_BOOTTIME, which nobody can put back, and which goes on while the machine sleeps. The store counts the
-same lease by its own clock, and begins later than we do: so what we take for over may still be ours, never the reverse.
-"""
+"""Membership of a node: its lease on what it has claimed, its registration, and the rescue of runs of dead nodes."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,18 +13,22 @@ from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import FinishedRun, Transaction
 
 LEASE_STOP_FRACTION = 2 / 3
-"""Of the lease: then the runs are ended, so that they are gone when somebody else may start in their place."""
+"""The part of the lease after which the runs are interrupted: they are gone when another node may start them again."""
 
 OnLeaseRenewed = Callable[[timedelta], None]
-"""Told how much of the lease is left."""
+"""Called with how much of the lease is left."""
 
 
 def ignore_renewal(remaining: timedelta) -> None:
-    """For who has no children."""
+    """The default, for a node without child processes."""
 
 
 class Lease:
-    """Begins with the first renewal."""
+    """Until when this node may go on without a renewal. Begins with the first one.
+
+    It is counted by CLOCK_BOOTTIME, which cannot be set back and does not stop while the machine sleeps. The store
+    counts the same lease by its own clock and begins later: we may give up one that still holds, never the reverse.
+    """
 
     def __init__(self, duration: timedelta, timer: Timer, on_renewed: OnLeaseRenewed = ignore_renewal) -> None:
         self._duration = duration
@@ -38,28 +38,28 @@ class Lease:
         self.lease_lost = asyncio.Event()
 
     def uptime(self) -> float:
-        """To be asked before a renewal is sent."""
+        """The moment to remember before a renewal is sent."""
         return self._timer.pulse().boottime
 
     def begin(self, sent_at: float) -> None:
-        """As a new node."""
+        """Start again, as a new node."""
         self.lease_lost.clear()
         self.renew(sent_at)
 
     def renew(self, sent_at: float) -> None:
-        """The store has said yes to what was asked then."""
+        """The store has accepted the renewal that was sent at that moment."""
         self._renewed_at = sent_at
         self._on_renewed(self._duration - timedelta(seconds=self.uptime() - sent_at))
 
     def is_held(self) -> bool:
-        """Looked at again right before anything is started."""
+        """Whether it still holds: checked right before anything starts."""
         return not self.lease_lost.is_set() and self._remaining_s() > 0
 
     def mark_lost(self) -> None:
         self.lease_lost.set()
 
     async def wait_lost(self) -> None:
-        """Until it is lost: because somebody says so, or because nothing was heard for too long."""
+        """Return when it is lost: because `mark_lost` was called, or because no renewal succeeded for too long."""
         while not self.lease_lost.is_set() and (remaining := self._remaining_s()) > 0:
             await self._timer.sleep_until(self._timer.now() + timedelta(seconds=remaining), self.lease_lost)
         self.lease_lost.set()
@@ -68,12 +68,9 @@ class Lease:
         return self._renewed_at + self._duration.total_seconds() * LEASE_STOP_FRACTION - self.uptime()
 
 
-# A node's life in the ledger: it joins, closes what the dead have left open, shows signs of life, and leaves.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
-    """Who a node is to those who read the ledger."""
+    """What the ledger records of a node."""
 
     host: str
     pid: int
@@ -84,7 +81,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a node finds when it comes: its number, the time nobody was there, and what was cut off."""
+    """The id of a new node, the gaps it finds, and how many runs it found interrupted."""
 
     node_id: int
     gaps: tuple[Gap, ...]
@@ -94,9 +91,9 @@ class Registration:
 def register_node(
     tx: Transaction, now: datetime, node_info: NodeInfo, previous_node_id: int | None = None
 ) -> Registration:
-    """One transaction before anything starts. The time since the last sign of life is a gap.
+    """Register a node before anything starts. The time since the last heartbeat of any node is a gap.
 
-    `before` is the number this process had until it lost its lease.
+    `previous_node_id` is what this process was until it lost its lease.
     """
     if previous_node_id is not None:
         tx.leave_node(previous_node_id, now)
@@ -110,7 +107,7 @@ def register_node(
 
 
 def rescue_orphans(tx: Transaction, now: datetime, node_id: int) -> CompletionResult:
-    """Runs of nodes that are gone end as interrupted: nobody's failure, and never stuck."""
+    """End the runs of dead nodes as interrupted, which counts as no failure."""
     failpoint(Failpoint.DURING_SWEEP)
     interrupted = Outcome(status=RunStatus.INTERRUPTED, error="the node that ran it is gone")
     return complete_runs(tx, now, [FinishedRun(run_id, None, interrupted) for run_id in tx.orphaned_runs(node_id)])

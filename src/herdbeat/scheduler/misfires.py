@@ -1,9 +1,8 @@
-"""What becomes of instants that have passed: run, caught up, merged or missed. Pure, and exact to the instant.
+"""Misfires: whether past instants run, catch up, are merged or missed. Pure, and exact to the instant.
 
-Outside its active hours an instant is skipped, whoever was there. For the others the order is that of SEMANTICS 9: what
-is past `max_late` is too late; the newest missed instant, if it is at most `grace` late, simply runs; the rest of the
-missed follow `catchup`. Missed comes only from a recorded gap, never from mere lateness: while a node lives, an instant
-runs however late.
+Outside the active hours an instant is skipped. Of the others, those past `max_late` are too late; the newest missed
+one, if it is at most `grace` late, simply runs; the rest of the missed follow `catchup`. An instant is missed only in a
+recorded gap, never because it is late: while a node lives, an instant runs however late.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class InstantOutcome:
-    """What becomes of some consecutive instants. `PENDING` means that it is to be run, as soon as it may."""
+    """The outcome of consecutive instants. `PENDING` means that they run as soon as they may."""
 
     instants: InstantRange
     outcome: BeatOutcome
@@ -34,7 +33,7 @@ class InstantOutcome:
 def classify_due(
     now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
 ) -> list[InstantOutcome]:
-    """The fates of `due_at` and everything the calendar had since, in order of time."""
+    """Return the outcomes of `due_at` and everything the calendar had since, in order of time."""
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
     inside, outside = split_by_active_hours(trigger, due_since(trigger, due_at, until), policies.active_hours)
@@ -50,7 +49,7 @@ def classify_due(
 def _split_ranges(
     trigger: Trigger, ranges: list[InstantRange], moment: datetime
 ) -> tuple[list[InstantRange], list[InstantRange]]:
-    """Those at or before the moment, and those after it."""
+    """Return the ranges at or before the moment, and those after it."""
     parts = [split_at(trigger, instant_range, moment) for instant_range in ranges]
     return [early for early, _ in parts if early is not None], [late for _, late in parts if late is not None]
 
@@ -58,7 +57,7 @@ def _split_ranges(
 def _apply_gaps(
     now: datetime, ranges: list[InstantRange], trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
 ) -> list[InstantOutcome]:
-    """Part the instants at the edges of the gaps, then judge: absences first, as what runs may absorb them."""
+    """Split the instants at the edges of the gaps. Missed ones are classified first: what runs may absorb them."""
     missed_ranges: list[tuple[InstantRange, Gap]] = []
     live: list[InstantRange] = []
     rest = ranges
@@ -120,7 +119,7 @@ def _apply_catchup_once(
 def _apply_catchup_all(
     missed_ranges: list[tuple[InstantRange, Gap]], trigger: Trigger, remaining: int
 ) -> list[InstantOutcome]:
-    """Each on its own, the newest so many; what is older than those is missed."""
+    """Each of the newest `remaining` gets its own run; older ones are missed."""
     results: list[InstantOutcome] = []
     for instants, gap in reversed(missed_ranges):
         rest: InstantRange | None = instants

@@ -1,4 +1,4 @@
-"""A node from start to stop: join the ledger, serve, show signs of life, stop softly and then firmly, leave."""
+"""A node from start to stop: register, serve, send heartbeats, stop softly and then hard, leave."""
 
 import asyncio
 import logging
@@ -32,40 +32,12 @@ from herdbeat.scheduler.membership import (
 from herdbeat.scheduler.timers import DatabaseTimer, Timer
 from herdbeat.store.base import SharedStore, Store
 
-# Runs of this node that somebody elsewhere wants to end: the word is left in the ledger, and taken up here.
-#
-# Only the node that has a run can end it. Before, `cancel` on another node found nothing to stop and said so, and
-# `overlap: cancel` waited for the end of the run that it was meant to replace.
-
-
 log = logging.getLogger(__name__)
-
-
-async def watch_stop_requests(
-    shared: SharedStore, timer: Timer, loop: Loop, node_id: int, notified: asyncio.Event, check_interval: timedelta
-) -> None:
-    """Until cancelled, also while the node drains. What was said and not heard is found by looking."""
-    while True:
-        notified.clear()
-        next_poll_at = timer.now() + check_interval
-        try:
-            await _apply_stop_requests(shared, loop, node_id)
-        except StoreUnavailable as error:
-            log.debug("nobody could be asked what to stop error=%s next look in %s", error, check_interval)
-        await timer.sleep_until(next_poll_at, notified)
-
-
-async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
-    """A run that was claimed a moment ago may not be there yet: its word stays, for the next look."""
-    requests = await asyncio.to_thread(shared.list_stop_requests, node_id)
-    if requests:
-        cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
-        await asyncio.to_thread(shared.ack_stop_requests, node_id, cancelled)
 
 
 @dataclass(slots=True)
 class NodeParts:
-    """What a node is made of."""
+    """The collaborators of a node."""
 
     store: Store
     timer: Timer
@@ -73,7 +45,7 @@ class NodeParts:
     listener: EventListener = null_listener
     maintenance: Callable[[], Coroutine[None, None, None]] | None = None
     prefetch: PrefetchSpecs = no_prefetch
-    ended: WaitStopped = no_wait
+    wait_stopped: WaitStopped = no_wait
     shared: SharedStore | None = None
     on_renewed: OnLeaseRenewed = ignore_renewal
 
@@ -93,12 +65,12 @@ class Node:
         self.loop: Loop | None = None
 
     def stop(self, timeout: timedelta) -> None:
-        """No new starts from now on; what is still running after the timeout is cut off."""
+        """Start nothing new from now on; what still runs after the timeout is interrupted."""
         self._stop_timeout = timeout
         self._stop.set()
 
     def hard_stop(self) -> None:
-        """Stop, and wait for no run any longer."""
+        """Stop, and wait for no run."""
         self._stop.set()
         self._hard_stop.set()
 
@@ -108,12 +80,12 @@ class Node:
             self.loop.wake()
 
     def _on_notify(self) -> None:
-        """Somebody elsewhere has changed something."""
+        """Another node has changed something."""
         self._notified.set()
         self.wake()
 
     async def serve(self) -> None:
-        """Raises SchedulerShutdownError if runs had to be cut off, or results could not be written."""
+        """Serve until stopped. Raises SchedulerShutdownError if it interrupted runs, or could not write results."""
         registration: Registration | None = await self._register(None)
         with _subscribe_changes(self._parts.shared, self._on_notify):
             while registration is not None and await self._serve_registered(registration):
@@ -121,7 +93,7 @@ class Node:
                 registration = await self._register_again(registration.node_id)
 
     async def _register(self, previous_node_id: int | None) -> Registration:
-        """As a new node; what is left of the one it was before is swept with what the dead have left."""
+        """Register as a new node. What it held as `previous_node_id` is rescued like the runs of dead nodes."""
         timer = self._parts.timer
         if isinstance(timer, DatabaseTimer):
             await timer.measure()
@@ -134,7 +106,7 @@ class Node:
         return registration
 
     async def _register_again(self, previous_node_id: int) -> Registration | None:
-        """None if it is stopped before it can."""
+        """Return None if it is stopped before it can."""
         assert self._parts.shared is not None
         self._parts.shared.abandon_node()
         timer, wait = self._parts.timer, self._settings.check_interval
@@ -147,14 +119,21 @@ class Node:
         return None
 
     async def _serve_registered(self, registration: Registration) -> bool:
-        """Until it is stopped; or, and then it returns True, until its lease is lost."""
+        """Serve until stopped, and return False; or until the lease is lost, and return True."""
         parts, timer = self._parts, self._parts.timer
         settings = replace(
             self._settings, node_id=registration.node_id, gaps=registration.gaps, is_single_node=self._lease is None
         )
         can_start = can_always_start if self._lease is None else self._lease.is_held
         self.loop = Loop(
-            parts.store, timer, parts.execute_run, settings, parts.listener, parts.prefetch, parts.ended, can_start
+            parts.store,
+            timer,
+            parts.execute_run,
+            settings,
+            parts.listener,
+            parts.prefetch,
+            parts.wait_stopped,
+            can_start,
         )
         for gap in registration.gaps[-1:]:
             parts.listener(GapDetected(timer.now(), gap))
@@ -165,7 +144,7 @@ class Node:
             await self._leave(registration.node_id)
 
     async def _serve_until_stopped(self, loop: Loop, node_id: int) -> bool:
-        """Soft stop and hard stop are two things: first no more claims, then no more patience."""
+        """First a soft stop, without new claims; after the timeout a hard stop, which interrupts what runs."""
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(self._heartbeat(loop, node_id), name="heartbeat")
             loop_task = tasks.create_task(loop.run(), name="loop")
@@ -189,20 +168,31 @@ class Node:
                 task.cancel()
         if is_lost and not self._stop.is_set():
             return True
-        cut_off, unwritten = len(loop.interrupted_runs), loop.completer.unwritten
-        if cut_off or unwritten:
-            raise _build_shutdown_error(cut_off, unwritten, None if self._hard_stop.is_set() else self._stop_timeout)
+        interrupted_count, unwritten = len(loop.interrupted_runs), loop.completer.unwritten
+        if interrupted_count or unwritten:
+            timeout = None if self._hard_stop.is_set() else self._stop_timeout
+            raise _build_shutdown_error(interrupted_count, unwritten, timeout)
         return False
 
     async def _watch_stop_requests(self, loop: Loop, node_id: int) -> None:
-        shared = self._parts.shared
-        if shared is not None:
-            await watch_stop_requests(
-                shared, self._parts.timer, loop, node_id, self._notified, self._settings.check_interval
-            )
+        """Cancel runs of this node on request of other nodes, until cancelled, also while the node drains.
+
+        Only the node that has a run can end it, so the request waits in the ledger. Before there were such requests,
+        `cancel` on another node found nothing to stop, and `overlap: cancel` waited for the run that it was meant to
+        replace. A notification may be lost, so the ledger is also polled.
+        """
+        shared, timer, check_interval = self._parts.shared, self._parts.timer, self._settings.check_interval
+        while shared is not None:
+            self._notified.clear()
+            next_poll_at = timer.now() + check_interval
+            try:
+                await _apply_stop_requests(shared, loop, node_id)
+            except StoreUnavailable as error:
+                log.debug("nobody could be asked what to stop error=%s next look in %s", error, check_interval)
+            await timer.sleep_until(next_poll_at, self._notified)
 
     async def _watch_lease(self, loop: Loop) -> None:
-        """Until the node's hold on its runs is over. Where it has the ledger alone, that never is."""
+        """Return when the lease is lost. A node that does not share its ledger has none to lose."""
         if self._lease is None:
             await asyncio.Event().wait()
             return
@@ -214,7 +204,7 @@ class Node:
             claim_lost.cancel()
 
     async def _heartbeat(self, loop: Loop, node_id: int) -> None:
-        """Renewed at a third of the lease, so that two renewals may fail before anybody worries."""
+        """Renew the lease at a third of it, so that two renewals may fail before it ends."""
         timer, lease = self._parts.timer, self._settings.lease
         never = asyncio.Event()
         while True:
@@ -238,19 +228,27 @@ class Node:
             await timer.measure()
 
     async def _leave(self, node_id: int) -> None:
-        """A store that is away must not hide how the stop went; the next start goes by the last sign of life."""
+        """A store that is unavailable must not hide how the stop went; the next start uses the last heartbeat."""
         timer = self._parts.timer
         try:
             await self._parts.store.write(lambda tx: tx.leave_node(node_id, timer.now()))
         except ClaimLost:
-            return  # it was given up already
+            return  # the node is not registered any more
         except StoreUnavailable as error:
             log.warning("end not written node=%s error=%s the next start goes by the last sign of life", node_id, error)
 
 
+async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) -> None:
+    """A run that was claimed a moment ago may not be active yet: its request stays for the next poll."""
+    requests = await asyncio.to_thread(shared.list_stop_requests, node_id)
+    if requests:
+        cancelled = [each.run_id for each in requests if loop.cancel(each.run_id, each.why, force=each.force)]
+        await asyncio.to_thread(shared.ack_stop_requests, node_id, cancelled)
+
+
 @contextmanager
 def _subscribe_changes(shared: SharedStore | None, wake: Callable[[], None]) -> Iterator[None]:
-    """While the node serves, it looks as soon as another one says that something was changed."""
+    """While the node serves, wake it as soon as another one notifies it of a change."""
     if shared is None:
         yield
         return
@@ -266,11 +264,11 @@ def _subscribe_changes(shared: SharedStore | None, wake: Callable[[], None]) -> 
         thread.join()
 
 
-def _build_shutdown_error(cut_off: int, unwritten: int, timeout: timedelta | None) -> SchedulerShutdownError:
-    """Without a timeout somebody has asked for it."""
+def _build_shutdown_error(interrupted_count: int, unwritten: int, timeout: timedelta | None) -> SchedulerShutdownError:
+    """Without a timeout, a person asked for the hard stop."""
     parts = []
-    if cut_off:
-        runs = "1 run" if cut_off == 1 else f"{cut_off} runs"
+    if interrupted_count:
+        runs = "1 run" if interrupted_count == 1 else f"{interrupted_count} runs"
         parts.append(f"{runs} cut off" if timeout is None else f"{runs} still going, and cut off")
     if unwritten:
         results, those = ("1 result", "that run") if unwritten == 1 else (f"{unwritten} results", "those runs")
@@ -279,6 +277,6 @@ def _build_shutdown_error(cut_off: int, unwritten: int, timeout: timedelta | Non
     return SchedulerShutdownError(
         f"{how}: {'; '.join(parts)}.",
         timed_out=timeout is not None,
-        running_job_count=cut_off,
+        running_job_count=interrupted_count,
         unwritten_result_count=unwritten,
     )

@@ -1,78 +1,130 @@
-"""A waiting beat that is looked at again: what may keep it out, and who goes on when it is over without a run. Pure."""
+"""Pending beats: evaluated again when they wake, cancelled on request, and how their schedule continues."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.governor import decide
-from herdbeat.scheduler.admission import AdmissionRequest, Rejection
+from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.evaluate import governor_state, is_due
-from herdbeat.scheduler.evaluation import Evaluation, to_row
-from herdbeat.scheduler.quarantine import format_reason
+from herdbeat.scheduler.evaluate import (
+    Evaluation,
+    OverlapAction,
+    apply_change,
+    change_from_evaluation,
+    governor_state,
+    is_due,
+    is_quarantined,
+    resolve_overlap,
+)
+from herdbeat.scheduler.quarantine import decide_or_quarantine, skip_undecidable
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, PendingBeat, ScheduleSnapshot, Transaction
 
-# Beats that wait are called off by somebody: settled as `skipped: by_request`, and the schedule goes on from here.
-#
-# A run that is going is not touched: stopping it is the loop's business, and its finish settles its beat.
+log = logging.getLogger(__name__)
 
 
 def cancel_pending(tx: Transaction, now: datetime, schedule_ids: Iterable[int]) -> dict[int, list[PendingBeat]]:
-    """Settle everything that waits of these schedules. Which beats that were, of those that had any."""
+    """Settle every pending beat of these schedules as `skipped: by_request`, and return those beats by schedule.
+
+    An active run is not touched: the loop stops it, and its completion settles its beat.
+    """
     requested_ids = list(schedule_ids)
     # Before their beats: one that was read without its lock may have been started by another node meanwhile.
     snapshots = tx.schedules(requested_ids)
-    waiting: defaultdict[int, list[PendingBeat]] = defaultdict(list)
+    pending: defaultdict[int, list[PendingBeat]] = defaultdict(list)
     for beat in tx.beat_list_pending_by_schedule(requested_ids):
-        waiting[beat.schedule_id].append(beat)
-    tx.change_beats([settle_cancelled(beat) for beats in waiting.values() for beat in beats], now)
-    tx.change_schedules([_reschedule_after_cancel(now, snapshots[number], beats) for number, beats in waiting.items()])
-    return dict(waiting)
+        pending[beat.schedule_id].append(beat)
+    tx.change_beats([_cancel_beat(beat) for beats in pending.values() for beat in beats], now)
+    tx.change_schedules([_reschedule_after_cancel(now, snapshots[number], beats) for number, beats in pending.items()])
+    return dict(pending)
 
 
-def settle_cancelled(beat: PendingBeat) -> ChangedBeat:
-    """A beat that has a run already is `ran`, also when its next attempt is called off."""
+def settle_unrun(beat: PendingBeat, outcome: BeatOutcome, reason: str) -> ChangedBeat:
+    """Settle a pending beat that will not start. One that has a run already is `ran`: only its next attempt is off."""
     if beat.attempt > 1:
-        return ChangedBeat(beat.id, BeatOutcome.RAN, "", None, beat.attempt - 1, settled=True)
-    return ChangedBeat(beat.id, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST, None, beat.attempt, settled=True)
+        outcome, reason = BeatOutcome.RAN, ""
+    return ChangedBeat(beat.id, outcome, reason, None, beat.attempt, settled=True)
+
+
+def _cancel_beat(beat: PendingBeat) -> ChangedBeat:
+    """The attempt that was cancelled did not take place, so it does not count."""
+    settled = settle_unrun(beat, BeatOutcome.SKIPPED, SkipReason.BY_REQUEST)
+    return settled._replace(attempt=max(1, beat.attempt - 1))
 
 
 def _reschedule_after_cancel(now: datetime, snapshot: ScheduleSnapshot, beats: list[PendingBeat]) -> ChangedSchedule:
-    """A settled clock beat moves the anchor, and a pace that waited for it is decided again."""
+    """A settled clock beat moves the anchor, and an interval that waited for it is decided again."""
     clock_beats = [beat for beat in beats if beat.source.is_clock and beat.retried_by is None]
     waiting_count = sum(beat.attempt == 1 for beat in clock_beats)
-    remaining = snapshot._replace(waiting=snapshot.waiting - waiting_count)
-    evaluation = Evaluation(remaining, anchor_at=now if clock_beats else snapshot.anchor_at)
-    if _is_next_run_fixed(now, remaining) or not clock_beats:
-        return _keep_next_run(evaluation)
-    evaluation.decision = decide(now, governor_state(remaining._replace(anchor_at=now, is_new=False)))
-    return to_row(evaluation, 0, None)._replace(is_new=False)
+    evaluation = Evaluation(snapshot._replace(waiting=snapshot.waiting - waiting_count))
+    if clock_beats:
+        evaluation.anchor_at = now
+    if _is_next_run_fixed(now, snapshot) or not clock_beats:
+        evaluation.keeps_time, evaluation.quarantine = True, snapshot.quarantine
+    else:
+        evaluation.snapshot = evaluation.snapshot._replace(is_new=False)
+        evaluation = _decide_after_settling(now, evaluation)
+    return change_from_evaluation(evaluation)
 
 
 def _is_next_run_fixed(now: datetime, snapshot: ScheduleSnapshot) -> bool:
-    """Due and not yet claimed, at another run whose finish decides, or in no state to be decided."""
+    """True if it is due and not yet claimed, at another run whose completion decides, or in quarantine."""
     is_running_interval = snapshot.running > 0 and snapshot.plan.trigger.interval is not None
-    is_undecidable = snapshot.unreadable is not None or snapshot.quarantine is not None
-    return is_running_interval or is_undecidable or is_due(now, snapshot)
+    return is_running_interval or is_quarantined(snapshot) or is_due(now, snapshot)
 
 
-def _keep_next_run(evaluation: Evaluation) -> ChangedSchedule:
-    snapshot = evaluation.snapshot
-    return to_row(evaluation, 0, None)._replace(
-        next_run_at=snapshot.next_run_at,
-        next_due_at=snapshot.next_due_at,
-        wake_at=snapshot.wake_at,
-        quarantine=snapshot.quarantine,
-    )
+def evaluate_pending(
+    now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot
+) -> ChangedBeat:
+    """Start a pending beat, keep it pending, or settle it. What cannot be decided is skipped."""
+
+    def skip(_: str) -> ChangedBeat:
+        # Called inside the handler of decide_or_quarantine, so there is a traceback to log.
+        log.exception("waiting beat skipped schedule=%s its policies cannot be used", snapshot.label)  # noqa: LOG004
+        return skip_undecidable(beat)
+
+    if snapshot.unreadable is not None:
+        return skip_undecidable(beat)
+    return decide_or_quarantine(lambda: _evaluate_readable(now, beat, snapshot, capacity), skip)
 
 
-def admission_request(
+def _evaluate_readable(
+    now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot
+) -> ChangedBeat:
+    policies = snapshot.plan.policies
+    # Only first attempts of the clock expire: a request does not grow stale, and what has run was not missed.
+    is_first = beat.source.is_clock and beat.attempt == 1
+    if is_first and policies.max_late is not None and now > beat.due_at + policies.max_late:
+        return settle_unrun(beat, BeatOutcome.MISSED, MissedReason.TOO_LATE)
+    action = resolve_overlap(policies.overlap, has_active_run=snapshot.running > 0, has_queued_beat=False)
+    is_unblocked = action is OverlapAction.START or not (beat.attempt == 1 or beat.retried_by)
+    if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
+        rejection = find_rejection(_build_admission_request(now, beat, snapshot, capacity, is_unblocked=is_unblocked))
+        if rejection is not None and rejection.until is None:
+            return settle_unrun(beat, BeatOutcome.SKIPPED, rejection.reason)
+        if rejection is not None:
+            return _keep_pending(beat, rejection.reason, rejection.until)
+    ends_at = expires_at(policies, beat.due_at) if is_first else None
+    if not is_unblocked:
+        return _keep_pending(beat, SkipReason.ALREADY_RUNNING, ends_at)
+    if not capacity.reserve(beat.target_id):
+        return _keep_pending(beat, SkipReason.AT_CAPACITY, ends_at)
+    capacity.reserve_budget(snapshot.id)
+    return ChangedBeat(beat.id, BeatOutcome.RUNNING, "", None, beat.attempt, settled=False)
+
+
+def _keep_pending(beat: PendingBeat, reason: SkipReason, wake_at: datetime | None) -> ChangedBeat:
+    return ChangedBeat(beat.id, BeatOutcome.PENDING, reason, wake_at, beat.attempt, settled=False)
+
+
+def _build_admission_request(
     now: datetime, beat: PendingBeat, snapshot: ScheduleSnapshot, capacity: CapacitySnapshot, *, is_unblocked: bool
 ) -> AdmissionRequest:
-    """A second attempt has passed the hours and bounds with the first; what it costs is asked again."""
+    """A second attempt has passed the hours and bounds with the first; its cost is checked again."""
     source = beat.source
     if beat.attempt > 1:
         source = Source.MANUAL if beat.retried_by else Source.RETRY
@@ -88,54 +140,31 @@ def admission_request(
     )
 
 
-def reject_pending(beat: PendingBeat, rejection: Rejection) -> tuple[BeatOutcome, str, datetime | None]:
-    if rejection.until is not None:
-        return BeatOutcome.PENDING, rejection.reason, rejection.until
-    if beat.attempt > 1:
-        return BeatOutcome.RAN, "", None  # it has a run already: only its next attempt is called off
-    return BeatOutcome.SKIPPED, rejection.reason, None
-
-
 def reschedule_after_pending(
-    now: datetime,
-    snapshots: dict[int, ScheduleSnapshot],
-    settled: Iterable[ChangedBeat],
-    waiting: Iterable[PendingBeat],
+    now: datetime, snapshots: dict[int, ScheduleSnapshot], settled_beats: Iterable[PendingBeat]
 ) -> list[ChangedSchedule]:
-    """Intervals whose beat is over without a run: no finish will decide for them, and they would stand still for ever.
+    """Decide the intervals whose beat was settled without a run: no completion would, and they would never run again.
 
-    What is decided is put into `standings`, too.
+    The new decisions are put into `snapshots`, too.
     """
-    over = {change.id for change in settled}
-    ids = {beat.schedule_id for beat in waiting if beat.id in over and beat.source.is_clock} if over else set()
     changes = []
-    for snapshot in [snapshots[number] for number in ids]:
-        evaluation = Evaluation(snapshot, anchor_at=now, settled_until=now)
-        if not evaluation.is_rescheduled_on_completion or _is_reschedule_deferred(snapshot):
+    for schedule_id in {beat.schedule_id for beat in settled_beats if beat.source.is_clock}:
+        evaluation = Evaluation(snapshots[schedule_id], anchor_at=now, settled_until=now)
+        if not evaluation.is_rescheduled_on_completion or _is_reschedule_deferred(evaluation.snapshot):
             continue
-        try:
-            evaluation.decision = decide(now, replace(governor_state(snapshot), anchor_at=now, is_new=False))
-        except Exception as error:  # noqa: BLE001 - a schedule that cannot be decided is quarantined, here as anywhere
-            evaluation.quarantine = format_reason(error)
-        change = to_row(evaluation, 0, None)
+        change = change_from_evaluation(_decide_after_settling(now, evaluation))
         changes.append(change)
-        snapshots[snapshot.id] = _apply_change(snapshot, change)
+        snapshots[schedule_id] = apply_change(evaluation.snapshot, change)
     return changes
 
 
-def _apply_change(snapshot: ScheduleSnapshot, change: ChangedSchedule) -> ScheduleSnapshot:
-    return snapshot._replace(
-        next_run_at=change.next_run_at,
-        next_due_at=change.next_due_at,
-        next_source=change.next_source,
-        wake_at=change.wake_at,
-        anchor_at=change.anchor_at,
-        settled_until=change.settled_until,
-        quarantine=change.quarantine,
+def _decide_after_settling(now: datetime, evaluation: Evaluation) -> Evaluation:
+    state = replace(governor_state(evaluation.snapshot), anchor_at=now, is_new=False)
+    return decide_or_quarantine(
+        lambda: replace(evaluation, decision=decide(now, state)), lambda reason: replace(evaluation, quarantine=reason)
     )
 
 
 def _is_reschedule_deferred(snapshot: ScheduleSnapshot) -> bool:
-    """Something else will decide: a run, another beat that waits, a time that stands; or nothing may."""
-    is_resting = snapshot.quarantine is not None or snapshot.unreadable is not None
-    return bool(is_resting or snapshot.running or snapshot.waiting or snapshot.next_run_at is not None)
+    """True if a run, another pending beat or a time that stands decides; or nothing may, in quarantine."""
+    return bool(is_quarantined(snapshot) or snapshot.running or snapshot.waiting or snapshot.next_run_at is not None)

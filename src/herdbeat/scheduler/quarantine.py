@@ -1,16 +1,18 @@
-"""A schedule that cannot be decided rests, with the reason, until it is edited. Its neighbours do not notice."""
+"""Quarantine: a schedule that cannot be decided stops, with the reason, until it is edited. The others go on."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.errors import HerdbeatError, truncate_for_message
-from herdbeat.scheduler.evaluate import is_due
-from herdbeat.scheduler.evaluation import Evaluation, to_row
+from herdbeat.scheduler.evaluate import Evaluation, build_beat, change_from_evaluation, is_due
 from herdbeat.scheduler.instants import InstantRange, due_since
-from herdbeat.store.base import ChangedBeat, ChangedSchedule, CounterDelta, NewBeat, ScheduleSnapshot, Transaction
+from herdbeat.store.base import ChangedBeat, CounterDelta, NewBeat, PendingBeat, ScheduleSnapshot, Transaction
 from herdbeat.timestamps import format_timestamp
+
+T = TypeVar("T")
 
 _MAX_REASON_CHARS = 300
 
@@ -22,71 +24,69 @@ class QuarantinedSchedule(NamedTuple):
     reason: str
 
 
+def decide_or_quarantine(decision: Callable[[], T], quarantine: Callable[[str], T]) -> T:
+    """Return what `decision` returns; if it raises, what `quarantine` returns for the reason.
+
+    `quarantine` runs inside the handler, so it may log the traceback.
+    """
+    try:
+        return decision()
+    except Exception as error:  # noqa: BLE001 - triggers and policies are data: one bad schedule must not stop a fleet
+        return quarantine(format_reason(error))
+
+
 def format_reason(error: Exception) -> str:
-    """What is kept of an error: one line. Errors of ours need no class name."""
+    """Return an error as one line. Errors of our own need no class name."""
     message = error.message if isinstance(error, HerdbeatError) else f"{type(error).__name__}: {error}"
     return truncate_for_message(message, _MAX_REASON_CHARS)
 
 
-def quarantine_evaluation(now: datetime, snapshot: ScheduleSnapshot, error: Exception) -> Evaluation:
-    """In place of the verdict that raised: what was due is skipped as `config_error`, and nothing comes next."""
-    evaluation = Evaluation(snapshot, settled_until=now, anchor_at=now, quarantine=format_reason(error))
+def quarantine_evaluation(now: datetime, snapshot: ScheduleSnapshot, reason: str) -> Evaluation:
+    """Return the evaluation that replaces one that raised: what was due is skipped, and nothing comes next."""
+    evaluation = Evaluation(snapshot, settled_until=now, anchor_at=now, quarantine=reason)
     if is_due(now, snapshot):
         evaluation.beats.append(_build_skipped_beat(now, snapshot))
     return evaluation
 
 
-def clear_next_run(change: ChangedSchedule, reason: str) -> ChangedSchedule:
-    """A schedule's row without a next time."""
-    return change._replace(next_run_at=None, next_due_at=None, wake_at=None, quarantine=reason)
+def skip_undecidable(beat: PendingBeat) -> ChangedBeat:
+    """Settle a pending beat whose schedule cannot be decided."""
+    return ChangedBeat(beat.id, BeatOutcome.SKIPPED, SkipReason.CONFIG_ERROR, None, beat.attempt, settled=True)
 
 
 def quarantine_first_due(tx: Transaction, now: datetime, error: Exception) -> list[QuarantinedSchedule] | None:
-    """The last resort, for what cannot even be written: the first beat that is due, or else the first schedule.
+    """Set aside the first due beat, or else the first due schedule: the last resort for what cannot be written.
 
-    None where nothing is due: then no schedule is to blame.
+    Returns None if nothing is due: then no schedule is to blame.
     """
     for beat in tx.due_beats(now, 1):
-        skipped = ChangedBeat(beat.id, BeatOutcome.SKIPPED, SkipReason.CONFIG_ERROR, None, beat.attempt, settled=True)
-        tx.change_beats([skipped], now)
-        clock = 1 if beat.source.is_clock and beat.attempt == 1 else 0
-        tx.schedule_adjust_counters([CounterDelta(beat.schedule_id, waiting=-clock)], None)
+        tx.change_beats([skip_undecidable(beat)], now)
+        waiting_count = 1 if beat.source.is_clock and beat.attempt == 1 else 0
+        tx.schedule_adjust_counters([CounterDelta(beat.schedule_id, waiting=-waiting_count)], None)
         return []
     for snapshot in tx.due_schedules(now, 1):
-        evaluation = quarantine_evaluation(now, snapshot, error)
+        reason = format_reason(error)
+        evaluation = quarantine_evaluation(now, snapshot, reason)
         beat_ids = tx.add_beats(evaluation.beats)
-        tx.change_schedules([to_row(evaluation, 0, beat_ids[-1] if beat_ids else None)])
-        return [QuarantinedSchedule(snapshot.label, format_reason(error))]
+        tx.change_schedules([change_from_evaluation(evaluation, 0, beat_ids[-1] if beat_ids else None)])
+        return [QuarantinedSchedule(snapshot.label, reason)]
     return None
 
 
 def _build_skipped_beat(now: datetime, snapshot: ScheduleSnapshot) -> NewBeat:
     instants, dedup_id = _find_lost_instants(now, snapshot)
-    return NewBeat(
-        schedule_id=snapshot.id,
-        target_id=snapshot.target_id,
-        dedup_id=dedup_id,
-        due_at=instants.first,
-        last_due_at=instants.last,
-        number=instants.count,
-        outcome=BeatOutcome.SKIPPED,
-        reason=SkipReason.CONFIG_ERROR,
-        source=snapshot.next_source or Source.BASELINE_CRON,
-        origin=snapshot.next_origin,
-        created_at=now,
-        settled_at=now,
-    )
+    source = snapshot.next_source or Source.BASELINE_CRON  # the trigger of an unreadable plan is a placeholder
+    return build_beat(now, snapshot, instants, BeatOutcome.SKIPPED, SkipReason.CONFIG_ERROR, source, dedup_id=dedup_id)
 
 
 def _find_lost_instants(now: datetime, snapshot: ScheduleSnapshot) -> tuple[InstantRange, str]:
-    """The instants that have passed, as far as the trigger can still say; and the id they go by."""
-    due_at = snapshot.next_due_at
+    """Return the instants that have passed, as far as the trigger can still tell, and their dedup id."""
+    due_at, trigger = snapshot.next_due_at, snapshot.plan.trigger
     assert due_at is not None
     fallback = InstantRange.single(due_at), f"{SkipReason.CONFIG_ERROR}:{format_timestamp(due_at)}"
     if snapshot.unreadable is not None:
         return fallback
-    trigger = snapshot.plan.trigger
-    try:
-        return due_since(trigger, due_at, now), trigger.dedup_id(due_at, snapshot.label)
-    except Exception:  # noqa: BLE001 - the trigger may be the very thing that is broken
-        return fallback
+    # The trigger may be the very thing that is broken.
+    return decide_or_quarantine(
+        lambda: (due_since(trigger, due_at, now), trigger.dedup_id(due_at, snapshot.label)), lambda _: fallback
+    )

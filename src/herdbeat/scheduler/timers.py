@@ -1,4 +1,4 @@
-"""The time of the store as a clock of this node: all nodes agree on it, however wrong their own clocks are."""
+"""Clocks and timers of a node: waiting for a moment, the time of a shared store, and time that was lost."""
 
 import asyncio
 import ctypes
@@ -7,80 +7,62 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from herdbeat.clock import Clock, SystemClock
-from herdbeat.scheduler.clock_drift import ClockReading
+from herdbeat.domain.beat import Gap, MissedReason
 
-# A timer of the kernel that rings to the tenth of a millisecond.
-#
-# asyncio hands whole milliseconds to epoll, rounded up, and wakes 0.7 ms late at the median and 2 ms in bad cases:
-# more than everything else between the due instant and its claim. Where there is no timerfd, asyncio has to do.
+log = logging.getLogger(__name__)
 
+DRIFT_TOLERANCE = timedelta(seconds=2)
+"""A smaller difference is a slow machine or a clock that is being adjusted, not lost time."""
+
+CLOCK_SAMPLES = 3
+CLOCK_SKEW_WARNING = timedelta(seconds=2)
+CLOCK_DRIFT_RATE = 0.0001
+"""By how many seconds a measurement grows less exact every second: two clocks drift apart."""
 
 _TIMERFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
-"""TFD_NONBLOCK and TFD_CLOEXEC are these, on every Linux."""
+"""TFD_NONBLOCK and TFD_CLOEXEC have these values on every Linux."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-"""Asked directly: Python itself has `timerfd_create` only from 3.13 on."""
+"""Called directly: Python itself has `timerfd_create` only from 3.13 on."""
 
 
-class _ITimerSpec(ctypes.Structure):
-    """struct itimerspec: how often again (never), and how long from now."""
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """The three clocks at one moment. MONOTONIC stands still while the machine is suspended, BOOTTIME does not."""
 
-    _fields_ = (
-        ("again_seconds", ctypes.c_long),
-        ("again_nanoseconds", ctypes.c_long),
-        ("seconds", ctypes.c_long),
-        ("nanoseconds", ctypes.c_long),
-    )
+    wall: datetime
+    monotonic: float
+    boottime: float
 
 
-@contextmanager
-def timerfd_alarm(seconds: float, callback: Callable[[], None]) -> Iterator[None]:
-    """Within the block, call `ring` from the running loop when so much time has passed."""
-    loop = asyncio.get_running_loop()
-    fd = _start_timerfd(seconds)
-    if fd is None:
-        handle = loop.call_later(seconds, callback)
-        try:
-            yield
-        finally:
-            handle.cancel()
-        return
-    loop.add_reader(fd, _call_once, loop, fd, callback)
-    try:
-        yield
-    finally:
-        loop.remove_reader(fd)
-        os.close(fd)
+def detect_gap(before: ClockReading, after: ClockReading, max_silence: timedelta) -> Gap | None:
+    """Return the time that was lost between two readings, if any was.
+
+    A node that was silent for longer than `max_silence` slept too: its process was stopped, or starved.
+    """
+    monotonic_elapsed = timedelta(seconds=after.monotonic - before.monotonic)
+    boottime_elapsed = timedelta(seconds=after.boottime - before.boottime)
+    wall_elapsed = after.wall - before.wall
+    if wall_elapsed - boottime_elapsed > DRIFT_TOLERANCE:
+        return Gap(from_at=before.wall, until=after.wall, reason=MissedReason.CLOCK_JUMPED)
+    if boottime_elapsed - monotonic_elapsed > DRIFT_TOLERANCE or monotonic_elapsed > max_silence:
+        return Gap(from_at=before.wall, until=max(after.wall, before.wall), reason=MissedReason.SLEPT)
+    return None
 
 
-def _call_once(loop: asyncio.AbstractEventLoop, fd: int, callback: Callable[[], None]) -> None:
-    """The file stays readable, and would ring at every turn of the loop until somebody gets up."""
-    loop.remove_reader(fd)
-    callback()
-
-
-def _start_timerfd(seconds: float) -> int | None:
-    """A file that becomes readable then."""
-    if not hasattr(_LIBC, "timerfd_create"):
-        return None
-    fd: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _TIMERFD_FLAGS)
-    if fd < 0:
-        return None  # no more files: late is better than never
-    whole_seconds = int(seconds)
-    spec = _ITimerSpec(0, 0, whole_seconds, int((seconds - whole_seconds) * 1e9))
-    _LIBC.timerfd_settime(fd, 0, ctypes.byref(spec), None)
-    return fd
-
-
-# Waiting for a moment. Apart from the clock, since who only asks for the time should not load an event loop.
+def has_clock_moved_back(before: ClockReading, after: ClockReading) -> bool:
+    """True if the wall clock was set back: stored times and anchors may now lie in the future."""
+    boottime_elapsed = timedelta(seconds=after.boottime - before.boottime)
+    return boottime_elapsed - (after.wall - before.wall) > DRIFT_TOLERANCE
 
 
 class Timer(Clock, Protocol):
-    """A clock that can also be waited for."""
+    """A clock that can also be waited for. Apart from `Clock`, so that reading the time loads no event loop."""
 
     def pulse(self) -> ClockReading:
         """All three clocks at this moment."""
@@ -92,7 +74,7 @@ class Timer(Clock, Protocol):
 
 
 class SystemTimer(SystemClock):
-    """The clock of this machine, with its timers."""
+    """The clock and the timers of this machine."""
 
     def pulse(self) -> ClockReading:
         return ClockReading(
@@ -112,17 +94,65 @@ class SystemTimer(SystemClock):
             return
 
 
-log = logging.getLogger(__name__)
+class _ITimerSpec(ctypes.Structure):
+    """struct itimerspec: the interval (none), and the time from now."""
 
-CLOCK_SAMPLES = 3
-CLOCK_SKEW_WARNING = timedelta(seconds=2)
-CLOCK_DRIFT_RATE = 0.0001
-"""Seconds by which a measurement loses worth with every second: two clocks drift apart."""
+    _fields_ = (
+        ("interval_seconds", ctypes.c_long),
+        ("interval_nanoseconds", ctypes.c_long),
+        ("seconds", ctypes.c_long),
+        ("nanoseconds", ctypes.c_long),
+    )
+
+
+@contextmanager
+def timerfd_alarm(seconds: float, callback: Callable[[], None]) -> Iterator[None]:
+    """Within the block, call back from the running loop when so much time has passed.
+
+    A kernel timer is exact to a tenth of a millisecond. asyncio hands whole milliseconds to epoll, rounded up, and is
+    0.7 ms late at the median and 2 ms in bad cases: more than everything else between the due instant and its claim.
+    """
+    loop = asyncio.get_running_loop()
+    fd = _start_timerfd(seconds)
+    if fd is None:
+        handle = loop.call_later(seconds, callback)
+        try:
+            yield
+        finally:
+            handle.cancel()
+        return
+    loop.add_reader(fd, _call_once, loop, fd, callback)
+    try:
+        yield
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+def _call_once(loop: asyncio.AbstractEventLoop, fd: int, callback: Callable[[], None]) -> None:
+    """The file stays readable, and would call back at every step of the loop until the block ends."""
+    loop.remove_reader(fd)
+    callback()
+
+
+def _start_timerfd(seconds: float) -> int | None:
+    """Return a file that becomes readable then; None where there is no timerfd."""
+    if not hasattr(_LIBC, "timerfd_create"):
+        return None
+    fd: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _TIMERFD_FLAGS)
+    if fd < 0:
+        return None  # no more file descriptors: late is better than never
+    whole_seconds = int(seconds)
+    spec = _ITimerSpec(0, 0, whole_seconds, int((seconds - whole_seconds) * 1e9))
+    _LIBC.timerfd_settime(fd, 0, ctypes.byref(spec), None)
+    return fd
 
 
 class DatabaseTimer:
-    """Ours, moved to the store's. Between two measurements it goes by CLOCK_BOOTTIME, so that nobody who sets the
-    clock of this machine can move it."""
+    """The time of a shared store as a clock: all nodes agree on it, however wrong their own clocks are.
+
+    Between two measurements it follows CLOCK_BOOTTIME, so setting the clock of this machine does not move it.
+    """
 
     def __init__(self, local: Timer, query_time: Callable[[], datetime]) -> None:
         self._local = local
@@ -143,7 +173,7 @@ class DatabaseTimer:
         await self._local.sleep_until(self._local.now() + (moment - self.now()), wake_event)
 
     async def measure(self) -> None:
-        """Ask a few times, and believe the quickest answer: its way was the shortest. Raises StoreUnavailable."""
+        """Query a few times, and trust the quickest answer: it is the most exact. Raises StoreUnavailable."""
         for _ in range(CLOCK_SAMPLES):
             sent_at = self._local.pulse().boottime
             server_time = await asyncio.to_thread(self._query_time)

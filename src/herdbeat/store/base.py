@@ -250,6 +250,9 @@ class Transaction(Protocol):
 
     # ── budgets ──
 
+    def has_budgets(self) -> bool:
+        """Return whether any budget is shared. Cheap, for the claim: few fleets have one."""
+
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         """Return the shared budgets: of these targets, and of the fleet. A schedule's own is in its plan."""
 
@@ -278,6 +281,9 @@ class Transaction(Protocol):
 
     def fleet_claim_name(self, name: str) -> str:
         """Set the owner and return its name. In a shared ledger the first node's name wins."""
+
+    def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
+        """Return the ids of those of these plans that are stored."""
 
     def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of these plans; new ones are written."""

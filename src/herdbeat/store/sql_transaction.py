@@ -227,6 +227,9 @@ class SqlTransaction(SqlAdministration, ABC):
 
     # ── budgets ──
 
+    def has_budgets(self) -> bool:
+        return bool(self._connection.query_one("has_budgets")[0])
+
     def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
         return read_budgets(self._connection.query("budgets", [FLEET_OWNER.id, *target_ids]))
 

@@ -146,12 +146,17 @@ class SqlAdministration:
         self._connection.execute("take_fleet_name", fleet=name)
         return name
 
-    def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
+    def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         ids: dict[str, int] = {}
         for chunk in _split_chunks(dict.fromkeys(texts)):
-            self._connection.execute_many("add_plans", chunk)
             ids |= dict(self._connection.query("known_plans", chunk))
         return ids
+
+    def plan_upsert_many(self, texts: Iterable[str]) -> dict[str, int]:
+        wanted = dict.fromkeys(texts)
+        for chunk in _split_chunks(wanted):
+            self._connection.execute_many("add_plans", chunk)
+        return self.plan_find_many(wanted)
 
     def targets(self) -> dict[str, tuple[int, TargetRow]]:
         return {

@@ -4,8 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from herdbeat.scheduler.clock_drift import ClockReading
-from herdbeat.scheduler.timers import SystemTimer
+from herdbeat.scheduler.timers import ClockReading, SystemTimer
 
 
 class FakeClock:

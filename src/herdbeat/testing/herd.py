@@ -1,4 +1,4 @@
-"""The real engine on a clock that is moved by hand: what happens in a year is seen in a second."""
+"""The real scheduler on a clock that is moved by hand: a year passes in a second."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -42,13 +42,13 @@ from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import Interval
 
 MONDAY = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
-"""Where the clock of a new herd stands."""
+"""The time on the clock of a new herd."""
 
 _NODE_INFO = NodeInfo(host="herd", pid=0, version="test")
 
 
 class ScriptedRunner:
-    """Does what it was told: declines or fails so many times, takes so long, costs so much, or waits to be let go."""
+    """Follows a script: declines or fails so many times, takes so long, costs so much, or runs until `let_go`."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class SimulatedHerd(ScheduleRegistry):
         self._is_applied = False
 
     def share(self, budget: Budget | None, target: str | None = None) -> None:
-        """A budget that all schedules of a target share; without one, all schedules there are. None takes it away."""
+        """Set the budget that all schedules of a target share; without a target, all schedules. None removes it."""
         if target is None:
             self._budget = budget
         else:
@@ -154,7 +154,7 @@ class SimulatedHerd(ScheduleRegistry):
         return replace(super().fleet(store), budget=self._budget)
 
     def remove(self, label: str) -> None:
-        """Take a schedule out of the fleet, as if its lines were deleted from the file."""
+        """Remove a schedule from the fleet, as if its lines were deleted from the file."""
         del self._schedules[self.own(label).id]
         self._is_applied = False
 
@@ -167,7 +167,7 @@ class SimulatedHerd(ScheduleRegistry):
         self._is_applied = False
 
     async def tick(self) -> None:
-        """Let everything happen that is due now, and everything that follows from it at once."""
+        """Run everything that is due now, and everything that follows from it at once."""
         self._apply()
         while True:
             claimed = await self._loop.run_cycle(self._tasks)
@@ -218,7 +218,7 @@ class SimulatedHerd(ScheduleRegistry):
         return self.snapshot(label).next_source
 
     def beats(self, label: str) -> list[BeatRecord]:
-        """What the ledger says of its instants, oldest first."""
+        """Return its beats in the ledger, oldest first."""
         target, _, name = label.partition("/")
         reader = SqliteReader(self.store.path)
         try:
@@ -227,7 +227,7 @@ class SimulatedHerd(ScheduleRegistry):
             reader.close()
 
     def outcomes(self, label: str) -> list[tuple[str, str, int]]:
-        """The same in short: outcome, reason and how many instants."""
+        """Return its beats in short, oldest first: outcome, reason and number of instants."""
         return [(beat.outcome, beat.reason, beat.count) for beat in self.beats(label)]
 
     fates = outcomes  # the documented name
@@ -235,16 +235,17 @@ class SimulatedHerd(ScheduleRegistry):
     def snapshot(self, label: str) -> ScheduleSnapshot:
         self._apply()
         schedule = self.own(label)
-        schedule_id, _ = self.store.write_now(
-            lambda tx: tx.schedule_list_by_target([tx.targets()[schedule.target][0]])[
-                tx.targets()[schedule.target][0], schedule.name
-            ]
-        )
-        return self.store.write_now(lambda tx: tx.schedules([schedule_id]))[schedule_id]
+
+        def load(tx: Transaction) -> ScheduleSnapshot:
+            target_id, _ = tx.targets()[schedule.target]
+            schedule_id, _ = tx.schedule_list_by_target([target_id])[target_id, schedule.name]
+            return tx.schedules([schedule_id])[schedule_id]
+
+        return self.store.write_now(load)
 
     async def settle(self) -> None:
-        """Until every run that is not held has ended and is written down."""
-        while free := [each.task for each in self._loop.running.values() if not self._is_held(each.claim)]:
+        """Wait until every run that is not held has ended and its result is written."""
+        while free := [each.task for each in self._loop.active_runs.values() if not self._is_held(each.claim)]:
             await asyncio.wait(free)
         await self._loop.completer.wait_drained()
 
@@ -259,7 +260,7 @@ class SimulatedHerd(ScheduleRegistry):
         return FinishedRun(claim.run_id, started_at, outcome)
 
     def _apply(self) -> None:
-        """What was scheduled since the last time, all at once, as a file would be."""
+        """Apply what was scheduled since the last time, all at once, as a file would be."""
         if self._is_applied:
             return
         self.store.write_now(lambda tx: apply_fleet(tx, self.fleet(""), self.now))
@@ -292,7 +293,7 @@ async def open_herd(
     clock = FakeClock(now)
     node_info = replace(_NODE_INFO, labels=tuple(labels))
     registration = await store.write(lambda tx: register_node(tx, now, node_info))
-    # A clock that is moved by hand is silent for hours, and nobody has slept: hence the long lease.
+    # A clock that is moved by hand is silent for hours without a gap: hence the long lease.
     settings = NodeSettings(
         node_id=registration.node_id,
         gaps=registration.gaps,

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from herdbeat.domain.policies import Overlap, Retry
+from herdbeat.domain.policies import Budget, Overlap, Retry
 from herdbeat.testing.herd import ScriptedRunner, open_herd
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -55,3 +55,18 @@ async def test_a_retry_that_finds_no_room_is_not_counted_as_waiting(tmp_path: Pa
 
         assert herd.outcomes("busy/fails") == [("ran", "", 1)]
         assert herd.snapshot("busy/fails").waiting == 0
+
+
+async def test_a_target_that_comes_back_does_not_find_its_old_budget(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("api", every="5m")
+        herd.share(Budget(runs_per_day=1), "api")
+        snapshot = herd.snapshot("api")
+        target_id = snapshot.target_id
+        herd.store.write_now(lambda tx: tx.remove_schedules([snapshot.id], TEN))
+        herd.store.write_now(lambda tx: tx.remove_targets([target_id], TEN))
+
+        herd.share(None, "api")
+        herd.snapshot("api")
+
+        assert herd.store.write_now(lambda tx: tx.budgets([target_id])) == {}

@@ -21,7 +21,7 @@ from herdbeat.domain.target import CreatedVia
 from herdbeat.domain.trigger import Trigger
 from herdbeat.scheduler import control
 from herdbeat.scheduler.apply.apply import apply_fleet
-from herdbeat.scheduler.apply.plan import ApplyPlan, StoredFleet, load_stored_fleet, plan_apply
+from herdbeat.scheduler.apply.plan import ApplyPlan, plan_apply
 from herdbeat.store.audit import SqliteAudit
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.triggers import Cron, Delay, Interval, Manual
@@ -53,7 +53,9 @@ def a_ledger(fleet: Fleet) -> Iterator[SqliteStore]:
 
 
 def plan_of(store: SqliteStore, fleet: Fleet, *, is_whole: bool = True) -> ApplyPlan:
-    return plan_apply(SqliteAudit(store.path).read_transaction(load_stored_fleet), fleet, LATER, is_whole=is_whole)
+    return SqliteAudit(store.path).read_transaction(
+        lambda tx: plan_apply(tx, fleet, LATER, is_whole=is_whole, has_snapshots=True)
+    )
 
 
 def subjects(plan: ApplyPlan, what: ChangeKind) -> list[str]:
@@ -96,7 +98,7 @@ def test_a_plan_foresees_exactly_what_the_apply_then_does(
 
 
 def test_a_plan_for_a_ledger_that_is_not_there_adds_everything() -> None:
-    plan = plan_apply(StoredFleet(), make_fleet(make_schedule("a", "1h")), NOW)
+    plan = plan_apply(None, make_fleet(make_schedule("a", "1h")), NOW)
 
     assert [(each.what, each.subject, each.next_after) for each in plan.items] == [(ChangeKind.ADD, "a", NOW)]
     assert (plan.runs_before, plan.runs_after) == (0, 24)

@@ -14,7 +14,7 @@ from tests.support.oracle import CronExpectation, check_cron, check_reasons, che
 from herdbeat.domain.policies import Catchup
 from herdbeat.scheduler import quarantine
 from herdbeat.scheduler.apply.apply import apply_fleet
-from herdbeat.scheduler.evaluation import to_row
+from herdbeat.scheduler.evaluate import change_from_evaluation
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
@@ -29,8 +29,8 @@ CRONS = ["*/10 * * * *", "7 * * * *", "*/3 * * * *", "0 9-11 * * *"]
 def put_away(herd: SimulatedHerd, label: str) -> None:
     """Into quarantine, as if its decision had raised."""
     standing = herd.snapshot(label)
-    verdict = quarantine.quarantine_evaluation(herd.now, standing, ValueError("no such zone"))
-    herd.store.write_now(lambda tx: tx.change_schedules([to_row(verdict, 0, None)]))
+    verdict = quarantine.quarantine_evaluation(herd.now, standing, "ValueError: no such zone")
+    herd.store.write_now(lambda tx: tx.change_schedules([change_from_evaluation(verdict)]))
 
 
 def account_for(herd: SimulatedHerd, *promises: CronExpectation) -> None:

@@ -22,8 +22,8 @@ from tests.support.schedule_changes import (
 
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source
-from herdbeat.errors import SchedulerError, UsageError
-from herdbeat.scheduler.evaluation import to_row
+from herdbeat.errors import UsageError
+from herdbeat.scheduler.evaluate import change_from_evaluation
 from herdbeat.scheduler.quarantine import quarantine_evaluation
 from herdbeat.service.commands.base import (
     DisableSchedules,
@@ -284,8 +284,8 @@ async def test_a_pause_that_would_be_over_or_has_no_zone_is_refused(tmp_path: Pa
 def _put_in_quarantine(herd: SimulatedHerd, label: str) -> None:
     """As the loop does with what it cannot decide."""
     standing = herd.snapshot(label)
-    verdict = quarantine_evaluation(herd.now, standing, SchedulerError("it was told to"))
-    herd.store.write_now(lambda tx: tx.change_schedules([to_row(verdict, 0, None)]))
+    verdict = quarantine_evaluation(herd.now, standing, "it was told to")
+    herd.store.write_now(lambda tx: tx.change_schedules([change_from_evaluation(verdict)]))
 
 
 async def test_a_number_that_is_none_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from herdbeat.domain.fleet import Retention
 from herdbeat.errors import StoreUnavailable
 from herdbeat.events import Event, InconsistencyRepaired
-from herdbeat.scheduler.clock_drift import ClockReading
+from herdbeat.scheduler.timers import ClockReading
 from herdbeat.service.maintenance.worker import PRUNE_INTERVAL, SCAN_INTERVAL, MaintenanceWorker, repair_inconsistencies
 from herdbeat.store.audit import AUDIT_PAGE_ROWS, SqliteAudit
 from herdbeat.store.base import Transaction

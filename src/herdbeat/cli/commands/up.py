@@ -25,10 +25,9 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.config import LoadResult
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Conflict, SchedulerShutdownError, UsageError
-from herdbeat.scheduler.apply.plan import StoredFleet, plan_apply
 from herdbeat.scheduler.node import Node
 from herdbeat.service.commands.base import Actor
-from herdbeat.service.commands.fleet import read_stored_fleet
+from herdbeat.service.commands.fleet import preview_apply
 from herdbeat.service.config_watch import ConfigWatcher
 from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir, select_clock, store_location
 
@@ -46,10 +45,9 @@ def describe_unapplied(fleet: Fleet, context: Context) -> str:
     if isinstance(place, Path):
         return ""
     clock = select_clock(place, context.clock)
-    stored = StoredFleet() if clock is None else read_stored_fleet(place)
-    if clock is None or not stored.schedules:
+    plan = None if clock is None else preview_apply(place, fleet, clock.now())
+    if plan is None or not plan.stored.schedules:
         return NOTHING_APPLIED
-    plan = plan_apply(stored, fleet, clock.now())
     if not plan.items:
         return ""
     return (
@@ -228,7 +226,7 @@ class UpSession:
             self._show_stopping(self._node)
 
     def _show_stopping(self, node: Node) -> None:
-        running = len(node.loop.running) if node.loop else 0
+        running = len(node.loop.active_runs) if node.loop else 0
         if running:
             seconds = f"{self._fleet.stop_timeout.total_seconds():g}s"
             self._terminal.info(

@@ -1,17 +1,16 @@
-"""From a fleet to the ledger: what is new, what has changed, what has gone."""
+"""Apply a fleet to the ledger: execute the plan of what is new, what has changed, and what is removed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.schedule import Schedule
-from herdbeat.domain.target import Target
 from herdbeat.errors import Conflict
 from herdbeat.governor import ScheduleState
-from herdbeat.scheduler.apply.budgets import FLEET_SUBJECT, apply_budgets
 from herdbeat.scheduler.apply.diff import diff_schedule, diff_target
+from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, ApplyPlan, budget_owner, plan_apply
 from herdbeat.scheduler.apply.reschedule import (
     build_spec,
     decide_next_run,
@@ -20,25 +19,13 @@ from herdbeat.scheduler.apply.reschedule import (
     replace_spec,
     reschedule_edited,
 )
-from herdbeat.scheduler.apply.rows import (
-    StoredSchedules,
-    is_only_moved,
-    list_removed_schedules,
-    list_removed_targets,
-    schedule_row,
-    serialize_spec,
-    target_row,
-)
 from herdbeat.scheduler.apply.settle import remove_schedules, settle_due_instants
-from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
-
-DesiredSchedules = Mapping[tuple[int, str], tuple[Schedule, ScheduleRow]]
-"""The schedules of a fleet by target and name, as they would be stored."""
+from herdbeat.store.base import Transaction
 
 
 @dataclass(slots=True)
 class ChangeLog:
-    """What goes into the record of changes."""
+    """Collects the entries for the record of changes."""
 
     now: datetime
     who: str
@@ -65,37 +52,31 @@ class ApplyResult:
 def apply_fleet(
     tx: Transaction, fleet: Fleet, now: datetime, who: str = "up", *, is_whole: bool = True, reason: str = ""
 ) -> ApplyResult:
-    """Make the ledger hold this fleet. What stays the same keeps its time; what is edited is decided again.
+    """Make the ledger hold this fleet: plan and execute, in one transaction.
 
-    What is not in it is removed, unless somebody made it by hand, or the fleet is not the whole one, or not sound:
-    what is missing may be what is broken, and its last good version goes on. Everything that differs goes into the
-    record of changes, as done by `who`, with the reason if there is one.
+    Raises Conflict if the store holds another fleet.
     """
     if is_whole:
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
-    removes = is_whole and fleet.is_sound
-    change_log = ChangeLog(now, who, reason)
-    before = tx.targets()
-    ids = _apply_targets(tx, fleet.targets, before, change_log)
-    numbers = {name: number for name, (number, _) in before.items()} | ids
-    for name, before_data, after_data in apply_budgets(tx, fleet, numbers, removes):
-        if name in before or name == FLEET_SUBJECT:
-            change_log.add_change(ChangeKind.EDIT, name, before={"budget": before_data}, after={"budget": after_data})
-    stored = tx.schedule_list_by_target(number for number, _ in before.values())
-    desired = dict(_build_desired(tx, fleet.schedules, numbers))
+    return execute_plan(tx, plan_apply(tx, fleet, now, is_whole=is_whole), who, reason)
+
+
+def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -> ApplyResult:
+    """Write a plan that was made in this transaction. What stays the same keeps its time; edits are decided again.
+
+    Everything that differs goes into the record of changes, as done by `who`, with the reason if there is one.
+    """
+    change_log = ChangeLog(plan.now, who, reason)
+    target_ids = plan.stored.target_ids | _write_targets(tx, plan, change_log)
+    _write_budgets(tx, plan, target_ids, change_log)
+    plan_ids = tx.plan_upsert_many(
+        desired.plan_text for desired in (*plan.additions, *(edit.desired for edit in plan.edits))
+    )
     result = ApplyResult()
-    result.added = _add_schedules(tx, now, [desired[key] for key in desired if key not in stored], change_log)
-    result.changed = _update_schedules(tx, now, stored, desired, change_log, fleet)
-    if removes:
-        removed_keys = list_removed_schedules(stored, desired)
-        remove_schedules(tx, now, [stored[key][0] for key in removed_keys], fleet.lease)
-        names = {number: name for name, number in numbers.items()}
-        result.removed = [f"{names[target]}/{name}" for target, name in removed_keys]
-        kept = {target for target, _ in stored.keys() - set(removed_keys)}
-        removed_targets = list_removed_targets(before, ids, kept)
-        tx.remove_targets([before[name][0] for name in removed_targets], now)
-        for subject in (*result.removed, *removed_targets):
-            change_log.add_change(ChangeKind.REMOVE, subject)
+    result.added = _add_schedules(tx, plan, target_ids, plan_ids, change_log)
+    tx.schedule_update_origin(plan.moves)
+    result.changed = _edit_schedules(tx, plan, plan_ids, change_log)
+    result.removed = _remove_schedules(tx, plan, change_log)
     tx.add_changes(change_log.changes)
     return result
 
@@ -115,88 +96,75 @@ def _require_fleet_name(name: str, owner: str) -> None:
         raise Conflict(f'This store holds the fleet "{owner}", not "{name}".', hint=hint)
 
 
-def _apply_targets(
-    tx: Transaction, targets: Iterable[Target], before: Mapping[str, tuple[int, TargetRow]], change_log: ChangeLog
-) -> dict[str, int]:
-    """The id of every target of the fleet."""
-    rows = {target.name: target_row(target) for target in targets}
-    new = [row for name, row in rows.items() if name not in before]
-    ids = dict(zip((row.name for row in new), tx.add_targets(new), strict=True))
-    known = {name: before[name] for name in rows if name in before}
-    edited = [(number, rows[name]) for name, (number, row) in known.items() if row != rows[name]]
-    tx.change_targets(edited)
-    kinds: dict[str, ChangeData] = {row.kind: {"kind": row.kind} for row in new}
-    for row in new:
+def _write_targets(tx: Transaction, plan: ApplyPlan, change_log: ChangeLog) -> dict[str, int]:
+    """Return the ids of the new targets."""
+    new_ids = tx.add_targets(plan.new_targets)
+    tx.change_targets([(edit.id, edit.after) for edit in plan.target_edits])
+    kinds: dict[str, ChangeData] = {row.kind: {"kind": row.kind} for row in plan.new_targets}
+    for row in plan.new_targets:
         change_log.add_change(ChangeKind.ADD, row.name, after=kinds[row.kind])
-    for _, row in edited:
-        if facts := diff_target(before[row.name][1], row):
-            change_log.add_change(ChangeKind.EDIT, row.name, after=facts)
-    return ids | {name: number for name, (number, _) in known.items()}
+    for edit in plan.target_edits:
+        if facts := diff_target(edit.before, edit.after):
+            change_log.add_change(ChangeKind.EDIT, edit.after.name, after=facts)
+    return dict(zip((row.name for row in plan.new_targets), new_ids, strict=True))
 
 
-def _build_desired(
-    tx: Transaction, schedules: Iterable[Schedule], ids: Mapping[str, int]
-) -> list[tuple[tuple[int, str], tuple[Schedule, ScheduleRow]]]:
-    texts = [(each, serialize_spec(build_spec(each))) for each in schedules]
-    plans = tx.plan_upsert_many(text for _, text in texts)
-    rows = [(each, schedule_row(each, ids[each.target], plans[text])) for each, text in texts]
-    return [((row.target_id, row.name), (each, row)) for each, row in rows]
+def _write_budgets(tx: Transaction, plan: ApplyPlan, target_ids: Mapping[str, int], change_log: ChangeLog) -> None:
+    # A target that was removed and comes back has its old id, and may find its old budget there.
+    returned = tx.budgets(target_ids[row.name] for row in plan.new_targets) if tx.has_budgets() else {}
+    leftovers = dict.fromkeys(owner for owner in returned if owner.scope is BudgetScope.TARGET)
+    tx.set_budgets(leftovers | {budget_owner(edit.name, target_ids): edit.after for edit in plan.budget_edits})
+    for edit in plan.budget_edits:
+        if edit.name in plan.stored.targets or edit.name == FLEET_SUBJECT:
+            before, after = edit.describe()
+            change_log.add_change(ChangeKind.EDIT, edit.name, before=before, after=after)
 
 
 def _add_schedules(
-    tx: Transaction, now: datetime, new: list[tuple[Schedule, ScheduleRow]], change_log: ChangeLog
+    tx: Transaction, plan: ApplyPlan, target_ids: Mapping[str, int], plan_ids: Mapping[str, int], change_log: ChangeLog
 ) -> list[str]:
-    tx.add_schedules([(row, decide_next_run(now, ScheduleState.fresh(each, now))) for each, row in new], now)
-    facts: dict[int, ChangeData] = {}  # thousands of schedules share a plan, and telling a cron takes its time
-    for each, row in new:
-        if row.plan_id not in facts:
-            facts[row.plan_id] = {"when": each.trigger.describe()}
-        change_log.add_change(ChangeKind.ADD, each.id, after=facts[row.plan_id])
-    return [each.label for each, _ in new]
-
-
-def _update_schedules(
-    tx: Transaction,
-    now: datetime,
-    stored: StoredSchedules,
-    desired: DesiredSchedules,
-    change_log: ChangeLog,
-    fleet: Fleet,
-) -> list[str]:
-    differing = [
-        (*stored[key], *desired[key]) for key in desired if key in stored and stored[key][1] != desired[key][1]
-    ]
-    tx.schedule_update_origin([(number, row.origin) for number, old, _, row in differing if is_only_moved(old, row)])
-    return _edit_schedules(
-        tx, now, [each for each in differing if not is_only_moved(each[1], each[3])], change_log, fleet
-    )
-
-
-def _edit_schedules(
-    tx: Transaction,
-    now: datetime,
-    edits: list[tuple[int, ScheduleRow, Schedule, ScheduleRow]],
-    change_log: ChangeLog,
-    fleet: Fleet,
-) -> list[str]:
-    if not edits:
-        return []
-    numbers = [number for number, _, _, _ in edits]
-    snapshots = tx.schedules(numbers)
-    replacements = [(snapshots[number], build_spec(each)) for number, _, each, _ in edits]
-    snapshots |= settle_due_instants(tx, now, replacements, fleet.lease, fleet.catchup_rate)
-    tallies = tx.schedule_count_open(numbers)
     rows = []
-    rearmed_ids = []
-    for number, stored, each, row in edits:
+    facts: dict[str, ChangeData] = {}  # thousands of schedules share a plan, and describing a cron takes its time
+    for schedule, plan_text, row in plan.additions:
+        stored_row = row._replace(target_id=target_ids[schedule.target], plan_id=plan_ids[plan_text])
+        rows.append((stored_row, decide_next_run(plan.now, ScheduleState.fresh(schedule, plan.now))))
+        if plan_text not in facts:
+            facts[plan_text] = {"when": schedule.trigger.describe()}
+        change_log.add_change(ChangeKind.ADD, schedule.id, after=facts[plan_text])
+    tx.add_schedules(rows, plan.now)
+    return [desired.schedule.label for desired in plan.additions]
+
+
+def _edit_schedules(tx: Transaction, plan: ApplyPlan, plan_ids: Mapping[str, int], change_log: ChangeLog) -> list[str]:
+    if not plan.edits:
+        return []
+    now, fleet = plan.now, plan.fleet
+    snapshots = tx.schedules([edit.id for edit in plan.edits])
+    replacements = [(snapshots[edit.id], build_spec(edit.desired.schedule)) for edit in plan.edits]
+    snapshots |= settle_due_instants(tx, now, replacements, fleet.lease, fleet.catchup_rate)
+    tallies = tx.schedule_count_open(snapshots)
+    rows, rearmed_ids = [], []
+    for number, stored_row, (schedule, plan_text, row) in plan.edits:
         before = snapshots[number]
-        snapshot = replace_spec(before, each)
-        before_data, after_data = diff_schedule(stored, readable_spec(before), row, snapshot.plan)
+        snapshot = replace_spec(before, schedule)
+        before_data, after_data = diff_schedule(stored_row, readable_spec(before), row, snapshot.plan)
         if after_data:
-            change_log.add_change(ChangeKind.EDIT, each.id, before=before_data, after=after_data)
+            change_log.add_change(ChangeKind.EDIT, schedule.id, before=before_data, after=after_data)
         if has_run_at_changed(readable_spec(before), snapshot.plan):
             rearmed_ids.append(number)
-        rows.append((number, row, reschedule_edited(now, before, snapshot, tallies[number])))
+        next_run = reschedule_edited(now, before, snapshot, tallies[number])
+        rows.append((number, row._replace(plan_id=plan_ids[plan_text]), next_run))
     tx.edit_schedules(rows, now)
     tx.schedule_rearm(rearmed_ids)
-    return [each.label for _, _, each, _ in edits]
+    return [edit.desired.schedule.label for edit in plan.edits]
+
+
+def _remove_schedules(tx: Transaction, plan: ApplyPlan, change_log: ChangeLog) -> list[str]:
+    stored = plan.stored
+    remove_schedules(tx, plan.now, [stored.schedules[key][0] for key in plan.removals], plan.fleet.lease)
+    names = {number: name for name, number in stored.target_ids.items()}
+    removed = [f"{names[target_id]}/{name}" for target_id, name in plan.removals]
+    tx.remove_targets([stored.targets[name][0] for name in plan.removed_targets], plan.now)
+    for subject in (*removed, *plan.removed_targets):
+        change_log.add_change(ChangeKind.REMOVE, subject)
+    return removed

@@ -1,4 +1,4 @@
-"""What an apply has changed, for the record: of each schedule and target the few words that differ."""
+"""Describe what an apply changes in the words of the file: of each schedule and target only what differs."""
 
 import json
 from collections.abc import Mapping
@@ -17,23 +17,23 @@ from herdbeat.store.base import ScheduleRow, TargetRow
 from herdbeat.timestamps import format_timestamp
 
 _MAX_PROMPT_CHARS = 80
-"""Letters of a prompt that are kept: enough to see which one it was."""
+"""Characters of a prompt that are recorded: enough to recognize it."""
 
 _FLATTENED_POLICIES = (Limits, Bounds)
-"""Policies that are several keys of a file."""
+"""Policies whose fields are keys of their own in a file."""
 
 _CONFIG_KEYS = {"at_least": "min_interval", "at_most": "max_interval", "zone": "timezone"}
 
 
 def describe_spec(plan: ScheduleSpec) -> dict[str, object]:
-    """A plan in the words of the file, as far as it says anything."""
+    """Return a plan by the keys of the file, without those that are not set."""
     return {"when": plan.trigger.describe(), **_flatten(plan.policies)}
 
 
 def diff_schedule(
     before: ScheduleRow, old: ScheduleSpec | None, after: ScheduleRow, new: ScheduleSpec
 ) -> tuple[ChangeData, ChangeData]:
-    """What differs, before and after. Without the old plan, which could not be read, the new one stands alone."""
+    """Return what differs, before and after. `old` is None if it could not be read: then all of the new one does."""
     before_data = {"enabled": before.enabled, **_describe_run_spec(before), **(describe_spec(old) if old else {})}
     after_data = {"enabled": after.enabled, **_describe_run_spec(after), **describe_spec(new)}
     names = [name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name)]
@@ -41,7 +41,7 @@ def diff_schedule(
 
 
 def diff_target(before: TargetRow, after: TargetRow) -> ChangeData:
-    """Only which keys differ: what a target says may be secret."""
+    """Return only which keys differ: the values of a target may be secret."""
     before_data, after_data = _describe_target(before), _describe_target(after)
     changed = sorted(name for name in {**before_data, **after_data} if before_data.get(name) != after_data.get(name))
     return {"changed": changed} if changed else {}
@@ -53,12 +53,12 @@ def describe_budget(budget: Budget | None) -> dict[str, object] | None:
 
 def _flatten(value: Any) -> dict[str, object]:
     flat: dict[str, object] = {}
-    for each in fields(value):
-        field_value = getattr(value, each.name)
+    for item in fields(value):
+        field_value = getattr(value, item.name)
         if isinstance(field_value, _FLATTENED_POLICIES):
             flat |= _flatten(field_value)
-        elif each.init and field_value is not None and field_value not in ("", ()):
-            flat[_CONFIG_KEYS.get(each.name, each.name)] = _to_json_value(field_value)
+        elif item.init and field_value is not None and field_value not in ("", ()):
+            flat[_CONFIG_KEYS.get(item.name, item.name)] = _to_json_value(field_value)
     return flat
 
 

@@ -1,4 +1,4 @@
-"""When a schedule is due next after its plan was replaced: what it keeps of its old time, and what is decided again."""
+"""The next run of a schedule whose plan is replaced: what it keeps of its old time, and what is decided again."""
 
 from datetime import datetime
 
@@ -6,14 +6,14 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.governor import ScheduleState, decide
+from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.apply.settle import has_calendar_changed
 from herdbeat.scheduler.evaluate import governor_state, is_due, is_in_flight
-from herdbeat.scheduler.evaluation import serialize_trace
 from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot
 
 
 def replace_spec(before: ScheduleSnapshot, schedule: Schedule) -> ScheduleSnapshot:
-    """How a schedule would stand with what is written of it now."""
+    """Return the schedule with the plan and the switch that the files have now."""
     plan = build_spec(schedule)
     is_enabled = schedule.enabled and before.disabled_by is None
     snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None)
@@ -28,28 +28,28 @@ def build_spec(schedule: Schedule) -> ScheduleSpec:
 def reschedule_edited(
     now: datetime, before: ScheduleSnapshot, snapshot: ScheduleSnapshot, tally: CounterCheck
 ) -> NextRunColumns:
-    """When an edited schedule is due next. `before` is how it stood, `standing` the same with its new plan."""
+    """Return the next run of an edited schedule. `snapshot` is `before` with the new plan."""
     is_enabled = snapshot.enabled and before.enabled and before.unreadable is None
     is_settled_first = is_enabled and is_due(now, before) and has_calendar_changed(before.plan, snapshot.plan)
     if is_enabled and not is_settled_first and is_in_flight(now, before):
         # Due, and not yet claimed: that beat comes first, and its claim decides by the new plan.
         return _keep_next_run(before)
-    # By another calendar the claim would count instants that never were: what is due is settled first, and waits.
+    # By another calendar the claim would count instants that never were: so what is due was settled, and is pending.
     tally = tally._replace(open=tally.open + int(is_settled_first))
     next_run = decide_next_run(now, governor_state(snapshot))
     if _has_open_beat(snapshot, tally):
-        # Decided now, it would be due beside the beat it is at, and under the same id. Its finish decides.
+        # Decided now, it would be due beside its open beat, under the same dedup id. The completion decides.
         return next_run._replace(next_run_at=None, next_due_at=None, wake_at=None)
     return next_run
 
 
 def readable_spec(snapshot: ScheduleSnapshot) -> ScheduleSpec | None:
-    """The plan it had; None for one that could not be read."""
+    """Return its stored plan; None if that could not be read."""
     return snapshot.plan if snapshot.unreadable is None else None
 
 
 def has_run_at_changed(old: ScheduleSpec | None, new: ScheduleSpec) -> bool:
-    """Whether a one-shot has another time, which arms it anew."""
+    """True if a one-shot has another time, which arms it again."""
     if old is None or TriggerKind.DELAY not in (old.trigger.kind, new.trigger.kind):
         return False
     return old.trigger.options().get("run_at") != new.trigger.options().get("run_at")
@@ -68,7 +68,7 @@ def _keep_next_run(snapshot: ScheduleSnapshot) -> NextRunColumns:
 
 
 def _has_open_beat(snapshot: ScheduleSnapshot, tally: CounterCheck) -> bool:
-    """An interval has no next time while one of its own beats is running, waiting, or to be retried."""
+    """An interval has no next time while one of its own beats is active, pending, or waits for a retry."""
     is_running = tally.running > 0 and snapshot.next_run_at is None
     return snapshot.plan.trigger.interval is not None and (tally.open > 0 or is_running)
 
@@ -80,6 +80,6 @@ def decide_next_run(now: datetime, state: ScheduleState) -> NextRunColumns:
         next_due_at=decision.due_at,
         next_source=decision.source,
         next_origin=decision.origin,
-        next_trace=serialize_trace(decision),
+        next_trace=decision_to_text(decision),
         wake_at=decision.wake_at,
     )

@@ -1,7 +1,7 @@
-"""A plan gives way to another, or to none: what came due under it is settled under it, before anything is replaced.
+"""Settle what came due under a plan before that plan is replaced or removed.
 
-Else the next claim would count the instants of the old plan by the calendar of the new one. After an outage of two
-hours over an edit, twelve instants of every ten minutes were three of every hour, and nine were in no row.
+Otherwise the next claim would count the instants of the old plan by the calendar of the new one. After an outage of two
+hours over an edit, twelve instants of every ten minutes became three of every hour, and nine were in no row.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,22 +11,21 @@ from herdbeat.domain.beat import Gap, MissedReason, SkipReason
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.domain.trigger import CalendarTrigger
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
-from herdbeat.scheduler.claim import ClaimResult, write_evaluations
-from herdbeat.scheduler.control import NON_CLAIMING_CONTEXT, is_held, is_paused, settle_outside_hours
-from herdbeat.scheduler.evaluate import evaluate, is_due, skip_passed
-from herdbeat.scheduler.evaluation import ClaimCycle, Evaluation
-from herdbeat.scheduler.quarantine import quarantine_evaluation
+from herdbeat.scheduler.claim import assign_catchup_slots, write_evaluations
+from herdbeat.scheduler.control import is_held, is_paused, settle_outside_hours
+from herdbeat.scheduler.evaluate import ClaimCycle, Evaluation, evaluate, is_due, is_quarantined, skip_passed
+from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 DEFAULT_LEASE = timedelta(seconds=30)
-"""Of a fleet that says nothing else."""
+"""The lease of a fleet that does not set one."""
 
 PlanReplacement = tuple[ScheduleSnapshot, ScheduleSpec | None]
-"""How a schedule stands, and the plan that it is to have; None if it is removed."""
+"""A schedule, and the plan that it is going to have; None if it is removed."""
 
 
 def remove_schedules(tx: Transaction, now: datetime, ids: Collection[int], lease: timedelta = DEFAULT_LEASE) -> None:
-    """Take schedules out of the ledger. Their history stays, and says of everything up to now what became of it."""
+    """Remove schedules from the ledger. Their history stays, and accounts for everything up to now."""
     if not ids:
         return
     settle_due_instants(tx, now, [(snapshot, None) for snapshot in tx.schedules(ids).values()], lease)
@@ -40,51 +39,50 @@ def settle_due_instants(
     lease: timedelta = DEFAULT_LEASE,
     catchup_rate: float = 10.0,
 ) -> dict[int, ScheduleSnapshot]:
-    """Account for everything up to now. Returns how those stand now whose due instants were judged.
+    """Settle everything up to now, and return the schedules whose due instants were evaluated, as they are now.
 
-    What may still run waits, and has the first pick of the next turn.
+    What may still run becomes pending, and has the first pick of the next cycle.
     """
     due = {snapshot.id for snapshot, plan in replacements if _is_due_under_old_plan(now, snapshot, plan)}
     gaps = _load_gaps(tx, now, [snapshot for snapshot, _ in replacements if snapshot.id in due], lease) if due else ()
-    cycle = ClaimCycle(now, CapacitySnapshot(0), CatchupPacer(catchup_rate), gaps)
+    cycle = ClaimCycle(now, CapacitySnapshot(0), gaps)  # no capacity: nothing starts here
     evaluations = [_evaluate_or_quarantine(cycle, snapshot) for snapshot, _ in replacements if snapshot.id in due]
-    evaluations += _skip_held_instants(cycle, [snapshot for snapshot, _ in replacements if snapshot.id not in due])
-    write_evaluations(tx, cycle, NON_CLAIMING_CONTEXT, evaluations, ClaimResult())
+    evaluations += _skip_held_instants(now, [snapshot for snapshot, _ in replacements if snapshot.id not in due])
+    assign_catchup_slots(tx, now, CatchupPacer(catchup_rate), evaluations)
+    write_evaluations(tx, now, evaluations)
     return tx.schedules(due) if due else {}
 
 
 def _is_due_under_old_plan(now: datetime, snapshot: ScheduleSnapshot, plan: ScheduleSpec | None) -> bool:
-    """Due, and not yet claimed. By the same calendar the claim itself accounts for it, and better: it has the room."""
-    if snapshot.unreadable is not None or snapshot.quarantine is not None or not is_due(now, snapshot):
+    """True if it is due and not yet claimed, and the claim could not count its instants by the new plan."""
+    if is_quarantined(snapshot) or not is_due(now, snapshot):
         return False
     return plan is None or has_calendar_changed(snapshot.plan, plan)
 
 
 def has_calendar_changed(old: ScheduleSpec, new: ScheduleSpec) -> bool:
-    """Instants of the one cannot be counted by the other. A pace has none of its own."""
+    """True if instants of one plan cannot be counted by the other. An interval has none of its own."""
     has_calendar = isinstance(old.trigger, CalendarTrigger) or isinstance(new.trigger, CalendarTrigger)
     return has_calendar and old.trigger != new.trigger
 
 
 def _evaluate_or_quarantine(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
-    try:
-        return evaluate(cycle, snapshot)
-    except Exception as error:  # noqa: BLE001 - the plan that goes is broken; the one that comes may be right
-        return quarantine_evaluation(cycle.now, snapshot, error)
+    return decide_or_quarantine(
+        lambda: evaluate(cycle, snapshot), lambda reason: quarantine_evaluation(cycle.now, snapshot, reason)
+    )
 
 
-def _skip_held_instants(cycle: ClaimCycle, snapshots: Iterable[ScheduleSnapshot]) -> list[Evaluation]:
-    """What passed while it was held, or outside its hours, belongs to the plan that it was held under."""
+def _skip_held_instants(now: datetime, snapshots: Iterable[ScheduleSnapshot]) -> list[Evaluation]:
+    """What passed while it was held, or outside its hours, belongs to the plan under which it was held."""
     evaluations = []
     for snapshot in snapshots:
-        evaluation = Evaluation(snapshot)
-        reason = _find_hold_reason(cycle.now, snapshot)
+        evaluation, reason = Evaluation(snapshot), _find_hold_reason(now, snapshot)
         if snapshot.unreadable is not None:
-            continue  # nobody can say any more which instants it had
+            continue  # its instants are unknown
         if reason is not None:
-            _skip_passed_safely(cycle, evaluation, reason)
+            _skip_passed(now, evaluation, reason)
         elif snapshot.plan.policies.active_hours is not None:
-            settle_outside_hours(cycle.now, evaluation)
+            settle_outside_hours(now, evaluation)
         else:
             continue
         evaluations.append(evaluation)
@@ -97,21 +95,20 @@ def _find_hold_reason(now: datetime, snapshot: ScheduleSnapshot) -> SkipReason |
     return SkipReason.CONFIG_ERROR if snapshot.quarantine is not None else None
 
 
-def _skip_passed_safely(cycle: ClaimCycle, evaluation: Evaluation, reason: SkipReason) -> None:
-    try:
-        skip_passed(cycle, evaluation, reason)
-    except Exception:
-        if evaluation.snapshot.quarantine is None:
-            raise
-        # The very calendar that it was put away for: what it cannot count, nobody can.
+def _skip_passed(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
+    if evaluation.snapshot.quarantine is None:
+        skip_passed(now, evaluation, reason)
+    else:
+        # It may be in quarantine for this very calendar: what that cannot count stays unsettled.
+        decide_or_quarantine(lambda: skip_passed(now, evaluation, reason), lambda _: None)
 
 
 def _load_gaps(tx: Transaction, now: datetime, due: Iterable[ScheduleSnapshot], lease: timedelta) -> tuple[Gap, ...]:
-    """Those in the ledger; and the one that lasts until now, which is written only when a node comes.
+    """Return the gaps in the ledger, and the one that lasts until now: that is written only when a node starts.
 
-    A node that lives has shown a sign of it within its lease.
+    A live node has sent a heartbeat within its lease.
     """
-    since = min(each.next_due_at for each in due if each.next_due_at is not None)
+    since = min(snapshot.next_due_at for snapshot in due if snapshot.next_due_at is not None)
     known_gaps = tuple(tx.gaps(since))
     last_heartbeat_at = tx.node_get_last_seen()
     if last_heartbeat_at is None or now - last_heartbeat_at <= lease:

@@ -1,7 +1,7 @@
-"""The invariant scan: finds what cannot be, outside the fire path, puts it right and says so.
+"""The consistency check: finds rows that contradict each other, outside the claim path, repairs and reports them.
 
-Nothing of this should ever be found. A ledger that was damaged, edited by hand, or written by a version with a bug
-would otherwise keep a schedule silent for ever: nobody waits for what nobody expects.
+It should never find anything. Without it, a ledger that was damaged, edited by hand, or written by a version with a bug
+would keep a schedule silent for ever, and nothing would notice.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from herdbeat.domain.decision import Decision
 from herdbeat.governor import decide
-from herdbeat.scheduler.evaluate import governor_state
-from herdbeat.scheduler.evaluation import serialize_trace
-from herdbeat.scheduler.quarantine import clear_next_run, format_reason
+from herdbeat.scheduler.evaluate import build_schedule_change, governor_state
+from herdbeat.scheduler.quarantine import decide_or_quarantine
 from herdbeat.store.base import (
     ChangedSchedule,
     CounterCheck,
@@ -25,7 +23,7 @@ from herdbeat.store.base import (
 
 
 class Inconsistency(NamedTuple):
-    """What was wrong, and with whom."""
+    """A schedule, target or beat, and what was wrong with it."""
 
     subject: str
     what: str
@@ -33,7 +31,7 @@ class Inconsistency(NamedTuple):
 
 @dataclass(slots=True)
 class RepairPlan:
-    """What is wrong, and what would put it right."""
+    """What is wrong, and the writes that repair it."""
 
     findings: list[Inconsistency] = field(default_factory=list)
     counters: list[tuple[int, int, int]] = field(default_factory=list)
@@ -45,7 +43,7 @@ class RepairPlan:
 
 
 def repair(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -> list[Inconsistency]:
-    """Look at the suspects again, under the writer's own lock, and put right what is really wrong."""
+    """Inspect the candidates again, under the locks of a writer, repair what is really wrong, and return it."""
     repair_plan = inspect(tx, now, suspects)
     tx.set_counters(repair_plan.counters)
     tx.target_set_running(repair_plan.target_counters)
@@ -58,7 +56,7 @@ def repair(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) ->
 
 
 def inspect(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -> RepairPlan:
-    """The same without touching anything."""
+    """Return what is wrong with the candidates. Reads only."""
     repair_plan = RepairPlan()
     snapshots, tallies = tx.schedules(suspects.schedules), tx.schedule_count_open(suspects.schedules)
     for snapshot in snapshots.values():
@@ -78,9 +76,10 @@ def inspect(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -
 
 
 def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterCheck, repair_plan: RepairPlan) -> None:
+    counted = snapshot._replace(running=tally.running, waiting=tally.waiting)
     if snapshot.unreadable is not None and snapshot.quarantine is None:
         repair_plan.findings.append(Inconsistency(snapshot.label, snapshot.unreadable))
-        repair_plan.changes.append(clear_next_run(_build_schedule_change(snapshot, tally), snapshot.unreadable))
+        repair_plan.changes.append(build_schedule_change(counted, quarantine=snapshot.unreadable))
         return
     repair_plan.findings += _find_miscounts(snapshot, tally)
     if (snapshot.running, snapshot.waiting) != (tally.running, tally.waiting):
@@ -92,7 +91,7 @@ def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterC
             repair_plan.findings.append(Inconsistency(snapshot.label, "nothing would have woken it for its next run"))
             repair_plan.schedules_to_wake.append(snapshot.id)
     elif snapshot.wake_at is None and not tally.running and not tally.open:
-        _reschedule(now, snapshot, tally, repair_plan)
+        _reschedule(now, counted, repair_plan)
 
 
 def _find_miscounts(snapshot: ScheduleSnapshot, tally: CounterCheck) -> Iterator[Inconsistency]:
@@ -104,39 +103,19 @@ def _find_miscounts(snapshot: ScheduleSnapshot, tally: CounterCheck) -> Iterator
         yield Inconsistency(snapshot.label, what)
 
 
-def _reschedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterCheck, repair_plan: RepairPlan) -> None:
-    """A calendar is decided from the mark, so that what has passed unseen since then is settled by the next turn."""
+def _reschedule(now: datetime, snapshot: ScheduleSnapshot, repair_plan: RepairPlan) -> None:
+    """Decide a calendar as of the last settled instant, so that the next cycle settles what has passed since then."""
     at = now if snapshot.plan.trigger.interval is not None else min(now, snapshot.settled_until)
-    try:
+
+    def reschedule() -> None:
         decision = decide(at, governor_state(snapshot))
-    except Exception as error:  # noqa: BLE001 - a schedule that cannot be decided is quarantined, here as anywhere
-        reason = format_reason(error)
+        if decision.next_run_at is not None or decision.wake_at is not None:
+            what = "it had no next run, although it is to run again"
+            repair_plan.findings.append(Inconsistency(snapshot.label, what))
+            repair_plan.changes.append(build_schedule_change(snapshot, decision))
+
+    def quarantine(reason: str) -> None:
         repair_plan.findings.append(Inconsistency(snapshot.label, f"it cannot be decided: {reason}"))
-        repair_plan.changes.append(clear_next_run(_build_schedule_change(snapshot, tally), reason))
-        return
-    if decision.next_run_at is not None or decision.wake_at is not None:
-        repair_plan.findings.append(Inconsistency(snapshot.label, "it had no next run, although it is to run again"))
-        repair_plan.changes.append(_build_schedule_change(snapshot, tally, decision))
+        repair_plan.changes.append(build_schedule_change(snapshot, quarantine=reason))
 
-
-def _build_schedule_change(
-    snapshot: ScheduleSnapshot, tally: CounterCheck, decision: Decision | None = None
-) -> ChangedSchedule:
-    return ChangedSchedule(
-        id=snapshot.id,
-        next_run_at=decision.next_run_at if decision else None,
-        next_due_at=decision.due_at if decision else None,
-        next_source=decision.source if decision else snapshot.next_source,
-        next_origin=decision.origin if decision else snapshot.next_origin,
-        next_trace=serialize_trace(decision) if decision else None,
-        wake_at=decision.wake_at if decision else None,
-        anchor_at=snapshot.anchor_at,
-        settled_until=snapshot.settled_until,
-        is_new=snapshot.is_new,
-        failures=snapshot.failures,
-        runs=snapshot.runs,
-        running=tally.running,
-        waiting=tally.waiting,
-        tail_id=snapshot.tail_id,
-        tail=snapshot.tail,
-    )
+    decide_or_quarantine(reschedule, quarantine)

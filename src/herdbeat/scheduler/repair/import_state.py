@@ -1,7 +1,7 @@
-"""Taking over what another scheduler remembers: when a schedule last ran, how that ended, and whether it is off.
+"""Import what another scheduler knows of a schedule: when it last ran, how that ended, and whether it is disabled.
 
-Only for a schedule that has no past of its own. Its interval then counts from that last run, so that a fleet which
-moves neither runs everything at once nor forgets what it has done.
+Only for a schedule that has no history here. Its interval then counts from that last run, so that a fleet that moves
+neither runs everything at once nor forgets what it has done.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,13 @@ from enum import StrEnum
 from herdbeat.domain.run import RunStatus
 from herdbeat.governor import decide
 from herdbeat.scheduler import control
-from herdbeat.scheduler.evaluate import governor_state
-from herdbeat.scheduler.evaluation import Evaluation, to_row
+from herdbeat.scheduler.evaluate import build_schedule_change, governor_state
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedState:
-    """What is known of one schedule from elsewhere."""
+    """What another scheduler knows of one schedule."""
 
     last_run_at: datetime | None = None
     last_error: str = ""
@@ -26,10 +25,10 @@ class ImportedState:
 
 
 class ImportOutcome(StrEnum):
-    """What became of a memory."""
+    """What happened to one imported state."""
 
     TAKEN = "taken"
-    KEPT = "kept"  # the schedule has a past here, which is newer
+    KEPT = "kept"  # the schedule has a history here, which is newer
     EMPTY = "empty"  # it says nothing
 
 
@@ -49,9 +48,13 @@ def import_state(tx: Transaction, now: datetime, schedule_id: int, imported: Imp
 def _write_imported_state(
     tx: Transaction, now: datetime, snapshot: ScheduleSnapshot, imported: ImportedState, last: datetime
 ) -> None:
-    """As after an edit: nothing that was due before now is owed, for the other scheduler has seen to it."""
-    snapshot = snapshot._replace(is_new=False, anchor_at=last)
-    evaluation = Evaluation(snapshot, decision=decide(now, governor_state(snapshot)), anchor_at=last, settled_until=now)
-    row = to_row(evaluation, 0, None)
-    status = RunStatus.FAILED if imported.last_error else RunStatus.SUCCEEDED
-    tx.change_schedules([row._replace(last_run_at=last, last_status=status, last_error=imported.last_error or None)])
+    """As after an edit, nothing that was due before now is owed: the other scheduler has dealt with it."""
+    snapshot = snapshot._replace(is_new=False, anchor_at=last, settled_until=now)
+    change = build_schedule_change(
+        snapshot,
+        decide(now, governor_state(snapshot)),
+        last_run_at=last,
+        last_status=RunStatus.FAILED if imported.last_error else RunStatus.SUCCEEDED,
+        last_error=imported.last_error or None,
+    )
+    tx.change_schedules([change])

@@ -381,7 +381,7 @@ class NodeDispatcher:
             raise Conflict("The fleet is just starting.", hint="Ask again in a moment.")
         environment = Environment(
             node_id=loop.node_id if loop else 0,
-            local_runs={run: each.claim.schedule_id for run, each in loop.running.items()} if loop else {},
+            local_runs={run: each.claim.schedule_id for run, each in loop.active_runs.items()} if loop else {},
             catchup_rate=local.fleet.catchup_rate,
             loaded_fleet=loaded,
         )

@@ -93,7 +93,11 @@ def _rebase_working_directory(home: str, target: Target, source_home: str) -> Ta
 
 def preview_apply(path: StoreLocation, fleet: Fleet, now: datetime, *, is_whole: bool = True) -> ApplyPlan:
     """What applying the fleet to that ledger would do. Nothing is written, and the writer does not wait for it."""
-    return plan_apply(read_stored_fleet(path), fleet, now, is_whole=is_whole)
+    if not ledger_exists(path):
+        return plan_apply(None, fleet, now, is_whole=is_whole)
+    return open_audit(path).read_transaction(
+        lambda tx: plan_apply(tx, fleet, now, is_whole=is_whole, has_snapshots=True)
+    )
 
 
 def read_stored_fleet(path: StoreLocation) -> StoredFleet:

@@ -16,7 +16,7 @@ from herdbeat.events import SchedulesChanged
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.hints import HintRequest, accept_hint, can_override, describe_effects, is_human
 from herdbeat.scheduler import control
-from herdbeat.scheduler.evaluate import governor_state, set_skip_next
+from herdbeat.scheduler.evaluate import governor_state
 from herdbeat.service.commands.base import (
     ClearHints,
     DisableSchedules,
@@ -254,7 +254,7 @@ def _skip(tx: Transaction, now: datetime, who: str, command: SkipBeats, subject:
         beats = "beat" if command.count == 1 else f"{command.count} beats"
         note = f"it skips its next {beats} already" if command.count else "nothing is to be skipped"
         return _unchanged(_skip_data(snapshot.skips), note)
-    result = set_skip_next(tx, snapshot.id, command.count, by=who, reason=command.reason)
+    result = control.set_skip_next(tx, snapshot.id, command.count, by=who, reason=command.reason)
     before = _skip_data(result.before)
     if result.obstacle:
         return _refuse(before, result.obstacle, _EXPLAIN_HINT)

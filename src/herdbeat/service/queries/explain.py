@@ -351,7 +351,7 @@ def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:
 def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: TraceSteps) -> str:
     """Describe an instant that may come during the run: always a beat, but a run only under some policies."""
     overlap = record.plan.policies.overlap
-    action = resolve_overlap(overlap, running=True, waiting=record.waiting > 0)
+    action = resolve_overlap(overlap, has_active_run=True, has_queued_beat=record.waiting > 0)
     due = f"{_format_distance(at, now)} because of {_describe_cause(record, steps)}"
     if action is OverlapAction.START:
         return f"next run {due}"

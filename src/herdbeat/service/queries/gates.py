@@ -134,7 +134,7 @@ def _check_budget(budgets: ScheduleBudgets | None, zone: ZoneInfo, now: datetime
         gate=AdmissionGate.BUDGET,
         ok=not limit.is_reached,
         used=limit.used,
-        most=limit.most,
+        most=limit.maximum,
         text=describe_usage(scope, limit),
         opens_at=next_reset_at(now, zone) if limit.is_reached else None,
     )
@@ -147,13 +147,13 @@ def find_tightest_limit(budgets: ScheduleBudgets) -> tuple[BudgetScope, BudgetLi
         for purse in budgets.budget_usages
         for limit in list_limits(purse.budget, purse.spent, budgets.estimate)
     ]
-    return max(found, key=lambda each: (each[1].is_reached, each[1].used / each[1].most if each[1].most else 1.0))
+    return max(found, key=lambda each: (each[1].is_reached, each[1].used / each[1].maximum if each[1].maximum else 1.0))
 
 
 def describe_usage(scope: BudgetScope, limit: BudgetLimit) -> str:
     """3/3 runs, shared by the whole fleet."""
     unit = {"tokens_per_day": " tokens", "runs_per_day": " runs"}.get(limit.name, "")
-    used, most = format_amount(limit.name, limit.used), format_amount(limit.name, limit.most)
+    used, most = format_amount(limit.name, limit.used), format_amount(limit.name, limit.maximum)
     return f"{used}/{most}{unit}{BUDGET_SCOPE_SUFFIXES[scope]}"
 
 

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from herdbeat.domain.budget import FLEET_OWNER, BudgetOwner, Reservation
-from herdbeat.domain.policies import Budget
+from herdbeat.domain.budget import Reservation
 from herdbeat.errors import ClaimLost
 from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
-from herdbeat.store.record_mapping import read_budgets
 from herdbeat.store.row_mapping import read_pending_beats, read_reservations
 from herdbeat.store.rows import (
     CatchupCursor,
@@ -202,7 +200,8 @@ class PostgresTransaction(SqlTransaction):
         self._locked_schedules.update(each.id for each in found)
         target_ids = {each.target_id for each in found}
         self._prefetch.send("rooms", target_ids)
-        self._prefetch.send("budgets", target_ids | {FLEET_OWNER.id})
+        if target_ids:
+            self._prefetch.add("has_budgets", (), self._pg_connection.send_query("has_budgets"))
         return found
 
     def _lock_due_targets(self, statement: str, now: datetime, limit: int, **more: object) -> tuple[int, list[int]]:
@@ -248,10 +247,10 @@ class PostgresTransaction(SqlTransaction):
             rows = self._prefetch.receive("rooms", wanted) or []
         return self._read_capacity(rows)
 
-    def budgets(self, target_ids: Iterable[int]) -> dict[BudgetOwner, Budget]:
-        wanted = list(target_ids)
-        rows = self._prefetch.receive("budgets", [*wanted, FLEET_OWNER.id])
-        return super().budgets(wanted) if rows is None else read_budgets(rows)
+    def has_budgets(self) -> bool:
+        """Ask the database at every claim instead of remembering: another node may just have applied a budget."""
+        rows = self._prefetch.receive("has_budgets")
+        return super().has_budgets() if rows is None else bool(rows[0])
 
     # ── rows under their locks ──
 
