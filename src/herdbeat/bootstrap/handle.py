@@ -101,10 +101,15 @@ class FleetHandle:
         return resolve_state_dir(self.path)
 
     @property
+    def local_pid(self) -> int | None:
+        """The process on this machine that runs the fleet, or writes into its ledger; None if there is none."""
+        return find_lock_holder(self.state_dir)
+
+    @property
     def holder_pid(self) -> int | None:
         """The process that runs the fleet; None if there is none. Of nodes that share a ledger, one that works."""
         if isinstance(self.path, Path):
-            return find_lock_holder(self.state_dir)
+            return self.local_pid
         return next((node.pid for node in self.live_nodes if node.works), None)
 
     @property

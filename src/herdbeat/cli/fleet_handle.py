@@ -130,8 +130,8 @@ def _build_from_cache(cached: CachedConfig, config: str | None, context: Context
 
 
 def build_handle(fleet: Fleet, context: Context) -> FleetHandle:
-    """The handle of a fleet whose files are read already. It has no reader."""
-    return use_ledger_clock(_build_from_fleet(fleet, store_location(fleet), context), context)
+    """The handle of a fleet whose files are read already: without a reader, and with the clock of this machine."""
+    return _build_from_fleet(fleet, store_location(fleet), context)
 
 
 def _build_from_fleet(fleet: Fleet, path: StoreLocation, context: Context, *, has_files: bool = True) -> FleetHandle:

@@ -61,7 +61,7 @@ from herdbeat.service.commands.base import (
     TriggerSchedule,
     UpsertSchedule,
 )
-from herdbeat.service.commands.dispatch import NotRunning
+from herdbeat.service.commands.dispatch import Environment, NotRunning, execute
 from herdbeat.service.commands.fleet import load_applied_fleet
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.location import PostgresLocation, StoreLocation, create_store, open_reader
@@ -246,6 +246,26 @@ async def test_events_are_published_once_the_change_is_durable(tmp_path: Path) -
     applied = [each for each in events if isinstance(each, ConfigApplied)]
     assert changed == [SchedulesChanged(NOW, ChangeKind.PAUSE, "human:you", "db", ("hourly", "often"))]
     assert [(each.added, each.changed) for each in applied] == [(("more",), ("often",))]
+
+
+def test_a_transaction_that_is_begun_again_leaves_its_events_and_its_beat_once(tmp_path: Path) -> None:
+    """A database begins again after a deadlock: what the first attempt has left would be published twice."""
+    fleet, environment = read_fleet(tmp_path), Environment()
+    prepare(ledger_path(tmp_path), fleet)
+    pause = PauseSchedules(schedules=BOTH, cancel_running=True)
+    with closing(create_store(ledger_path(tmp_path))) as store:
+        store.open()
+        with pytest.raises(ZeroDivisionError):
+            store.write_now(lambda tx: (execute(tx, NOW, YOU, pause, environment), 1 // 0))
+        store.write_now(lambda tx: execute(tx, NOW, YOU, pause, environment))
+        left = (len(environment.events), len(environment.stop_orders))
+        first, again = (
+            store.write_now(lambda tx: execute(tx, NOW, YOU, TriggerSchedule(schedule=HOURLY), environment))
+            for _ in range(2)
+        )
+
+    assert left == (1, 1)
+    assert (first.success, again.success) == (True, False)  # it is the same beat, which is there already
 
 
 @pytest.mark.parametrize("way", [in_process, by_socket, without_node], ids=["in process", "socket", "direct"])

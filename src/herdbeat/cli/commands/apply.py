@@ -8,7 +8,7 @@ from herdbeat.bootstrap.config import load_config
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import DECLINED, current_actor, describe_effect
-from herdbeat.cli.fleet_handle import FleetHandle, build_handle
+from herdbeat.cli.fleet_handle import FleetHandle, build_handle, use_ledger_clock
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
 from herdbeat.cli.output.render import Notice, Output
@@ -18,11 +18,11 @@ from herdbeat.cli.parser import ParsedArgs
 from herdbeat.config import find_config
 from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import ConfigError, UsageError
-from herdbeat.scheduler.apply.plan import ApplyPlan
 from herdbeat.service.commands.base import AppliedFleet, ApplyFleet
 from herdbeat.service.commands.dispatch import Delivery, LoadedFleet
 from herdbeat.service.commands.fleet import (
     PARTIAL_FILE_KINDS,
+    ApplyPlan,
     load_applied_fleet,
     preview_apply,
     require_valid_fleet,
@@ -81,7 +81,9 @@ def _load_request(args: ParsedArgs, context: Context) -> ApplyRequest:
     loaded = load_applied_fleet(whole, reading, store_location(whole)) if is_part else LoadedFleet(fleet=whole)
     # Read once: what is applied is what the plan has shown.
     handle = replace(
-        build_handle(whole, context), zone=parse_zone_flags(args) or whole.zone, load_applied=lambda _: loaded
+        use_ledger_clock(build_handle(whole, context), context),
+        zone=parse_zone_flags(args) or whole.zone,
+        load_applied=lambda _: loaded,
     )
     named = word or option
     file = find_config(context.folder, context.environ, None if named is None else Path(named))

@@ -4,7 +4,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.db import require_ledger, require_ledger_file, show_copy_progress
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor
-from herdbeat.cli.fleet_handle import build_handle, load_fleet_files
+from herdbeat.cli.fleet_handle import build_handle, load_fleet_files, use_ledger_clock
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import format_count
 from herdbeat.cli.parser import ParsedArgs
@@ -54,7 +54,9 @@ def run_prune(args: ParsedArgs, context: Context) -> Output:
     if args.has(flags.DRY_RUN):
         pruned = count_prunable(open_audit(ledger), fleet.retention, now)
     else:
-        pruned = build_handle(fleet, context).dispatcher.run(current_actor(context), PruneHistory())
+        pruned = use_ledger_clock(build_handle(fleet, context), context).dispatcher.run(
+            current_actor(context), PruneHistory()
+        )
     is_dry = args.has(flags.DRY_RUN)
     return Output(
         json=lambda: {"dry_run": is_dry, **result_to_json(pruned)},

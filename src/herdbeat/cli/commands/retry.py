@@ -13,14 +13,13 @@ from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.ids import format_short_id, parse_short_id
+from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord
 from herdbeat.errors import Conflict, UsageError
 from herdbeat.service.commands.base import RetriedRun, RetriedRuns, RetryRuns, result_to_json
 from herdbeat.service.commands.dispatch import Delivery
-from herdbeat.service.queries.selectors import find_latest_run, resolve_selector
+from herdbeat.service.queries.selectors import find_latest_attempt, find_latest_run, resolve_selector
 from herdbeat.service.serialize import JsonObject
-from herdbeat.store.reader import Filter
 
 EXIT_REFUSED = 1
 START_TIMEOUT_S = 2.0
@@ -75,9 +74,8 @@ def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delive
 def _wait_for_attempt(handle: FleetHandle, item: RetriedRun, *, waits: bool) -> RunRecord | None:
     """The run that the loop starts for it; None if that takes longer than START_TIMEOUT_S, as without room."""
     deadline = None if waits else time.monotonic() + START_TIMEOUT_S
-    beat = parse_short_id(item.beat)
     while True:
-        newest = next(iter(handle.require_reader().runs(Filter(beat=beat, limit=1))), None)
+        newest = find_latest_attempt(handle.require_reader(), item.beat)
         if newest is not None and newest.attempt >= (item.attempt or 0):
             return newest
         if (deadline is not None and time.monotonic() > deadline) or handle.holder_pid is None:

@@ -9,7 +9,7 @@ from herdbeat.cli.output.symbols import format_count, format_time
 from herdbeat.cli.output.terminal import Terminal, printable
 from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import truncate_for_message
-from herdbeat.scheduler.apply.plan import ApplyPlan, PlannedChange
+from herdbeat.service.commands.fleet import ApplyPlan, PlannedChange
 
 _CHANGE_SIGNS = {ChangeKind.ADD: ("+", "green"), ChangeKind.EDIT: ("~", "cyan"), ChangeKind.REMOVE: ("-", "red")}
 _MAX_VALUE_CHARS = 40

@@ -18,6 +18,7 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from uuid import uuid4
 
 from herdbeat.clock import Clock
 from herdbeat.domain.change import ChangeData, ChangeKind
@@ -94,7 +95,8 @@ class Environment:
     """What a handler knows beside the ledger, gathered before its transaction begins; and what it leaves to do.
 
     `local_runs` are the runs of this process and their schedules. Events are published, and local runs are stopped,
-    once the transaction is durable.
+    once the transaction is durable. `event_id` identifies a beat by hand: a database may begin a transaction again, and
+    the beat must be the same one then.
     """
 
     node_id: int = 0
@@ -102,6 +104,7 @@ class Environment:
     has_live_node: bool = True
     catchup_rate: float = 10
     loaded_fleet: LoadedFleet | None = None
+    event_id: str = field(default_factory=lambda: uuid4().hex)
     events: list[Event] = field(default_factory=list)
     stop_orders: list[StopOrder] = field(default_factory=list)
 
@@ -162,7 +165,11 @@ def execute(
     # Words from outside: one printable line each, for they are shown on every screen, and not every ledger holds all.
     who = truncate_for_message(actor.name, MAX_WORDS_CHARS)
     command = replace(command, reason=truncate_for_message(command.reason, MAX_WORDS_CHARS))
-    result: R = _load_handler(_HANDLERS[type(command)])(tx, now, who, command, environment or Environment())
+    environment = environment or Environment()
+    # A database may begin the transaction again after a deadlock: what the first attempt has left counts for nothing.
+    environment.events.clear()
+    environment.stop_orders.clear()
+    result: R = _load_handler(_HANDLERS[type(command)])(tx, now, who, command, environment)
     return result
 
 

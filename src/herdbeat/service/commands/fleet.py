@@ -20,8 +20,9 @@ from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec, Schedule, d
 from herdbeat.domain.target import SPEC_TYPES, AgentSpec, CommandSpec, CreatedVia, Origin, Target, is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import ConfigError, Conflict, NotFound, SourceLocation, did_you_mean_suffix
+from herdbeat.scheduler.apply import plan as apply_plan
 from herdbeat.scheduler.apply.apply import apply_fleet
-from herdbeat.scheduler.apply.plan import ApplyPlan, PlannedChange, StoredFleet, load_stored_fleet, plan_apply
+from herdbeat.scheduler.apply.plan import StoredFleet, load_stored_fleet, plan_apply
 from herdbeat.scheduler.apply.settle import remove_schedules
 from herdbeat.scheduler.repair.import_state import ImportedState, import_state
 from herdbeat.service.commands.base import (
@@ -42,6 +43,9 @@ from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
 from herdbeat.store.location import StoreLocation, ledger_exists, open_audit
 from herdbeat.timestamps import format_optional_timestamp
 from herdbeat.triggers import load_trigger
+
+ApplyPlan = apply_plan.ApplyPlan
+PlannedChange = apply_plan.PlannedChange
 
 PARTIAL_FILE_KINDS = (FileKind.AGENTD_WORKFLOW, FileKind.AGENTD_AGENT, FileKind.HERDCTL_AGENT)
 """Files that are one piece of a fleet, and say nothing about the rest of it."""

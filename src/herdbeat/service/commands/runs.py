@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from uuid import uuid4
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.change import Change, ChangeKind
@@ -215,7 +214,7 @@ def trigger_schedule(
     """
     label = _require_label(tx, command.schedule)
     queue = command.queue or not environment.has_live_node
-    written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=uuid4().hex, queue=queue)
+    written = enqueue_manual(tx, now, command.schedule, origin=who, event_id=environment.event_id, queue=queue)
     return TriggeredBeat(
         schedule=label,
         success=written.beat_id is not None,
