@@ -243,12 +243,16 @@ class Command(Generic[R]):
 class ScheduleCommand(Command[ScheduleChanges]):
     """A change of schedules, given by their ids: what a person has confirmed is what is changed."""
 
-    what: ClassVar[ChangeKind]
     result_type: ClassVar[type[Any]] = ScheduleChanges
     batch_field: ClassVar[str] = "schedules"
     batch_size: ClassVar[int] = 100
 
     schedules: tuple[int, ...] = ()
+
+    @property
+    def what(self) -> ChangeKind:
+        """The word of the change log."""
+        return ChangeKind(self.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,26 +267,22 @@ class PauseSchedules(HoldCommand):
     """Hold schedules until a moment, or until somebody resumes them."""
 
     kind: ClassVar[str] = ChangeKind.PAUSE
-    what: ClassVar[ChangeKind] = ChangeKind.PAUSE
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeSchedules(ScheduleCommand):
     kind: ClassVar[str] = ChangeKind.RESUME
-    what: ClassVar[ChangeKind] = ChangeKind.RESUME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisableSchedules(HoldCommand):
     kind: ClassVar[str] = ChangeKind.DISABLE
-    what: ClassVar[ChangeKind] = ChangeKind.DISABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnableSchedules(ScheduleCommand):
     kind: ClassVar[str] = ChangeKind.ENABLE
-    what: ClassVar[ChangeKind] = ChangeKind.ENABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +290,6 @@ class HintSchedules(ScheduleCommand):
     """Another interval in seconds, or one more instant, for so many seconds. The governor validates the numbers."""
 
     kind: ClassVar[str] = ChangeKind.HINT
-    what: ClassVar[ChangeKind] = ChangeKind.HINT
     every: float | None = None
     at: datetime | None = None
     lasts: float | None = None
@@ -301,7 +300,6 @@ class ClearHints(ScheduleCommand):
     """End the hints: a person all of them, a machine those of its own rank and below."""
 
     kind: ClassVar[str] = ChangeKind.CLEAR_HINTS
-    what: ClassVar[ChangeKind] = ChangeKind.CLEAR_HINTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +307,6 @@ class ResetSchedules(ScheduleCommand):
     """Forget the failures, and leave the quarantine if that is possible."""
 
     kind: ClassVar[str] = ChangeKind.RESET
-    what: ClassVar[ChangeKind] = ChangeKind.RESET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +314,6 @@ class SkipBeats(ScheduleCommand):
     """Skip the next `count` beats; 0 skips none of them."""
 
     kind: ClassVar[str] = ChangeKind.SKIP
-    what: ClassVar[ChangeKind] = ChangeKind.SKIP
     count: int = 1
 
 
