@@ -21,10 +21,10 @@ from herdbeat.runners.process.runner import prepare_command
 def test_the_prompt_goes_where_the_command_wants_it(
     tmp_path: Path, command: tuple[str, ...], argv: tuple[str, ...], stdin: bytes
 ) -> None:
-    with prepare_command(command, "hi", tmp_path / "prompt.md") as invocation:
+    with prepare_command(command, "hi", tmp_path / "prompt.md") as prepared:
         is_in_file = (tmp_path / "prompt.md").exists()
 
-    assert (invocation.argv, invocation.stdin, is_in_file) == (argv, stdin, False)
+    assert (prepared, is_in_file) == ((argv, stdin), False)
 
 
 def test_a_disk_that_refuses_the_prompt_is_not_the_targets_fault(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_a_disk_that_refuses_the_prompt_is_not_the_targets_fault(tmp_path: Path)
 def test_a_prompt_file_exists_only_while_it_is_needed(tmp_path: Path) -> None:
     file = tmp_path / "prompts" / "0007.md"
 
-    with prepare_command(("cat", "--file={prompt_file}"), "hi \ud800", file) as invocation:
+    with prepare_command(("cat", "--file={prompt_file}"), "hi \ud800", file) as prepared:
         text = file.read_text(encoding="utf-8")
 
-    assert (invocation.argv, invocation.stdin, text) == (("cat", f"--file={file}"), b"", "hi ?")
+    assert (prepared, text) == ((("cat", f"--file={file}"), b""), "hi ?")
     assert not file.exists()

@@ -8,7 +8,7 @@ from tests.support.runner_jobs import command_spec, make_job
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import RunnerError
-from herdbeat.runners.process.spawn_errors import explain_spawn_error
+from herdbeat.runners.process.child import explain_spawn_error
 from herdbeat.runners.registry import RunnerRegistry
 
 

@@ -6,15 +6,19 @@ asyncio also needs a thread per child on Python 3.11; a pidfd needs none.
 """
 
 import asyncio
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import FileIO
+from pathlib import Path
 from typing import IO, cast
 
+from herdbeat.errors import RunnerError
 from herdbeat.runners.process.output import OutputCapture
 from herdbeat.runners.process.procfs import ProcessIdentity, read_start_time
 from herdbeat.runners.run_log import RunLog
@@ -22,6 +26,9 @@ from herdbeat.runners.settings import RunnerSettings
 
 CHUNK_BYTES = 1 << 18
 """What is read or written at once, so that one pipe does not hold up the event loop."""
+
+MACHINE_ERRNOS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+"""The machine lacks a resource: not the target's fault, and another attempt may succeed."""
 
 
 class Child:
@@ -34,21 +41,14 @@ class Child:
         self._pidfd = -1
         self.exited = asyncio.Event()
         self.identity = ProcessIdentity(process.pid, read_start_time(process.pid) or 0)
-        self._watch()
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        return self._process.stdin
-
-    @property
-    def stdout(self) -> IO[bytes]:
-        assert self._process.stdout is not None
-        return self._process.stdout
-
-    @property
-    def stderr(self) -> IO[bytes]:
-        assert self._process.stderr is not None
-        return self._process.stderr
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+        if hasattr(os, "pidfd_open"):
+            self._pidfd = os.pidfd_open(process.pid)
+            self._loop.add_reader(self._pidfd, self._on_exit)
+        else:
+            threading.Thread(target=self._wait_in_thread, name=f"wait {process.pid}", daemon=True).start()
 
     def signal_group(self, number: signal.Signals) -> None:
         """Signal the whole group. Safe until the child is released: until then its id is not reused."""
@@ -59,16 +59,8 @@ class Child:
     def release(self) -> int | None:
         """Reap the child, now or as soon as it ends. Returns the exit status, negative for a signal, or None."""
         self._is_released = True
-        if self.exited.is_set():
-            return self._process.wait()  # returns at once: the process has ended
-        return None
-
-    def _watch(self) -> None:
-        if hasattr(os, "pidfd_open"):
-            self._pidfd = os.pidfd_open(self._process.pid)
-            self._loop.add_reader(self._pidfd, self._on_exit)
-        else:
-            threading.Thread(target=self._wait_in_thread, name=f"wait {self._process.pid}", daemon=True).start()
+        # wait() returns at once: the process has ended.
+        return self._process.wait() if self.exited.is_set() else None
 
     def _wait_in_thread(self) -> None:
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
@@ -102,16 +94,47 @@ def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *,
     try:
         return Child(process)
     except OSError:
-        _kill_process(process)  # without a free descriptor for its pidfd it cannot be watched
+        # Without a free descriptor for its pidfd it cannot be watched. Leaving the block closes its pipes and reaps it.
+        with process:
+            os.killpg(process.pid, signal.SIGKILL)
         raise
 
 
-def _kill_process(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
-    process.wait()
+def explain_spawn_error(error: OSError | ValueError, argv: tuple[str, ...], folder: str, path: str | None) -> str:
+    """Return one or two sentences. Raises RunnerError if the fault is the machine's and not the target's."""
+    if isinstance(error, ValueError):
+        return "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
+    if error.errno in MACHINE_ERRNOS:
+        message = f"No process could be started: {error.strerror}."
+        raise RunnerError(message, hint="Look at the limits on processes and open files (ulimit -a).") from error
+    if not Path(folder).is_dir():
+        return f'The working directory "{folder}" does not exist. Create it, or correct working_directory.'
+    program = argv[0]
+    match error.errno:
+        case errno.ENOENT:
+            return _not_found(program, folder, path)
+        case errno.EACCES:
+            return _not_allowed(program, folder)
+        case errno.ENOEXEC:
+            return f'"{program}" is not a program this machine can run. A script needs a first line such as #!/bin/sh.'
+        case errno.E2BIG:
+            return "The prompt is too long for an argument. Write {prompt_file} instead of {prompt}, or use stdin."
+        case _:
+            return f'"{program}" could not be started: {error.strerror}.'
+
+
+def _not_found(program: str, folder: str, path: str | None) -> str:
+    if os.sep not in program and shutil.which(program, path=path) is None:
+        return f'There is no program "{program}" on the PATH. Install it, or write its full path.'
+    if (Path(folder) / program).is_file() or os.sep not in program:
+        return f'"{program}" names an interpreter in its first line that does not exist. Correct that line.'
+    return f'There is no file "{program}" (seen from {folder}). Correct the path in command.'
+
+
+def _not_allowed(program: str, folder: str) -> str:
+    if os.access(folder, os.X_OK):
+        return f'"{program}" may not be executed. Make it executable (chmod +x), or put its interpreter before it.'
+    return f'The working directory "{folder}" may not be entered by this user. Mend its permissions.'
 
 
 class PipeReader:
@@ -177,13 +200,14 @@ class PipeWriter:
 
 
 class SupervisedProcess:
-    """A child with its pipes. When `wait_exit` returns or raises, nothing of its process group is left."""
+    """A child with its pipes. When `wait_exit` returns or raises, nothing of its process group is left.
 
-    def __init__(
-        self, child: Child, capture: OutputCapture, run_log: RunLog, settings: RunnerSettings, stdin: bytes
-    ) -> None:
+    `capture` has what the child has printed.
+    """
+
+    def __init__(self, child: Child, run_log: RunLog, settings: RunnerSettings, stdin: bytes) -> None:
+        self.capture = capture = OutputCapture(run_log, settings)
         self._child = child
-        self._capture = capture
         self._run_log = run_log
         self._kill_after = settings.kill_after.total_seconds()
         self._pipe_grace = settings.pipe_grace.total_seconds()
@@ -237,5 +261,5 @@ class SupervisedProcess:
             reader.close()
         if self._writer is not None:
             self._writer.close()
-        self._capture.close()
+        self.capture.close()
         return self._child.release()

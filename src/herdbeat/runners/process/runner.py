@@ -5,27 +5,30 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.target import AgentSpec, CommandSpec, TargetSpec
+from herdbeat.domain.target import AgentSpec, CommandSpec
 from herdbeat.errors import RunnerError
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.runners.base import Job
-from herdbeat.runners.process.child import SupervisedProcess, spawn
-from herdbeat.runners.process.environment import build_child_environment, find_missing_variables
+from herdbeat.runners.process.child import SupervisedProcess, explain_spawn_error, spawn
 from herdbeat.runners.process.output import OutputCapture
 from herdbeat.runners.process.reaper import Reaper
-from herdbeat.runners.process.spawn_errors import explain_spawn_error
 from herdbeat.runners.run_log import RunLog
 from herdbeat.runners.settings import RunnerSettings
 
 MAX_ERROR_CHARS = 500
 PROMPTS_FOLDER = "prompts"
 """The folder in the state directory for prompts that a program reads from a file."""
+
+BASE_VARIABLES = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TZDIR", "TMPDIR", "TERM"}
+    | {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
+)
+"""Enough for a program to find its files, its language and other programs. None of them is a secret."""
 
 PROMPT_PLACEHOLDERS = re.compile(r"\{prompt(?:_file)?\}")
 PROMPT_PLACEHOLDER, PROMPT_FILE_PLACEHOLDER = "{prompt}", "{prompt_file}"
@@ -62,20 +65,40 @@ class ProgramRunner:
         Raises SpawnFailed if the target is at fault that it cannot be started, and RunnerError if the machine is.
         Cancelled, it ends the program with its process group before it raises CancelledError.
         """
-        env_names, values = _target_environment(job.target.spec)
-        environment = build_child_environment(self._settings.environ, env_names, values, job, self._reaper.node)
+        environment = build_child_environment(job, self._settings.environ, self._reaper.node)
         try:
             child = spawn(argv, folder, environment, has_stdin=bool(stdin))
             failpoint(Failpoint.AFTER_SPAWN)
         except (OSError, ValueError) as error:
             raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
         self._reaper.watch(format_short_id(job.claim.run_id), child.identity)
-        capture = OutputCapture(run_log, self._settings)
-        return await SupervisedProcess(child, capture, run_log, self._settings, stdin).wait_exit(), capture
+        process = SupervisedProcess(child, run_log, self._settings, stdin)
+        return await process.wait_exit(), process.capture
 
 
-def _target_environment(spec: TargetSpec) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    return (spec.env, spec.env_values) if isinstance(spec, CommandSpec | AgentSpec) else ((), {})
+def build_child_environment(job: Job, node_environ: Mapping[str, str], node: str) -> dict[str, str]:
+    """Return the whole environment of a child: the base list, the variables that its target names, and its marks.
+
+    Values of the target override the node's, and the marks override both. By the marks a child can recognize a
+    repeated beat, and the reaper finds the child.
+    """
+    spec, claim = job.target.spec, job.claim
+    env_names, values = (spec.env, spec.env_values) if isinstance(spec, CommandSpec | AgentSpec) else ((), {})
+    inherited = {
+        name: value
+        for name, value in node_environ.items()
+        if name in BASE_VARIABLES or name.startswith("LC_") or name in env_names
+    }
+    marks = {
+        "HERDBEAT_SCHEDULE": claim.label,
+        "HERDBEAT_BEAT": job.beat_key,
+        "HERDBEAT_RUN": format_short_id(claim.run_id),
+        "HERDBEAT_ATTEMPT": str(claim.attempt),
+        "HERDBEAT_DUE_AT": claim.due_at.isoformat().replace("+00:00", "Z"),
+        "HERDBEAT_FENCE": str(job.fence),
+        "HERDBEAT_NODE": node,
+    }
+    return {**inherited, **values, **marks}
 
 
 class CommandRunner:
@@ -99,11 +122,12 @@ class CommandRunner:
         prompt_file = settings.state_dir / PROMPTS_FOLDER / f"{format_short_id(job.claim.run_id)}.md"
         folder = settings.folder(spec.working_directory)
         with self._programs.open_log(job) as run_log:
-            for name in find_missing_variables(settings.environ, spec.env):
-                run_log.note(f"{name} is named in env, but the node itself does not have it")
-            with prepare_command(spec.command, job.prompt, prompt_file) as prepared:
+            for name in spec.env:
+                if name not in settings.environ:
+                    run_log.note(f"{name} is named in env, but the node itself does not have it")
+            with prepare_command(spec.command, job.prompt, prompt_file) as (argv, stdin):
                 try:
-                    result = await self._programs.run(job, prepared.argv, folder, run_log, prepared.stdin)
+                    result = await self._programs.run(job, argv, folder, run_log, stdin)
                 except SpawnFailed as error:
                     run_log.note(str(error))
                     return Outcome(status=RunStatus.FAILED, error=str(error))
@@ -113,28 +137,20 @@ class CommandRunner:
         """Return at once: `run` does not return before the program has ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCommand:
-    """An argument list with the prompt inserted, and the input for stdin."""
-
-    argv: tuple[str, ...]
-    stdin: bytes
-
-
 @contextmanager
-def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterator[PreparedCommand]:
+def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterator[tuple[tuple[str, ...], bytes]]:
     """Give a program its prompt: in arguments with `{prompt}`, in a file for `{prompt_file}`, else on stdin.
 
-    Only this user can read the file, and it is removed when the block is left. The name of the program itself is never
-    replaced, because a prompt may contain text from outside, which must not choose the program. Raises RunnerError if
-    the file cannot be written: that is not the target's fault.
+    Yields the argument list with the prompt inserted, and the input for stdin. Only this user can read the file, and it
+    is removed when the block is left. The name of the program itself is never replaced, because a prompt may contain
+    text from outside, which must not choose the program. Raises RunnerError if the file cannot be written: that is not
+    the target's fault.
     """
     placeholders = {placeholder for argument in command[1:] for placeholder in PROMPT_PLACEHOLDERS.findall(argument)}
     values = {PROMPT_PLACEHOLDER: prompt, PROMPT_FILE_PLACEHOLDER: str(file)}
     # In one pass, so that a prompt that contains {prompt_file} itself stays as it is.
     filled = (PROMPT_PLACEHOLDERS.sub(lambda match: values[match.group()], argument) for argument in command[1:])
-    stdin = b"" if placeholders else prompt.encode("utf-8", "replace")
-    prepared = PreparedCommand(argv=(*command[:1], *filled), stdin=stdin)
+    prepared = (*command[:1], *filled), b"" if placeholders else prompt.encode("utf-8", "replace")
     if PROMPT_FILE_PLACEHOLDER not in placeholders:
         yield prepared
         return
