@@ -60,13 +60,6 @@ class RunContext:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _RaisedError:
-    """An exception that is passed from a thread to the event loop."""
-
-    error: BaseException
-
-
 class CallableRunner:
     """Runs callables. A function is imported once, by its first run, in a thread: an import may take seconds."""
 
@@ -103,7 +96,7 @@ class CallableRunner:
     async def wait_stopped(self, run_id: int) -> None:
         future = self._unfinished_threads.get(run_id)
         if future is not None:
-            await asyncio.shield(future)
+            await asyncio.wait((future,))  # does not raise what the function raises, and does not cancel it
 
     def open(self) -> None:
         """Make functions beside the fleet file importable."""
@@ -123,11 +116,8 @@ class CallableRunner:
         return self._functions[name]
 
     async def _call_named(self, job: Job, name: str) -> object:
-        function = (
-            self._settings.local_functions.functions.get(name)
-            or self._functions.get(name)
-            or await self._import_once(job, name)
-        )
+        registered = self._settings.local_functions.functions
+        function = registered.get(name) or self._functions.get(name) or await self._import_once(job, name)
         call = partial(function.call, _run_context(job)) if function.takes_run else function.call
         return await self.call(job, call, is_async=function.is_async)
 
@@ -140,17 +130,15 @@ class CallableRunner:
         return await value if isawaitable(value) else value
 
     async def _in_thread(self, job: Job, call: Any) -> Any:
-        future = self._threads.call(partial(_call_safely, call))
+        future = self._threads.call(call)
         try:
-            result = await asyncio.shield(future)
+            return await asyncio.shield(future)
         except asyncio.CancelledError:
-            run_id = job.claim.run_id
-            self._unfinished_threads[run_id] = future
-            future.add_done_callback(lambda _: self._unfinished_threads.pop(run_id))
+            if not future.done():  # else the function itself raised it
+                run_id = job.claim.run_id
+                self._unfinished_threads[run_id] = future
+                future.add_done_callback(lambda _: self._unfinished_threads.pop(run_id))
             raise
-        if isinstance(result, _RaisedError):
-            raise _contain_error(result.error)
-        return result
 
     def _failed(self, job: Job, error: BaseException) -> Outcome:
         if isinstance(error, SystemExit) and not error.code:
@@ -158,23 +146,6 @@ class CallableRunner:
         with self._settings.open_log(job.claim.run_id, self._clock) as run_log:
             run_log.write(LogStream.ERR, "".join(traceback.format_exception(error)))
         return Outcome(status=RunStatus.FAILED, error=_describe_error(error))
-
-
-def _call_safely(call: Any) -> object:
-    """Return the result of a call, or what it raised as a _RaisedError."""
-    try:
-        return call()
-    # Broad, because the loop has to get whatever the user's code raises: otherwise SystemExit would end the thread
-    # silently and leave the run without an outcome. A future cannot carry it, since it refuses StopIteration.
-    except BaseException as error:  # noqa: BLE001
-        return _RaisedError(error)
-
-
-def _contain_error(error: BaseException) -> BaseException:
-    """Return an exception that is safe to raise in the loop, where KeyboardInterrupt would stop the node."""
-    if isinstance(error, Exception | SystemExit | asyncio.CancelledError):
-        return error
-    return RuntimeError(f"the function raised {type(error).__name__}").with_traceback(error.__traceback__)
 
 
 def _describe_error(error: BaseException) -> str:

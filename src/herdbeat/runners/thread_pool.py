@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -23,7 +24,7 @@ class DaemonThreadPool(Generic[T]):
         self._busy = 0
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Return a future of the running loop for the function's result. The function must not raise."""
+        """Return a future of the running loop for what the function returns or raises."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         context = contextvars.copy_context()
         self._busy += 1
@@ -45,8 +46,25 @@ class DaemonThreadPool(Generic[T]):
     def _work(self) -> None:
         while (task := self._queue.get()) is not None:
             function, future = task
-            result = function()
             try:
-                future.get_loop().call_soon_threadsafe(future.set_result, result)
+                deliver = partial(future.set_result, function())
+            # Broad, because the loop has to get whatever the user's code raises: otherwise SystemExit would end the
+            # thread silently and leave the run without an outcome.
+            except BaseException as error:  # noqa: BLE001
+                deliver = partial(future.set_exception, _contain_error(error))
+            try:
+                future.get_loop().call_soon_threadsafe(deliver)
             except RuntimeError:
                 return  # the loop is closed, and with it everything that could wait for the result
+
+
+def _contain_error(error: BaseException) -> BaseException:
+    """Return an exception that is safe to raise in the loop.
+
+    There KeyboardInterrupt would stop the node, and a future refuses StopIteration.
+    """
+    if isinstance(error, StopIteration):
+        return RuntimeError("coroutine raised StopIteration").with_traceback(error.__traceback__)
+    if isinstance(error, Exception | SystemExit | asyncio.CancelledError):
+        return error
+    return RuntimeError(f"the function raised {type(error).__name__}").with_traceback(error.__traceback__)

@@ -15,7 +15,6 @@ from herdbeat.runners.process.procfs import (
     read_parent_pid,
     read_process_group,
     read_start_time,
-    send_group_signal,
     send_signal,
     terminate_processes,
 )
@@ -73,7 +72,7 @@ def test_a_number_that_was_used_again_is_never_hit(sleeper: subprocess.Popen[byt
     earlier = identity(sleeper)._replace(start=1)
 
     send_signal(earlier, signal.SIGKILL)
-    send_group_signal(earlier, signal.SIGKILL)
+    send_signal(earlier, signal.SIGKILL, os.killpg)
     count = terminate_processes([earlier], 0)
 
     assert count == 0

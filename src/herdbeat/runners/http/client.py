@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import aiohttp
 
@@ -12,9 +13,9 @@ from herdbeat.domain.target import EndpointSpec
 from herdbeat.runners.base import Job
 from herdbeat.runners.http.egress import (
     EgressAllowlist,
-    EgressGuard,
     HostLookup,
     ThreadedResolver,
+    guarded_socket,
     lookup_host,
     track_attempt,
 )
@@ -63,12 +64,12 @@ class HttpClient:
     every POST uses a new connection and cannot fail for that reason.
     """
 
-    def __init__(self, allowed: EgressAllowlist, lookup: HostLookup, *, max_concurrent: int, body_cap: int) -> None:
-        self._body_cap = body_cap
-        self._resolver = ThreadedResolver(lookup, max_concurrent)
-        guard = EgressGuard(allowed)
-        self._keepalive_session = self._session(guard, force_close=False)
-        self._single_use_session = self._session(guard, force_close=True)
+    def __init__(self, settings: RunnerSettings, lookup: HostLookup) -> None:
+        self._body_cap = settings.body_cap
+        self._resolver = ThreadedResolver(lookup, settings.max_concurrent)
+        allowed = EgressAllowlist.parse(settings.egress_allow)
+        self._keepalive_session = self._session(allowed, force_close=False)
+        self._single_use_session = self._session(allowed, force_close=True)
 
     async def call(self, request: HttpRequest, progress: CallProgress) -> HttpResponse:
         """Return the response, whatever its status, after redirects. Raises CallFailed if there is none."""
@@ -88,7 +89,8 @@ class HttpClient:
         await self._single_use_session.close()
         await self._resolver.close()
 
-    def _session(self, guard: EgressGuard, *, force_close: bool) -> aiohttp.ClientSession:
+    def _session(self, allowed: EgressAllowlist, *, force_close: bool) -> aiohttp.ClientSession:
+        guard = partial(guarded_socket, allowed)
         # Without a connection limit: the capacity of node and targets already limits concurrent runs.
         connector = aiohttp.TCPConnector(
             resolver=self._resolver, socket_factory=guard, limit=0, force_close=force_close
@@ -106,18 +108,13 @@ class HttpClient:
         with track_attempt(request.host) as attempt:
             try:
                 response = await session.request(
-                    request.method,
-                    request.url,
-                    headers=request.headers,
-                    data=request.body,
-                    allow_redirects=False,
+                    request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
                 )
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 raise explain_request_error(error, attempt) from error
         try:
             progress.status = response.status
-            redirect = _redirect_request(request, response)
-            return redirect or await self._read(response, progress, redirects)
+            return _redirect_request(request, response) or await self._read(response, progress, redirects)
         finally:
             response.close()  # no effect on a response that was read to its end: its connection is in the pool again
 
@@ -163,8 +160,7 @@ class EndpointCaller:
     def __init__(self, settings: RunnerSettings, clock: Clock, lookup: HostLookup = lookup_host) -> None:
         self._settings = settings
         self._clock = clock
-        allowed = EgressAllowlist.parse(settings.egress_allow)
-        self._client = HttpClient(allowed, lookup, max_concurrent=settings.max_concurrent, body_cap=settings.body_cap)
+        self._client = HttpClient(settings, lookup)
 
     async def run(self, job: Job) -> Outcome:
         spec, settings = job.target.spec, self._settings
@@ -190,7 +186,8 @@ class EndpointCaller:
         try:
             return await self._client.call(request, progress)
         except asyncio.CancelledError:
-            run_log.note(f"cancelled: {_describe_progress(progress)}")
+            what = f"{progress.host} has answered {progress.status} and {progress.received} bytes of its body"
+            run_log.note(f"cancelled: {what if progress.status else f'no answer has come from {progress.host}'}")
             raise
 
 
@@ -200,9 +197,3 @@ def _redact_secrets(response: HttpResponse, secrets: tuple[bytes, ...]) -> HttpR
     for secret in secrets:
         body = body.replace(secret, REDACTED)
     return response if body is response.body else replace(response, body=body)
-
-
-def _describe_progress(progress: CallProgress) -> str:
-    if progress.status is None:
-        return f"no answer has come from {progress.host}"
-    return f"{progress.host} has answered {progress.status} and {progress.received} bytes of its body"

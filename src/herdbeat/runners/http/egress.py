@@ -1,7 +1,7 @@
 """The egress guard: endpoints may reach public addresses, and those private ones that the operator allows.
 
-`EgressAllowlist` decides, and is pure. `EgressGuard` enforces the decision where every socket is created: it sees the
-address that is really connected to, at that moment, whatever the URL says, a name server has answered before, or a
+`EgressAllowlist` decides, and is pure. `guarded_socket` enforces the decision where every socket is created: it sees
+the address that is really connected to, at that moment, whatever the URL says, a name server has answered before, or a
 redirect names. `ThreadedResolver` looks up host names in threads of its own: the loop has few threads, and six hosts
 with a silent name server would block all others, and the end of the process.
 """
@@ -26,41 +26,21 @@ Network = IPv4Network | IPv6Network
 
 # Listed here instead of using `is_global`, whose results changed between patch releases of Python 3.11 and 3.12: an
 # upgrade of Python must not open access to an address.
-_SPECIAL_IPV4: tuple[tuple[IPv4Network, str], ...] = tuple(
-    (IPv4Network(network), what)
-    for network, what in (
-        ("0.0.0.0/8", "an unspecified address"),
-        ("10.0.0.0/8", "a private address"),
-        ("100.64.0.0/10", "a shared address of a provider's network"),
-        ("127.0.0.0/8", "a loopback address"),
-        ("168.63.129.16/32", "the metadata address of a cloud"),
-        ("169.254.0.0/16", "a link-local address, where clouds keep their metadata"),
-        ("172.16.0.0/12", "a private address"),
-        ("192.0.0.0/24", "a reserved address"),
-        ("192.0.2.0/24", "an address for documentation"),
-        ("192.88.99.0/24", "a reserved address"),
-        ("192.168.0.0/16", "a private address"),
-        ("198.18.0.0/15", "an address for measurements"),
-        ("198.51.100.0/24", "an address for documentation"),
-        ("203.0.113.0/24", "an address for documentation"),
-        ("224.0.0.0/4", "a multicast address"),
-        ("240.0.0.0/4", "a reserved address"),
-    )
-)
-_SPECIAL_IPV6: tuple[tuple[IPv6Network, str], ...] = tuple(
-    (IPv6Network(network), what)
-    for network, what in (
-        ("::/128", "an unspecified address"),
-        ("::1/128", "a loopback address"),
-        ("fc00::/7", "a private address"),
-        ("fe80::/10", "a link-local address"),
-        ("ff00::/8", "a multicast address"),
-        ("2001::/23", "a reserved address"),
-        ("2001:db8::/32", "an address for documentation"),
-        ("2002::/16", "a 6to4 address, which stands for another one"),
-        ("3fff::/20", "an address for documentation"),
-    )
-)
+_SPECIAL_RANGES = {
+    "an unspecified address": ("0.0.0.0/8", "::/128"),
+    "a private address": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
+    "a shared address of a provider's network": ("100.64.0.0/10",),
+    "a loopback address": ("127.0.0.0/8", "::1/128"),
+    "the metadata address of a cloud": ("168.63.129.16/32",),
+    "a link-local address, where clouds keep their metadata": ("169.254.0.0/16",),
+    "a link-local address": ("fe80::/10",),
+    "a multicast address": ("224.0.0.0/4", "ff00::/8"),
+    "an address for documentation": ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
+    "an address for measurements": ("198.18.0.0/15",),
+    "a 6to4 address, which stands for another one": ("2002::/16",),
+    "a reserved address": ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4", "2001::/23"),
+}
+_SPECIAL_NETWORKS = [(ip_network(text), what) for what, texts in _SPECIAL_RANGES.items() for text in texts]
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 """The only range of IPv6 that is assigned to public hosts. Everything else is blocked, including unassigned ranges."""
 
@@ -84,10 +64,9 @@ def unwrap_address(address: Address) -> Address:
 def describe_special_range(address: Address) -> str:
     """Return what kind of non-public address it is, in words; empty if it is public."""
     effective = unwrap_address(address)
-    if isinstance(effective, IPv4Address):
-        return next((what for network, what in _SPECIAL_IPV4 if effective in network), "")
-    special = next((what for network, what in _SPECIAL_IPV6 if effective in network), "")
-    return special or ("" if effective in _GLOBAL_IPV6 else "a reserved address")
+    is_assigned = isinstance(effective, IPv4Address) or effective in _GLOBAL_IPV6
+    kinds = (what for network, what in _SPECIAL_NETWORKS if effective in network)
+    return next(kinds, "" if is_assigned else "a reserved address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,19 +143,14 @@ def track_attempt(host: str) -> Iterator[ConnectAttempt]:
         _CURRENT_ATTEMPT.reset(token)
 
 
-class EgressGuard:
-    """Creates sockets for allowed addresses only; raises PermissionError for others."""
-
-    def __init__(self, allowed: EgressAllowlist) -> None:
-        self._allowed = allowed
-
-    def __call__(self, info: AddrInfoType) -> socket.socket:
-        family, kind, protocol, _, sockaddr = info
-        attempt, address = _CURRENT_ATTEMPT.get(), parse_address(str(sockaddr[0]))
-        if not self._allowed.is_allowed(attempt.host, address):
-            attempt.blocked.append(address)
-            raise PermissionError(errno.EACCES, "refused by the guard")
-        return socket.socket(family, kind, protocol)
+def guarded_socket(allowed: EgressAllowlist, info: AddrInfoType) -> socket.socket:
+    """Return a socket for an allowed address; raise PermissionError for others."""
+    family, kind, protocol, _, sockaddr = info
+    attempt, address = _CURRENT_ATTEMPT.get(), parse_address(str(sockaddr[0]))
+    if not allowed.is_allowed(attempt.host, address):
+        attempt.blocked.append(address)
+        raise PermissionError(errno.EACCES, "refused by the guard")
+    return socket.socket(family, kind, protocol)
 
 
 AddrInfos = Sequence[tuple[Any, Any, int, str, tuple[Any, ...]]]
@@ -193,28 +167,19 @@ class ThreadedResolver(AbstractResolver):
 
     def __init__(self, lookup: HostLookup, max_concurrent: int) -> None:
         self._lookup = lookup
-        self._threads: DaemonThreadPool[AddrInfos | OSError | UnicodeError] = DaemonThreadPool(max_concurrent)
+        self._threads: DaemonThreadPool[AddrInfos] = DaemonThreadPool(max_concurrent)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        result = await self._threads.call(partial(_lookup_safely, self._lookup, host, port))
-        if isinstance(result, UnicodeError):
-            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from result
-        if isinstance(result, OSError):
-            raise result
+        try:
+            result = await self._threads.call(partial(self._lookup, host, port))
+        except UnicodeError as error:  # an empty label: "a..b"
+            raise OSError(socket.EAI_NONAME, "it is not the name of a host") from error
         return [_to_resolve_result(host, info) for info in result if family in (socket.AF_UNSPEC, info[0])]
 
     async def close(self) -> None:
         self._threads.close()
-
-
-def _lookup_safely(lookup: HostLookup, host: str, port: int) -> AddrInfos | OSError | UnicodeError:
-    """Return the addresses, or the error, since a thread must not raise. An empty label ("a..b") is a UnicodeError."""
-    try:
-        return lookup(host, port)
-    except (OSError, UnicodeError) as error:
-        return error
 
 
 def _to_resolve_result(host: str, info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> ResolveResult:

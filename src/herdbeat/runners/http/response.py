@@ -51,9 +51,11 @@ def explain_broken_response(error: Exception, status: int, received: int) -> Cal
 
 
 def _describe_request_error(error: Exception, host: str) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
-        return _describe_connect_error(error, host)
     match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return _describe_untrusted_certificate(error.certificate_error, host)
+        case aiohttp.ClientConnectorError():
+            return _describe_connect_error(error, host)
         case aiohttp.InvalidURL():
             return f'"{host}" is not a host that can be called. Write the url with a full name or a full address.'
         case aiohttp.ClientResponseError() if _is_encoding_error(error):
@@ -68,28 +70,19 @@ def _describe_request_error(error: Exception, host: str) -> str:
             return f"The call of {host} failed: {type(error).__name__}."
 
 
-def _describe_connect_error(
-    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError, host: str
-) -> str:
+def _describe_connect_error(error: aiohttp.ClientConnectorError, host: str) -> str:
     match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return _describe_untrusted_certificate(error.certificate_error, host)
         case aiohttp.ClientConnectorDNSError():
             why = (error.os_error.strerror or "no answer").rstrip(".")
             return f'No address was found for "{host}": {why}. Correct the url, or mend the name service here.'
         case aiohttp.ClientSSLError():
             return f"{host} did not agree on TLS: {_tls_reason(error.os_error)}. Does that port speak https?"
+        case _ if error.os_error.errno == errno.ECONNREFUSED:
+            return f"Nothing listens on port {error.port} of {host}. Start the service, or correct the url."
+        case _ if error.os_error.errno in _NO_ROUTE_ERRNOS:
+            return f"There is no way from here to {host}. Look at the network of this machine."
         case _:
-            return _describe_unreachable(error, host)
-
-
-def _describe_unreachable(error: aiohttp.ClientConnectorError, host: str) -> str:
-    number = error.os_error.errno
-    if number == errno.ECONNREFUSED:
-        return f"Nothing listens on port {error.port} of {host}. Start the service, or correct the url."
-    if number in _NO_ROUTE_ERRNOS:
-        return f"There is no way from here to {host}. Look at the network of this machine."
-    return f"{host} could not be reached: {error.os_error.strerror or error.os_error}. Look at the network."
+            return f"{host} could not be reached: {error.os_error.strerror or error.os_error}. Look at the network."
 
 
 def _describe_untrusted_certificate(error: Exception, host: str) -> str:

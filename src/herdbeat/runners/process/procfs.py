@@ -87,9 +87,11 @@ def find_marked_processes(node: str) -> Iterator[MarkedProcess]:
             continue  # it has ended, or belongs to another user
         if b"HERDBEAT_NODE=" + node.encode() not in environment:
             continue
-        marked = _read_marks(int(name), environment)
-        if marked is not None and marked.node.startswith(node):
-            yield marked
+        entries = dict(entry.partition(b"=")[::2] for entry in environment.split(b"\0"))
+        mark, start = entries.get(b"HERDBEAT_NODE", b"").decode("utf-8", "replace"), read_start_time(int(name))
+        if start is not None and mark.startswith(node):
+            run = entries.get(b"HERDBEAT_RUN", b"").decode()
+            yield MarkedProcess(ProcessIdentity(int(name), start), mark, run)
 
 
 def _list_pids() -> list[str]:
@@ -99,32 +101,13 @@ def _list_pids() -> list[str]:
         return []
 
 
-def _read_marks(pid: int, environment: bytes) -> MarkedProcess | None:
-    entries = dict(entry.partition(b"=")[::2] for entry in environment.split(b"\0"))
-    run, start = entries.get(b"HERDBEAT_RUN", b""), read_start_time(pid)
-    if start is None:
-        return None
-    return MarkedProcess(
-        ProcessIdentity(pid, start), entries.get(b"HERDBEAT_NODE", b"").decode("utf-8", "replace"), run.decode()
-    )
-
-
 def uptime() -> float:
     """Return the seconds since boot, by a clock that all processes share and that does not stop in sleep."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def send_signal(process: ProcessIdentity, number: int) -> None:
-    """Signal the process unless its pid belongs to another one now."""
-    _send_if_same(process, number, os.kill)
-
-
-def send_group_signal(leader: ProcessIdentity, number: int) -> None:
-    """Signal the whole group unless the pid of its leader belongs to another process now."""
-    _send_if_same(leader, number, os.killpg)
-
-
-def _send_if_same(process: ProcessIdentity, number: int, kill: Callable[[int, int], None]) -> None:
+def send_signal(process: ProcessIdentity, number: int, kill: Callable[[int, int], None] = os.kill) -> None:
+    """Signal the process, or with `os.killpg` the group that it leads, unless its pid belongs to another one now."""
     if read_start_time(process.pid) != process.start:
         return
     try:

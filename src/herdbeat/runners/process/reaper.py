@@ -99,19 +99,15 @@ class Reaper:
         try:
             if self._process is None:
                 self._process = self._start()
-                self._write(self._lease_line())
-            self._write(line)
+                line = self._lease_line() + line
+            assert self._process.stdin is not None
+            # Writes of up to PIPE_BUF bytes are atomic, and the pipe has room for thousands of these lines.
+            os.write(self._process.stdin.fileno(), line.encode())
         except (BrokenPipeError, BlockingIOError):
             log.warning("guardian lost pid=%s runs=%s a new one takes over", self.pid, len(self._runs))
             self._replace()
         except OSError as error:
             log.error("no guardian error=%s if the node is killed now, its children end at its next start", error)  # noqa: TRY400
-
-    def _write(self, line: str) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        # Writes of up to PIPE_BUF bytes are atomic, and the pipe has room for thousands of these lines.
-        os.write(self._process.stdin.fileno(), line.encode())
 
     def _lease_line(self) -> str:
         return "" if self._lease_until is None else f"lease {self._lease_until} {self._grace_s}\n"

@@ -24,7 +24,6 @@ from herdbeat.runners.process.procfs import (
     find_marked_processes,
     is_alive,
     read_process_group,
-    send_group_signal,
     send_signal,
     uptime,
 )
@@ -96,7 +95,7 @@ class WatchedRuns:
         leaders = self._leaders()
         strays = self._strays(leaders)  # before the signals: once a leader is gone, its group looks like strays
         for leader in leaders:
-            send_group_signal(leader, number)
+            send_signal(leader, number, os.killpg)
         for stray in strays:
             send_signal(stray, number)
         return leaders + strays
