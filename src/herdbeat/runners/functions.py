@@ -47,7 +47,13 @@ def import_function(name: str) -> Function:
             permanent=True,
             hint="Start the program that schedules it, or remove its schedule.",
         )
-    obj: object = _import_module(module_name)
+    try:
+        obj: object = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module exists, but a module that it imports does not
+        hint = "Correct call, or install the module beside herdbeat."
+        raise _call_error(f'There is no module "{module_name}".', hint) from error
     for part in path.split("."):
         if not hasattr(obj, part):
             raise _call_error(f'The module "{module_name}" has no "{path}".')
@@ -65,17 +71,6 @@ def inspect_function(name: str, obj: object) -> Function:
     return Function(call=obj, is_async=is_async(obj), takes_run=_takes_run(name, obj))
 
 
-def _import_module(name: str) -> object:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # the module exists, but a module that it imports does not
-        raise RunnerError(
-            f'There is no module "{name}".', permanent=True, hint="Correct call, or install the module beside herdbeat."
-        ) from error
-
-
 def _call_error(message: str, hint: str = CALL_HINT) -> RunnerError:
     return RunnerError(message, permanent=True, hint=hint)
 
@@ -91,13 +86,10 @@ def _takes_run(name: str, obj: Callable[..., Any]) -> bool:
         parameters = list(inspect.signature(obj).parameters.values())
     except (TypeError, ValueError):
         return False  # a function written in C, without a signature
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    required = [each for each in parameters if each.default is each.empty and each.kind not in _VARIADIC_KINDS]
+    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    required = [each for each in named if each.default is each.empty]
     if any(each.kind is each.KEYWORD_ONLY for each in required):
         raise _call_error(f'"{name}" wants its arguments by name; it gets one, unnamed: the run.', ARGUMENTS_HINT)
     if len(required) > 1:
         raise _call_error(f'"{name}" wants {len(required)} arguments; it gets none, or one: the run.', ARGUMENTS_HINT)
-    return bool(required) or bool(positional and positional[0].name == "run")
-
-
-_VARIADIC_KINDS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return bool(required) or any(each.name == "run" and each.kind is not each.KEYWORD_ONLY for each in named[:1])

@@ -49,20 +49,16 @@ class PrecheckRunner:
             return _broken_check(str(error))
         except TimeoutError:
             return _broken_check(f"it took longer than {format_duration(limit)}")
-        return _interpret_exit(status, capture.last_error)
+        if status in (0, DECLINED_EXIT_CODE):
+            return PrecheckResult(may_run=status == 0)
+        how = f"exit code {status}" if status > 0 else f"it was killed by signal {-status}"
+        return _broken_check(f"{how}: {capture.last_error}" if capture.last_error else how)
 
     def _folder(self, spec: TargetSpec) -> str:
         """Return the working directory of the target; for one that has none, the folder of the fleet file."""
         if isinstance(spec, CommandSpec | AgentSpec):
             return self._settings.folder(spec.working_directory)
         return str(next(iter(self._settings.module_folders), self._settings.state_dir.parent))
-
-
-def _interpret_exit(status: int, last_error: str) -> PrecheckResult:
-    if status in (0, DECLINED_EXIT_CODE):
-        return PrecheckResult(may_run=status == 0)
-    detail = f": {last_error}" if last_error else ""
-    return _broken_check(f"exit code {status}{detail}" if status > 0 else f"it was killed by signal {-status}{detail}")
 
 
 def _broken_check(why: str) -> PrecheckResult:

@@ -5,19 +5,23 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.target import AgentSpec, Target, TargetKind
+from herdbeat.domain.run import Outcome
+from herdbeat.domain.target import TargetKind
 from herdbeat.runners.base import Job, PrecheckResult, Runner
 from herdbeat.runners.functions import Function
-from herdbeat.runners.http.runner import HttpRunner
 from herdbeat.runners.precheck import PrecheckRunner
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.python import CallableRunner
 from herdbeat.runners.settings import RunnerSettings
+
+if TYPE_CHECKING:
+    from herdbeat.runners.http.client import EndpointCaller
 
 
 class CallbackRunner:
@@ -39,27 +43,45 @@ class CallbackRunner:
         await self._callables.wait_stopped(run_id)
 
 
+class EndpointRunner:
+    """Runs endpoints. The HTTP library is imported by the first run: a fleet without endpoints does not pay for it."""
+
+    def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._caller: EndpointCaller | None = None
+        self._open_lock = asyncio.Lock()
+
+    async def run(self, job: Job) -> Outcome:
+        return await (self._caller or await self._open()).run(job)
+
+    async def wait_stopped(self, run_id: int) -> None:
+        """Return at once: a cancelled request closes its connection before its run ends."""
+
+    async def close(self) -> None:
+        if self._caller is not None:
+            await self._caller.close()
+
+    async def _open(self) -> "EndpointCaller":
+        async with self._open_lock:
+            if self._caller is None:
+                # In a thread, because the import takes a quarter of a second and would delay other schedules.
+                await asyncio.to_thread(import_module, "herdbeat.runners.http.client")
+                from herdbeat.runners.http.client import EndpointCaller  # noqa: PLC0415
+
+                self._caller = EndpointCaller(self._settings, self._clock)
+        return self._caller
+
+
 class RunnerRegistry:
     """A runner for every target, which delegates to the runner of its kind."""
 
-    def __init__(
-        self,
-        runners_by_kind: Mapping[TargetKind, Runner],
-        reaper: Reaper,
-        prechecks: PrecheckRunner,
-        override: Runner | None = None,
-    ) -> None:
+    def __init__(self, runners_by_kind: Mapping[TargetKind, Runner], reaper: Reaper, prechecks: PrecheckRunner) -> None:
         self._runners_by_kind = runners_by_kind
         self._reaper = reaper
-        self._override = override
         self._prechecks = prechecks
 
     async def run(self, job: Job) -> Outcome:
-        if self._override is not None:
-            return await self._override.run(job)
-        why = _unsupported_reason(job.target)
-        if why:
-            return Outcome(status=RunStatus.FAILED, error=why)
         return await self._runners_by_kind[job.target.spec.kind].run(job)
 
     async def check(self, job: Job) -> PrecheckResult:
@@ -89,37 +111,20 @@ async def open_runners(settings: RunnerSettings, clock: Clock) -> AsyncIterator[
     reaper = Reaper(settings.state_dir)
     callables = CallableRunner(settings, clock)
     commands = CommandRunner(settings, reaper, clock)
-    endpoints = HttpRunner(settings, clock)
+    endpoints = EndpointRunner(settings, clock)
+    runners_by_kind: dict[TargetKind, Runner] = {
+        TargetKind.COMMAND: commands,
+        TargetKind.AGENT: commands,
+        TargetKind.CALLABLE: callables,
+        TargetKind.ENDPOINT: endpoints,
+    }
+    if settings.local_functions.override is not None:
+        runners_by_kind = dict.fromkeys(TargetKind, CallbackRunner(settings.local_functions.override, callables))
     commands.open()
     callables.open()
     try:
-        runners_by_kind: Mapping[TargetKind, Runner] = {
-            TargetKind.COMMAND: commands,
-            TargetKind.AGENT: commands,
-            TargetKind.CALLABLE: callables,
-            TargetKind.ENDPOINT: endpoints,
-        }
-        callback = settings.local_functions.override
-        prechecks = PrecheckRunner(settings, reaper, clock)
-        yield RunnerRegistry(
-            runners_by_kind, reaper, prechecks, None if callback is None else CallbackRunner(callback, callables)
-        )
+        yield RunnerRegistry(runners_by_kind, reaper, PrecheckRunner(settings, reaper, clock))
     finally:
         await endpoints.close()
         callables.close()
         reaper.close()
-
-
-def _unsupported_reason(target: Target) -> str:
-    """Return why an agent cannot be run as a plain command; empty if it can.
-
-    An agent that requires Docker is never run without that isolation.
-    """
-    spec = target.spec
-    if not isinstance(spec, AgentSpec):
-        return ""
-    if spec.docker is not None and spec.docker.get("enabled"):
-        return f'The agent "{target.name}" asks for Docker, which this version cannot do yet; it is not run without.'
-    if not spec.command:
-        return f'The runtime "{spec.runtime}" of the agent "{target.name}" cannot be run yet. Use runtime: command.'
-    return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
-from herdbeat.domain.target import AgentSpec, CommandSpec
+from herdbeat.domain.target import AgentSpec, CommandSpec, Target
 from herdbeat.errors import RunnerError
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.runners.base import Job
@@ -119,6 +119,8 @@ class CommandRunner:
     async def run(self, job: Job) -> Outcome:
         spec, settings = job.target.spec, self._settings
         assert isinstance(spec, CommandSpec | AgentSpec)
+        if why := _unsupported_reason(job.target):
+            return Outcome(status=RunStatus.FAILED, error=why)
         prompt_file = settings.state_dir / PROMPTS_FOLDER / f"{format_short_id(job.claim.run_id)}.md"
         folder = settings.folder(spec.working_directory)
         with self._programs.open_log(job) as run_log:
@@ -170,6 +172,21 @@ def _write_prompt(file: Path, prompt: str) -> None:
     file.unlink(missing_ok=True)
     file.touch(mode=0o600)
     file.write_text(prompt, encoding="utf-8", errors="replace")
+
+
+def _unsupported_reason(target: Target) -> str:
+    """Return why an agent cannot be run as a plain command; empty if it can.
+
+    An agent that requires Docker is never run without that isolation.
+    """
+    spec = target.spec
+    if not isinstance(spec, AgentSpec):
+        return ""
+    if spec.docker is not None and spec.docker.get("enabled"):
+        return f'The agent "{target.name}" asks for Docker, which this version cannot do yet; it is not run without.'
+    if not spec.command:
+        return f'The runtime "{spec.runtime}" of the agent "{target.name}" cannot be run yet. Use runtime: command.'
+    return ""
 
 
 def _to_outcome(status: int, capture: OutputCapture) -> Outcome:
