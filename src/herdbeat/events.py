@@ -1,6 +1,6 @@
 """Events: every state transition is published once as a value; the log, the live screen and `up --json` listen.
 
-`name` is what `up --json` and the log call the event. It is public and stays when the class is renamed.
+The name of an event is public and stays when its class is renamed.
 """
 
 import logging
@@ -18,9 +18,16 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted:
-    name: ClassVar[str] = "run_started"
+class _BaseEvent:
+    """What every event has: when it happened, and its `name`, which is what `up --json` and the log call the event."""
+
+    name: ClassVar[str]
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(_BaseEvent):
+    name = "run_started"
     schedule: str
     run_id: int
     source: Source
@@ -29,9 +36,8 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFinished:
-    name: ClassVar[str] = "run_finished"
-    at: datetime
+class RunFinished(_BaseEvent):
+    name = "run_finished"
     schedule: str
     run_id: int
     status: RunStatus
@@ -41,14 +47,13 @@ class RunFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class BeatSettled:
+class BeatSettled(_BaseEvent):
     """Instants that did not start a run: skipped, missed, merged, or pending for now.
 
     `held_by` is the run that occupies the slot they needed, if it is known.
     """
 
-    name: ClassVar[str] = "beat_settled"
-    at: datetime
+    name = "beat_settled"
     schedule: str
     outcome: BeatOutcome
     reason: str
@@ -60,48 +65,43 @@ class BeatSettled:
 
 
 @dataclass(frozen=True, slots=True)
-class GapDetected:
+class GapDetected(_BaseEvent):
     """No node ran for some time: the machine slept, its clock jumped, or the scheduler was down."""
 
-    name: ClassVar[str] = "time_lost"
-    at: datetime
+    name = "time_lost"
     gap: Gap
 
 
 @dataclass(frozen=True, slots=True)
-class NodeReady:
-    name: ClassVar[str] = "node_ready"
-    at: datetime
+class NodeReady(_BaseEvent):
+    name = "node_ready"
     node_id: int
     interrupted: int
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleQuarantined:
+class ScheduleQuarantined(_BaseEvent):
     """Deciding this schedule raised an error. It does not run until it is edited; other schedules are not affected."""
 
-    name: ClassVar[str] = "schedule_quarantined"
-    at: datetime
+    name = "schedule_quarantined"
     schedule: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class InconsistencyRepaired:
+class InconsistencyRepaired(_BaseEvent):
     """The consistency check found a violated invariant in the ledger and repaired it."""
 
-    name: ClassVar[str] = "ledger_mended"
-    at: datetime
+    name = "ledger_mended"
     subject: str
     what: str
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigApplied:
+class ConfigApplied(_BaseEvent):
     """Changed configuration files were applied. The settings in `unheeded` take effect at the next start."""
 
-    name: ClassVar[str] = "files_applied"
-    at: datetime
+    name = "files_applied"
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -109,22 +109,20 @@ class ConfigApplied:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigRejected:
+class ConfigRejected(_BaseEvent):
     """Changed configuration files are invalid: the fleet keeps its last valid configuration."""
 
-    name: ClassVar[str] = "files_refused"
-    at: datetime
+    name = "files_refused"
     where: str
     reason: str
     problems: int
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulesChanged:
+class SchedulesChanged(_BaseEvent):
     """A command paused, hinted, enabled, disabled or reset schedules; `what` is the kind in the change log."""
 
-    name: ClassVar[str] = "schedules_changed"
-    at: datetime
+    name = "schedules_changed"
     what: ChangeKind
     who: str
     reason: str

@@ -57,11 +57,8 @@ def format_optional_timestamp(moment: datetime | None) -> str | None:
 def parse_zone(name: str) -> ZoneInfo:
     """Return the zone of an IANA name. Raises TimezoneError, whose hint suggests the closest name."""
     normalized = name.strip()
-    if (
-        _ZONE_NAME_PATTERN.fullmatch(normalized)
-        and not normalized.startswith(_EXCLUDED_ZONE_PREFIXES)
-        and len(normalized) < 80
-    ):
+    is_plain_name = _ZONE_NAME_PATTERN.fullmatch(normalized) and len(normalized) < 80
+    if is_plain_name and not normalized.startswith(_EXCLUDED_ZONE_PREFIXES):
         try:
             return ZoneInfo(normalized)
         # Beside KeyError for an unknown name, zoneinfo raises OSError for a directory ("Europe") and ValueError for a
@@ -72,21 +69,16 @@ def parse_zone(name: str) -> ZoneInfo:
 
 
 def _require_complete(text: str, match: re.Match[str]) -> None:
-    missing = [
-        word
-        for word, part in (("time of day", "time"), ("seconds", "seconds"), ("offset", "offset"))
-        if not match[part] and (part != "seconds" or match["time"])
-    ]
+    words = {"time": "time of day", "seconds": "seconds", "offset": "offset"}
+    missing = [word for part, word in words.items() if not match[part] and (part != "seconds" or match["time"])]
     if not missing:
         return
     what = " and the ".join(missing)
     verb = "is" if missing in (["time of day"], ["offset"]) else "are"
     example = f"{match['date']}T{match['time'] or '09:00'}{match['seconds'] or ':00'}"
-    offset = match["offset"] or "Z"
-    hint = f'Write for example "{example}{offset}"'
-    if not match["offset"]:
-        hint += f' for UTC, or "{example}+02:00"'
-    raise TimeParseError(f'"{truncate_for_message(text)}": the {what} {verb} missing.', text, hint=hint + ".")
+    forms = f'"{example}{match["offset"]}"' if match["offset"] else f'"{example}Z" for UTC, or "{example}+02:00"'
+    message = f'"{truncate_for_message(text)}": the {what} {verb} missing.'
+    raise TimeParseError(message, text, hint=f"Write for example {forms}.")
 
 
 def _describe_parse_error(error: Exception) -> str:

@@ -76,7 +76,9 @@ def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
         return load_trigger(TriggerKind(options.pop("kind")), options)
     origin, type_args = get_origin(kind), get_args(kind)
     if origin in (types.UnionType, Union):
-        return _decode_union(type_args, data, load_trigger)
+        # `X | None`, the only union that domain values use. None itself was handled above.
+        (member,) = [type_arg for type_arg in type_args if type_arg is not type(None)]
+        return _decode(member, data, load_trigger)
     if origin is tuple:
         return tuple(_decode(type_args[0], item, load_trigger) for item in data)
     if origin is not None and issubclass(origin, Mapping):
@@ -87,17 +89,7 @@ def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
     return kind(**{name: _decode(hints[name], item, load_trigger) for name, item in data.items()})
 
 
-def _decode_union(type_args: tuple[Any, ...], data: Any, load_trigger: TriggerLoader) -> Any:
-    """Decode `X | None`, the only union that domain values use. None itself was handled before."""
-    (member,) = [type_arg for type_arg in type_args if type_arg is not type(None)]
-    return _decode(member, data, load_trigger)
-
-
-@lru_cache
-def _type_hints(kind: Any) -> Mapping[str, Any]:
-    return get_type_hints(kind)
-
-
+_type_hints = lru_cache(get_type_hints)
 _DECODERS: dict[Any, Callable[[Any], Any]] = {
     str: str,
     bool: bool,

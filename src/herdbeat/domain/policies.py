@@ -1,8 +1,8 @@
 """The policies of a schedule: everything a user may choose for it beside target, trigger and prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
@@ -98,33 +98,25 @@ class ActiveHours:
 
     def next_opening(self, moment: datetime) -> datetime:
         """Return the first opening at or after `moment`, which is outside the window."""
-        day = moment.astimezone(self.zone).date()
-        opening = self._opening_on(day)
-        return opening if opening >= moment else self._opening_on(day + timedelta(days=1))
+        today, tomorrow = self._edges(moment, is_opening=True)
+        return today if today >= moment else tomorrow
 
     def next_closing(self, moment: datetime) -> datetime:
         """Return the first closing after `moment`, which is inside the window."""
-        day = moment.astimezone(self.zone).date()
-        closing = self._closing_on(day)
-        return closing if closing > moment else self._closing_on(day + timedelta(days=1))
+        today, tomorrow = self._edges(moment, is_opening=False)
+        return today if today > moment else tomorrow
 
-    def _closing_on(self, day: date) -> datetime:
-        closing = datetime.combine(day, self.closes, self.zone).astimezone(UTC)
-        if closing.astimezone(self.zone).time() == self.closes:
-            return closing
-        # The closing is in a DST gap, which the clocks skip: the first minute after the gap is outside already.
-        while not self.contains(closing - _MINUTE):
-            closing -= _MINUTE
-        return closing
-
-    def _opening_on(self, day: date) -> datetime:
-        opening = datetime.combine(day, self.opens, self.zone).astimezone(UTC)
-        if opening.astimezone(self.zone).time() == self.opens:
-            return opening
-        # The opening is in a DST gap, and the conversion to UTC moved it past the gap: go back to its end.
-        while self.contains(opening - _MINUTE):
-            opening -= _MINUTE
-        return opening
+    def _edges(self, moment: datetime, *, is_opening: bool) -> Iterator[datetime]:
+        """Yield when the window opens, or closes, on the local day of `moment` and on the day after."""
+        edge, day = self.opens if is_opening else self.closes, moment.astimezone(self.zone).date()
+        for date in (day, day + timedelta(days=1)):
+            instant = datetime.combine(date, edge, self.zone).astimezone(UTC)
+            if instant.astimezone(self.zone).time() != edge:
+                # It is in a DST gap, and the conversion to UTC moved it past the gap: go back to the end of the gap,
+                # whose first minute is inside the window already (or outside, at a closing).
+                while self.contains(instant - _MINUTE) is is_opening:
+                    instant -= _MINUTE
+            yield instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The parts of a schedule that decide when it runs, shared by all schedules with equal settings."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jitter, Limits, Policies
 from herdbeat.domain.trigger import Trigger
@@ -20,15 +20,8 @@ class TimingPolicy:
 
     @classmethod
     def from_policies(cls, trigger: Trigger, policies: Policies) -> "TimingPolicy":
-        return cls(
-            trigger=trigger,
-            first_run=policies.first_run,
-            backoff=policies.backoff,
-            jitter=policies.jitter,
-            limits=policies.limits,
-            bounds=policies.bounds,
-            active_hours=policies.active_hours,
-        )
+        names = (field.name for field in fields(cls) if field.name != "trigger")
+        return cls(trigger=trigger, **{name: getattr(policies, name) for name in names})
 
 
 Timing = TimingPolicy
@@ -47,15 +40,6 @@ class ScheduleSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timing", TimingPolicy.from_policies(self.trigger, self.policies))
-        object.__setattr__(self, "is_gated", _has_gates(self.policies))
-
-
-def _has_gates(policies: Policies) -> bool:
-    bounds = policies.bounds
-    return (
-        bounds.ends_at is not None
-        or bounds.max_runs is not None
-        or policies.active_hours is not None
-        or policies.budget is not None
-        or policies.runs_on is not None
-    )
+        policies, bounds = self.policies, self.policies.bounds
+        gates = (bounds.ends_at, bounds.max_runs, policies.active_hours, policies.budget, policies.runs_on)
+        object.__setattr__(self, "is_gated", any(gate is not None for gate in gates))
