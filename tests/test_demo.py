@@ -16,7 +16,7 @@ DEMO = Path(__file__).parent.parent / "demo"
 CLOCK = FakeClock(datetime(2026, 3, 2, 8, 0, tzinfo=UTC))
 
 
-def test_the_fleet_of_the_demo_has_not_even_a_warning() -> None:
+def test_the_fleet_of_the_demo_has_no_warning() -> None:
     answer = CommandLine(folder=DEMO / "fleet", clock=CLOCK).run("validate", "--strict")
 
     assert (answer.status, answer.err) == (0, "")

@@ -139,7 +139,7 @@ def test_every_policy_has_its_own_entry(key: Field[object]) -> None:
     assert [alias for alias in key.aliases if f"`{alias}`" not in entry] == []
 
 
-def test_the_reference_has_every_name_a_prompt_may_say() -> None:
+def test_the_reference_has_every_name_that_a_prompt_may_use() -> None:
     page = read(REFERENCE / "prompts.md")
 
     assert [row.name for row in VARIABLES if f"| `{row.name}` |" not in page] == []
@@ -170,7 +170,7 @@ def test_every_command_on_a_page_prints_what_the_page_says(page: Path, tmp_path:
 @pytest.mark.parametrize(
     "page", [page for page in pages() if PYCON.search(read(page))], ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_every_line_of_python_on_a_page_answers_what_the_page_says(page: Path) -> None:
+def test_every_line_of_python_on_a_page_returns_what_the_page_says(page: Path) -> None:
     source = "\n".join(PYCON.findall(read(page)))
     examples = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     told: list[str] = []

@@ -71,7 +71,7 @@ def test_a_number_of_a_million_digits_is_refused_at_once() -> None:
 
 
 @given(st.integers(1, int(MAX_DURATION.total_seconds())))
-def test_what_is_formatted_parses_back(seconds: int) -> None:
+def test_a_formatted_duration_parses_back(seconds: int) -> None:
     duration = timedelta(seconds=seconds)
 
     assert parse_duration(format_duration(duration)) == duration

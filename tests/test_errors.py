@@ -14,7 +14,7 @@ TREE = [
 
 
 @pytest.mark.parametrize("code", Code)
-def test_every_code_says_what_it_means_and_how_to_fix_it(code: Code) -> None:
+def test_every_code_has_a_title_a_cause_and_a_fix(code: Code) -> None:
     info = code.info
 
     assert info.title
@@ -24,7 +24,7 @@ def test_every_code_says_what_it_means_and_how_to_fix_it(code: Code) -> None:
 
 
 @pytest.mark.parametrize("error", TREE, ids=lambda error: error.__name__)
-def test_the_error_tree_on_the_first_page_is_whole(error: type[HerdbeatError]) -> None:
+def test_the_error_tree_in_the_docstring_is_complete(error: type[HerdbeatError]) -> None:
     assert isinstance(error.code, Code)
     assert error.__name__ in str(errors.__doc__)
 

@@ -60,7 +60,7 @@ EVENTS: list[Event] = [
 ]
 
 
-def test_every_event_has_its_word() -> None:
+def test_every_event_has_its_public_name() -> None:
     words = [
         "run_started",
         "run_finished",
@@ -77,11 +77,11 @@ def test_every_event_has_its_word() -> None:
     assert [kind.name for kind in get_args(Event)] == words
 
 
-def test_the_word_is_no_field_of_the_event() -> None:
+def test_the_name_is_not_a_field_of_the_event() -> None:
     assert [kind for kind in get_args(Event) if "name" in {each.name for each in fields(kind)}] == []
 
 
-def test_events_look_on_the_wire_as_they_always_did() -> None:
+def test_events_keep_their_json() -> None:
     assert [type(each) for each in EVENTS] == list(get_args(Event))
     assert find_unfilled_fields(EVENTS) == []
 

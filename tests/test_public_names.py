@@ -61,7 +61,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_every_public_name_is_there_and_documented(name: str) -> None:
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
     found = getattr(herdbeat, name)
 
     assert found.__doc__
@@ -72,7 +72,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
         _ = herdbeat.parse_intervall
 
 
-def test_names_that_nobody_has_used_yet_are_listed() -> None:
+def test_names_that_are_not_imported_yet_are_listed() -> None:
     code = "import herdbeat; print(set(herdbeat.__all__) <= set(dir(herdbeat)))"
 
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -167,7 +167,7 @@ def may_import(importer: str, imported: str) -> bool:
         ("testing.herd", "cli.main", True),
     ],
 )
-def test_who_may_import_whom(importer: str, imported: str, is_allowed: bool) -> None:
+def test_the_layers_decide_which_imports_are_allowed(importer: str, imported: str, is_allowed: bool) -> None:
     assert may_import(f"herdbeat.{importer}", f"herdbeat.{imported}") is is_allowed
 
 
@@ -197,7 +197,7 @@ def test_a_class_name_exists_once() -> None:
 @pytest.mark.parametrize(
     "path", [path for path in modules() if get_room(module_name(path)) in PURE_ROOMS], ids=module_name
 )
-def test_a_pure_room_does_not_touch_the_world(path: Path) -> None:
+def test_a_pure_room_does_no_io(path: Path) -> None:
     touched = {imported.split(".")[0] for imported in iter_imports(path)} & IMPURE_MODULES
 
     assert not touched, f"{module_name(path)} is pure and may not import {', '.join(sorted(touched))}"
@@ -223,7 +223,7 @@ def test_every_room_has_a_layer() -> None:
     assert rooms <= set(LAYERS)
 
 
-def test_no_module_is_a_drawer_for_everything() -> None:
+def test_no_module_has_a_catch_all_name() -> None:
     drawers = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 
     assert not [path for path in modules() if path.stem in drawers]

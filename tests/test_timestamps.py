@@ -61,7 +61,7 @@ def test_rfc_3339_is_read_as_utc(written: str, meant: datetime) -> None:
         ),
     ],
 )
-def test_a_bad_timestamp_says_what_is_missing(written: str, message: str, hint: str) -> None:
+def test_an_incomplete_timestamp_names_the_missing_part(written: str, message: str, hint: str) -> None:
     with pytest.raises(TimeParseError) as caught:
         parse_timestamp(written)
 
@@ -88,7 +88,7 @@ def test_a_bad_timestamp_says_what_is_missing(written: str, message: str, hint: 
         "2" * 10_000,
     ],
 )
-def test_what_is_no_moment_is_refused_with_the_form(written: str) -> None:
+def test_an_invalid_timestamp_is_refused_with_the_format(written: str) -> None:
     with pytest.raises(TimeParseError) as caught:
         parse_timestamp(written)
 
@@ -136,7 +136,7 @@ def test_an_iana_name_is_a_zone(name: str) -> None:
         ("", ZONE_FORM),
     ],
 )
-def test_an_unknown_zone_guesses_what_was_meant(name: str, hint: str) -> None:
+def test_an_unknown_zone_gets_a_suggestion(name: str, hint: str) -> None:
     with pytest.raises(TimezoneError) as caught:
         parse_zone(name)
 
@@ -166,7 +166,7 @@ def test_an_unknown_zone_guesses_what_was_meant(name: str, hint: str) -> None:
         "Zürich",
     ],
 )
-def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
+def test_a_zone_name_that_leads_out_of_the_folder_is_refused(name: str) -> None:
     with pytest.raises(TimezoneError) as caught:
         parse_zone(name)
 

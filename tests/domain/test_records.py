@@ -6,7 +6,7 @@ from tests.support.record_builders import NOW, make_run_record
 SECOND = timedelta(seconds=1)
 
 
-def test_a_run_that_began_after_the_clock_was_read_is_not_going_for_less_than_nothing() -> None:
+def test_elapsed_time_is_never_negative() -> None:
     """`status` printed `-264ms`."""
     begun_since = make_run_record(started_at=NOW + timedelta(milliseconds=264), finished_at=None)
 
@@ -23,7 +23,7 @@ def test_a_run_that_began_after_the_clock_was_read_is_not_going_for_less_than_no
     ],
     ids=["going", "ended", "taken and not yet started", "ended on a clock that was set back"],
 )
-def test_what_a_run_has_spent_counts_from_its_start_to_its_end_or_now(
+def test_elapsed_time_counts_from_the_start_to_the_end_or_now(
     started: object, finished: object, spent: timedelta
 ) -> None:
     found = make_run_record(claimed_at=NOW - 5 * SECOND, started_at=started, finished_at=finished)

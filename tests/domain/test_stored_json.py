@@ -83,7 +83,7 @@ VALUES: dict[str, tuple[type[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_stored_value_is_written_and_read_as_it_always_was(name: str) -> None:
+def test_a_stored_value_keeps_its_json(name: str) -> None:
     kind, value = VALUES[name]
 
     check_golden(GOLDEN / f"{name}.json", to_json(value))
@@ -91,14 +91,14 @@ def test_a_stored_value_is_written_and_read_as_it_always_was(name: str) -> None:
     assert from_json(kind, _golden(name), load_trigger) == value
 
 
-def test_the_inputs_of_a_decision_are_written_and_read_as_they_always_were() -> None:
+def test_the_inputs_of_a_decision_keep_their_json() -> None:
     check_golden(GOLDEN / "governor_state.json", state_to_json(STATE))
 
     assert state_from_json(_golden("governor_state"), load_trigger) == STATE
 
 
 @pytest.mark.parametrize(("name", "decision"), [("decision", DECISION), ("decision_plain", PLAIN_DECISION)])
-def test_a_decision_is_written_and_read_as_it_always_was(name: str, decision: Any) -> None:
+def test_a_decision_keeps_its_json(name: str, decision: Any) -> None:
     check_golden(GOLDEN / f"{name}.json", decision_to_json(decision))
 
     assert decision_from_json(_golden(name)) == decision
@@ -111,7 +111,7 @@ def test_the_change_log_keeps_its_words() -> None:
     )
 
 
-def test_every_word_of_an_enum_is_what_it_always_was() -> None:
+def test_every_enum_keeps_its_values() -> None:
     check_golden(GOLDEN / "enums.json", {name: sorted(each.value for each in kind) for name, kind in ENUMS.items()})
 
 

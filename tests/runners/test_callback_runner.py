@@ -19,7 +19,7 @@ def telling(folder: Path, function: Function) -> RunnerSettings:
     return RunnerSettings(state_dir=folder, environ={}, local_functions=LocalFunctions(override=function))
 
 
-async def test_it_gets_the_job_instead_of_the_runner_of_its_kind(tmp_path: Path) -> None:
+async def test_the_callback_gets_the_job_instead_of_the_runner_of_its_kind(tmp_path: Path) -> None:
     refused_elsewhere = AgentSpec(runtime="sdk", working_directory="/")
     settings = telling(tmp_path, Function(call=lambda job: {"asked": job.prompt}, is_async=False, takes_run=True))
 
@@ -29,7 +29,7 @@ async def test_it_gets_the_job_instead_of_the_runner_of_its_kind(tmp_path: Path)
     assert (outcome.status, outcome.response) == (RunStatus.SUCCEEDED, {"asked": "Look around."})
 
 
-async def test_an_async_one_is_awaited_and_its_error_is_the_failure(tmp_path: Path) -> None:
+async def test_an_async_callback_is_awaited_and_its_error_is_the_failure(tmp_path: Path) -> None:
     async def tell(job: Job) -> None:
         raise LookupError(job.target.name)
 
@@ -41,7 +41,7 @@ async def test_an_async_one_is_awaited_and_its_error_is_the_failure(tmp_path: Pa
     assert (outcome.status, outcome.error) == (RunStatus.FAILED, "LookupError: scribe")
 
 
-async def test_cancelled_it_lets_the_cancellation_through(tmp_path: Path) -> None:
+async def test_a_cancelled_callback_raises_the_cancellation(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
     async def tell(job: Job) -> None:

@@ -27,7 +27,7 @@ HERE = "tests.support.sample_functions"
         (f"{HERE}:yielding_async", f'"{HERE}:yielding_async" yields; nobody would ask it for its values.'),
     ],
 )
-def test_what_is_missing_is_named(name: str, message: str) -> None:
+def test_an_import_error_names_the_missing_part(name: str, message: str) -> None:
     with pytest.raises(RunnerError) as raised:
         import_function(name)
 
@@ -44,19 +44,19 @@ def test_a_module_with_a_missing_import_names_it(tmp_path: Path, monkeypatch: py
         import_function("lacks_something:tidy")
 
 
-def test_a_function_is_known_by_how_it_wants_to_be_called() -> None:
+def test_the_signature_decides_how_a_function_is_called() -> None:
     plain, asynchronous = import_function(f"{HERE}:nothing"), import_function(f"{HERE}:about_async")
 
     assert (plain.call, plain.is_async, plain.takes_run) == (sample.nothing, False, False)
     assert (asynchronous.call, asynchronous.is_async, asynchronous.takes_run) == (sample.about_async, True, True)
 
 
-def test_a_function_written_in_c_is_called_with_nothing() -> None:
+def test_a_function_written_in_c_is_called_without_arguments() -> None:
     assert not import_function("time:monotonic").takes_run
 
 
 @pytest.mark.parametrize("name", [f"{HERE}:<lambda>", f"{HERE}:outer.<locals>.inner", f"{HERE}:close<shop>"])
-def test_what_lives_only_inside_a_program_cannot_be_imported(name: str) -> None:
+def test_a_lambda_or_a_local_function_cannot_be_imported(name: str) -> None:
     with pytest.raises(NotRegistered, match="has not registered it") as raised:
         import_function(name)
 

@@ -46,7 +46,9 @@ def checked_job(*argv: str, spec: TargetSpec | None = None, timeout: timedelta =
         ("kill -KILL $$", PrecheckResult(may_run=True, note=f"{BROKEN}it was killed by signal 9")),
     ],
 )
-async def test_what_an_exit_code_means(runners: RunnerRegistry, script: str, expected: PrecheckResult) -> None:
+async def test_the_exit_code_decides_whether_the_run_starts(
+    runners: RunnerRegistry, script: str, expected: PrecheckResult
+) -> None:
     assert await runners.check(checked_job("/bin/sh", "-c", script)) == expected
 
 
@@ -69,7 +71,7 @@ async def test_a_check_that_takes_too_long_is_ended_and_broken(runners: RunnerRe
     await child.wait_for_exit()
 
 
-async def test_a_cancelled_check_is_ended_before_the_cancellation_goes_through(
+async def test_a_cancelled_check_is_ended_before_the_cancellation_is_raised(
     runners: RunnerRegistry, tmp_path: Path
 ) -> None:
     fifo = new_fifo(tmp_path)
@@ -83,7 +85,9 @@ async def test_a_cancelled_check_is_ended_before_the_cancellation_goes_through(
     await child.wait_for_exit()
 
 
-async def test_what_it_prints_is_in_the_log_of_the_run(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+async def test_the_output_of_a_check_is_in_the_log_of_the_run(
+    runners: RunnerRegistry, settings: RunnerSettings
+) -> None:
     asked = checked_job("/bin/sh", "-c", "echo nothing new; exit 1")
 
     await runners.check(asked)
@@ -91,7 +95,9 @@ async def test_what_it_prints_is_in_the_log_of_the_run(runners: RunnerRegistry, 
     assert [line.text for line in lines_of(settings, asked.claim.run_id)] == ["nothing new", "the precheck declined"]
 
 
-async def test_it_works_where_its_target_does_and_sees_what_that_sees(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_check_has_the_folder_and_the_environment_of_its_target(
+    runners: RunnerRegistry, tmp_path: Path
+) -> None:
     seen = tmp_path / "seen"
     spec = CommandSpec(command=("true",), working_directory=str(tmp_path), env=("OUR_TOKEN",))
 
@@ -100,13 +106,11 @@ async def test_it_works_where_its_target_does_and_sees_what_that_sees(runners: R
     assert seen.read_text() == f"{tmp_path} token .\n"
 
 
-async def test_a_function_may_have_one_too(runners: RunnerRegistry) -> None:
+async def test_a_callable_may_have_a_check(runners: RunnerRegistry) -> None:
     assert await runners.check(checked_job("true", spec=callable_spec("m:f"))) == PrecheckResult(may_run=True)
 
 
-async def test_the_run_itself_comes_after_its_check_in_one_log(
-    runners: RunnerRegistry, settings: RunnerSettings
-) -> None:
+async def test_a_check_and_its_run_share_one_log(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     asked = checked_job("/bin/sh", "-c", "echo first", spec=shell_spec("echo second"))
 
     await runners.check(asked)

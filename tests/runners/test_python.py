@@ -83,7 +83,7 @@ async def test_a_function_in_a_thread_sees_the_context_of_its_run(runners: Runne
 
 
 @pytest.mark.parametrize("name", ["fails", "fails_async"])
-async def test_what_a_function_raises_is_its_error_and_the_traceback_is_in_the_log(
+async def test_an_exception_is_the_error_and_its_traceback_is_in_the_log(
     runners: RunnerRegistry, settings: RunnerSettings, name: str
 ) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}"), run_id=3))
@@ -104,26 +104,28 @@ async def test_what_a_function_raises_is_its_error_and_the_traceback_is_in_the_l
         ("outcome", "its own words"),
     ],
 )
-async def test_odd_ways_to_fail_are_failures_of_the_run_alone(runners: RunnerRegistry, name: str, error: str) -> None:
+async def test_unusual_exceptions_fail_only_their_run(runners: RunnerRegistry, name: str, error: str) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}")))
 
     assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
 
 
-async def test_to_exit_without_a_complaint_is_a_success(runners: RunnerRegistry) -> None:
+async def test_sys_exit_without_an_error_is_a_success(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:exits_well")))
 
     assert outcome.status is RunStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize(("name", "shown"), [("not_json", "{1}"), ("not_a_number", "nan")])
-async def test_what_is_not_json_is_shown_and_not_stored(runners: RunnerRegistry, name: str, shown: str) -> None:
+async def test_a_result_that_is_not_json_is_shown_and_not_stored(
+    runners: RunnerRegistry, name: str, shown: str
+) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:{name}")))
 
     assert (outcome.status, outcome.response, outcome.output) == (RunStatus.SUCCEEDED, None, shown)
 
 
-async def test_an_answer_that_is_too_long_says_so(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+async def test_a_result_that_is_too_long_is_noted(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     outcome = await runners.run(make_job(callable_spec(f"{HERE}:long")))
 
     assert outcome.response is None
@@ -157,7 +159,7 @@ async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_can_be_await
     assert not was_over
 
 
-async def test_the_end_of_any_other_run_needs_no_waiting(runners: RunnerRegistry) -> None:
+async def test_waiting_for_any_other_run_returns_at_once(runners: RunnerRegistry) -> None:
     await runners.run(make_job(callable_spec(f"{HERE}:nothing"), run_id=4))
 
     await asyncio.wait_for(runners.wait_stopped(4), timeout=1)

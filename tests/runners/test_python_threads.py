@@ -18,7 +18,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_thread_is_used_again() -> None:
+async def test_a_thread_is_reused() -> None:
     threads: DaemonThreadPool[int] = DaemonThreadPool(3)
 
     seen = {await threads.call(threading.get_ident) for _ in range(5)}
@@ -27,7 +27,7 @@ async def test_a_thread_is_used_again() -> None:
     assert len(seen) == 1
 
 
-async def test_no_more_run_at_once_than_may() -> None:
+async def test_no_more_than_the_limit_run_at_once() -> None:
     threads: DaemonThreadPool[int] = DaemonThreadPool(2)
     both_in = threading.Barrier(3)
 
@@ -41,7 +41,7 @@ async def test_no_more_run_at_once_than_may() -> None:
     assert is_third_waiting
 
 
-def test_a_function_that_never_returns_does_not_keep_the_process() -> None:
+def test_a_function_that_never_returns_does_not_keep_the_process_alive() -> None:
     ended = subprocess.run([sys.executable, "-c", HANGS], timeout=20, check=False)
 
     assert ended.returncode == 0

@@ -34,11 +34,13 @@ async def test_an_agent_that_is_a_command_is_run(runners: RunnerRegistry, spec: 
         ),
     ],
 )
-async def test_what_cannot_be_run_says_why(runners: RunnerRegistry, spec: TargetSpec, error: str) -> None:
+async def test_an_agent_that_cannot_be_run_fails_with_the_reason(
+    runners: RunnerRegistry, spec: TargetSpec, error: str
+) -> None:
     outcome = await runners.run(make_job(spec))
 
     assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
 
 
-async def test_leftovers_are_looked_for_by_the_numbers_of_their_runs(runners: RunnerRegistry) -> None:
+async def test_leftovers_are_found_by_their_run_ids(runners: RunnerRegistry) -> None:
     assert await runners.end_leftovers(frozenset({7})) == 0

@@ -17,7 +17,7 @@ def new_log(folder: Path, cap: int = 1000) -> RunLog:
     return RunLog(folder, 7, FakeClock(NOON), cap)
 
 
-def test_a_log_lies_under_its_day_and_only_we_can_read_it(tmp_path: Path) -> None:
+def test_a_log_is_in_the_folder_of_its_day_and_private(tmp_path: Path) -> None:
     log = new_log(tmp_path)
 
     log.write(LogStream.OUT, "hello\n")
@@ -29,7 +29,7 @@ def test_a_log_lies_under_its_day_and_only_we_can_read_it(tmp_path: Path) -> Non
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_log_nobody_wrote_to_does_not_exist(tmp_path: Path) -> None:
+def test_a_log_without_records_has_no_file(tmp_path: Path) -> None:
     log = new_log(tmp_path)
 
     log.write(LogStream.OUT, "")
@@ -38,7 +38,7 @@ def test_a_log_nobody_wrote_to_does_not_exist(tmp_path: Path) -> None:
     assert find_log(tmp_path, 7) is None
 
 
-def test_a_full_log_says_so_once_and_takes_only_notes(tmp_path: Path) -> None:
+def test_a_full_log_notes_it_once_and_takes_only_notes(tmp_path: Path) -> None:
     log = new_log(tmp_path, cap=5)
 
     for _ in range(4):
@@ -54,7 +54,7 @@ def test_a_full_log_says_so_once_and_takes_only_notes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_disk_that_refuses_costs_the_log_but_not_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_error_ends_the_log_but_not_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "logs").write_text("a file where a folder should be", encoding="utf-8")
     log = new_log(tmp_path)
 
@@ -67,7 +67,7 @@ def test_a_disk_that_refuses_costs_the_log_but_not_the_run(tmp_path: Path, caplo
     assert "run log given up run=0007" in caplog.text
 
 
-def test_a_follower_gives_each_line_once_and_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_follower_returns_each_complete_line_once(tmp_path: Path) -> None:
     log, follower = new_log(tmp_path), LogFollower(tmp_path / "logs" / "2026-03-02" / "0007.jsonl")
 
     seen = [[line.text for line in follower.poll()]]
@@ -91,7 +91,7 @@ def test_old_days_are_pruned_whole(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["2026-02-01", "2026-03-02"]
 
 
-def test_a_torn_record_costs_only_itself(tmp_path: Path) -> None:
+def test_a_torn_record_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "0007.jsonl"
     whole = b'{"at": "2026-03-02T12:00:00+00:00", "stream": "out", "text": "hello\\n"}\n'
 
@@ -101,7 +101,7 @@ def test_a_torn_record_costs_only_itself(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(LogStream), st.text(alphabet="ab\n\u2028\r😀", max_size=8)), max_size=20))
-def test_what_was_written_is_read_back(
+def test_a_written_log_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[tuple[LogStream, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
@@ -120,7 +120,7 @@ def test_what_was_written_is_read_back(
         ]
 
 
-def test_ends_of_a_log_that_overlap_give_each_line_once() -> None:
+def test_overlapping_parts_of_a_stored_log_return_each_line_once() -> None:
     records = [f'{{"at": "2026-03-02T12:00:0{n}+00:00", "stream": "out", "text": "line {n}\\n"}}\n' for n in range(8)]
     ends = iter([None, "".join(records[0:3]), "".join(records[0:3]), "".join(records[1:5]), "".join(records[3:8])])
     log = RemoteLogFollower(lambda: next(ends))
@@ -136,7 +136,7 @@ def test_ends_of_a_log_that_overlap_give_each_line_once() -> None:
     ]
 
 
-def test_an_end_of_a_log_that_does_not_meet_the_last_one_is_given_whole() -> None:
+def test_a_part_of_a_stored_log_without_overlap_is_returned_whole() -> None:
     records = [f'{{"at": "2026-03-02T12:00:0{n}+00:00", "stream": "out", "text": "line {n}\\n"}}\n' for n in range(8)]
     ends = iter([records[0], "".join(records[5:7])])
     log = RemoteLogFollower(lambda: next(ends))

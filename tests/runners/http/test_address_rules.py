@@ -46,7 +46,7 @@ PUBLIC = ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", 
 
 
 @pytest.mark.parametrize(("text", "what"), PRIVATE)
-def test_an_address_that_is_not_public_says_what_it_is(text: str, what: str) -> None:
+def test_an_address_that_is_not_public_is_described(text: str, what: str) -> None:
     assert describe_special_range(parse_address(text)) == what
 
 
@@ -68,7 +68,7 @@ def test_an_embedded_ipv4_address_decides(address: IPv4Address) -> None:
 
 
 @given(st.ip_addresses())
-def test_nothing_is_called_public_that_python_knows_to_be_private(address: IPv4Address | IPv6Address) -> None:
+def test_no_address_that_python_calls_private_is_public(address: IPv4Address | IPv6Address) -> None:
     real = unwrap_address(address)
     is_private = real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved
 
@@ -93,7 +93,7 @@ def test_nothing_is_called_public_that_python_knows_to_be_private(address: IPv4A
         ("*.internal", "notinternal", "10.0.0.1", False),
     ],
 )
-def test_an_entry_of_the_list_opens_what_it_names_and_nothing_else(
+def test_an_entry_of_the_allowlist_allows_only_what_it_names(
     entry: str, host: str, address: str, permitted: bool
 ) -> None:
     assert EgressAllowlist.parse([entry]).is_allowed(host, parse_address(address)) is permitted

@@ -64,7 +64,7 @@ async def test_method_headers_and_body_are_those_of_the_file(calls: EndpointCall
         ("304 Not Modified", "", "text/plain", "304 Not Modified"),
     ],
 )
-async def test_any_other_status_is_a_failure_that_says_why(
+async def test_any_other_status_is_a_failure_with_its_reason(
     calls: EndpointCaller, logged: Logged, status: str, body: str, content_type: str, error: str
 ) -> None:
     async with serve_endpoint(respond(body, status, Content_Type=content_type)) as endpoint:
@@ -81,7 +81,7 @@ async def test_an_answer_to_head_has_no_body(calls: EndpointCaller) -> None:
     assert (outcome.status, outcome.output) == (RunStatus.SUCCEEDED, "")
 
 
-async def test_json_that_is_too_long_to_store_is_in_the_log_and_says_so(calls: EndpointCaller, logged: Logged) -> None:
+async def test_json_that_is_too_long_to_store_is_in_the_log_and_noted(calls: EndpointCaller, logged: Logged) -> None:
     body = json.dumps(["item"] * 2_000)
     async with serve_endpoint(respond(body, Content_Type="application/json")) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
@@ -139,7 +139,7 @@ async def test_a_redirect_is_followed_and_noted(calls: EndpointCaller) -> None:
     assert home.requests[0].startswith("GET /new ")
 
 
-async def test_a_post_is_never_sent_on(calls: EndpointCaller) -> None:
+async def test_a_post_never_follows_a_redirect(calls: EndpointCaller) -> None:
     async with (
         serve_endpoint(respond("{}")) as home,
         serve_endpoint(respond("", "307 Temporary Redirect", Location=home.url())) as old,

@@ -101,7 +101,9 @@ async def test_a_private_address_is_refused_however_it_is_spelt(settings: Runner
 
 
 @pytest.mark.parametrize("host", REACHING)
-async def test_the_same_spelling_is_called_once_the_operator_has_opened_it(settings: RunnerSettings, host: str) -> None:
+async def test_the_same_spelling_is_called_if_the_operator_allows_the_address(
+    settings: RunnerSettings, host: str
+) -> None:
     async with serve_endpoint(respond("{}")) as endpoint, opened(settings, None, "127.0.0.0/8", "0.0.0.0") as calls:
         outcome = await call(calls, endpoint.url(host=host))
 
@@ -167,7 +169,7 @@ class Loopback(Answers):
         super().__init__("127.0.0.1")
 
 
-async def test_an_open_host_may_be_private_and_its_neighbour_may_not(settings: RunnerSettings) -> None:
+async def test_an_allowed_host_may_be_private_and_its_neighbour_may_not(settings: RunnerSettings) -> None:
     async with serve_endpoint(respond("{}")) as endpoint, opened(settings, Loopback(), "*.internal", "db") as calls:
         statuses = [
             (await call(calls, endpoint.url(host=host))).status

@@ -70,7 +70,7 @@ async def go_on_and_on(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize("speak", [say_nothing, drip, drip_headers, go_on_and_on])
-async def test_an_endpoint_that_does_not_finish_is_left_at_the_deadline(
+async def test_a_call_of_an_endpoint_that_does_not_finish_ends_at_the_deadline(
     calls: EndpointCaller, speak: Responder
 ) -> None:
     async with serve_endpoint(speak) as endpoint:
@@ -88,7 +88,7 @@ async def say_half(writer: asyncio.StreamWriter) -> None:
         (say_half, "cancelled: 127.0.0.1 has answered 200 and 3 bytes of its body"),
     ],
 )
-async def test_a_run_that_is_cut_off_says_how_far_it_had_come(
+async def test_a_cancelled_run_notes_its_progress(
     calls: EndpointCaller, logged: Logged, speak: Responder, note: str
 ) -> None:
     async with serve_endpoint(speak) as endpoint:
@@ -127,7 +127,7 @@ async def flood_as_a_failure(writer: asyncio.StreamWriter) -> None:
         (flood_as_a_failure, RunStatus.FAILED, 500),
     ],
 )
-async def test_of_an_endless_body_only_the_beginning_is_read(
+async def test_only_the_beginning_of_an_endless_body_is_read(
     calls: EndpointCaller, speak: Responder, status: RunStatus, code: int
 ) -> None:
     async with serve_endpoint(speak) as endpoint:
@@ -147,7 +147,7 @@ def bomb(encoding: str, megabytes: int) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_a_compressed_bomb_is_not_unpacked(calls: EndpointCaller, encoding: str) -> None:
+async def test_a_compression_bomb_is_not_expanded(calls: EndpointCaller, encoding: str) -> None:
     packed = bomb(encoding, 200)
     async with serve_endpoint(respond(packed, Content_Encoding=encoding)) as endpoint:
         with flat_memory():
@@ -159,7 +159,7 @@ async def test_a_compressed_bomb_is_not_unpacked(calls: EndpointCaller, encoding
     )
 
 
-async def test_endless_redirects_end(calls: EndpointCaller) -> None:
+async def test_endless_redirects_fail(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond("", "302 Found", Location="/again")) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
@@ -170,7 +170,7 @@ async def test_endless_redirects_end(calls: EndpointCaller) -> None:
     )
 
 
-async def test_a_redirect_to_what_is_not_http_fails(calls: EndpointCaller) -> None:
+async def test_a_redirect_to_another_scheme_fails(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond("", "302 Found", Location="file:///etc/passwd")) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
@@ -179,7 +179,7 @@ async def test_a_redirect_to_what_is_not_http_fails(calls: EndpointCaller) -> No
     )
 
 
-async def test_bytes_that_are_no_text_are_kept_as_well_as_they_can_be(calls: EndpointCaller, logged: Logged) -> None:
+async def test_bytes_that_are_not_text_are_replaced(calls: EndpointCaller, logged: Logged) -> None:
     async with serve_endpoint(respond(b"\xff\xfe\0caf\xe9\n", "500 Oh", Content_Type="text/plain")) as endpoint:
         outcome = await calls.run(make_job(endpoint.get()))
 
@@ -228,7 +228,7 @@ BROKEN_OFF = "The endpoint, or a proxy before it, has to mend that."
         ("HTTP/1.1 200 OK\r\nCont", None, NO_ANSWER),
     ],
 )
-async def test_an_answer_that_breaks_off_is_a_failure(
+async def test_an_incomplete_response_is_a_failure(
     calls: EndpointCaller, raw_response: str, code: int | None, error: str
 ) -> None:
     async with serve_endpoint(respond_raw(raw_response)) as endpoint:
@@ -269,7 +269,7 @@ async def test_a_self_signed_certificate_is_not_trusted(calls: EndpointCaller) -
     assert endpoint.requests == []
 
 
-async def test_a_port_without_tls_is_named_as_such(calls: EndpointCaller) -> None:
+async def test_a_port_without_tls_is_reported(calls: EndpointCaller) -> None:
     async def speak_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await reader.read()
@@ -283,7 +283,7 @@ async def test_a_port_without_tls_is_named_as_such(calls: EndpointCaller) -> Non
     assert outcome.error == "127.0.0.1 did not agree on TLS: wrong version number. Does that port speak https?"
 
 
-async def test_a_port_where_nothing_listens_is_named(calls: EndpointCaller) -> None:
+async def test_a_port_where_nothing_listens_is_reported(calls: EndpointCaller) -> None:
     async with serve_endpoint(respond()) as endpoint:
         spec = endpoint.get()
     outcome = await calls.run(make_job(spec))

@@ -42,7 +42,7 @@ def test_a_delivery_id_from_outside_cannot_break_out_of_its_header() -> None:
     assert request.headers["Idempotency-Key"] == "a/b:webhook:1%0D%0AX:%20%C3%BC"
 
 
-def test_the_prompt_goes_where_the_body_asks_for_it_and_is_not_read_again() -> None:
+def test_the_prompt_replaces_its_placeholder_in_one_pass() -> None:
     body = {"text": "Do: {prompt}", "list": ["{prompt}", 1], "plain": True}
 
     request = build_request(EndpointSpec(url="https://example.com", method="POST", body=body), 'say "{prompt}"', KEY)
@@ -81,7 +81,7 @@ def test_a_redirect_within_the_origin_keeps_every_header(location: str) -> None:
         "https://example.com@evil.example/",
     ],
 )
-def test_a_redirect_to_another_origin_takes_no_secret_along(location: str) -> None:
+def test_a_redirect_to_another_origin_drops_secrets(location: str) -> None:
     request = HttpRequest(method="GET", url=URL("https://user:pass@example.com/here"), headers=SECRET)
 
     followed = request.follow_redirect(location)
@@ -91,18 +91,18 @@ def test_a_redirect_to_another_origin_takes_no_secret_along(location: str) -> No
 
 
 @pytest.mark.parametrize("location", ["ftp://example.com/x", "file:///etc/passwd", "http://", "http://[::1", "data:,x"])
-def test_a_redirect_to_what_is_not_http_is_refused(location: str) -> None:
+def test_a_redirect_to_another_scheme_is_refused(location: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         HttpRequest(method="GET", url=URL("https://example.com/"), headers={}).follow_redirect(location)
 
 
-def test_neither_address_nor_headers_are_shown() -> None:
+def test_the_repr_has_neither_url_nor_headers() -> None:
     request = HttpRequest(method="GET", url=URL("https://example.com/?key=hush"), headers={"Authorization": "hush"})
 
     assert "hush" not in repr(request)
 
 
-def test_secrets_are_known_by_the_names_of_their_headers() -> None:
+def test_secrets_are_recognized_by_the_names_of_their_headers() -> None:
     headers = {"Authorization": "Bearer 0123456789", "X-Api-Key": "k" * 9, "Accept": "application/json", "Token": "abc"}
 
     assert find_secrets(headers) == (b"Bearer 0123456789", b"0123456789", b"kkkkkkkkk")

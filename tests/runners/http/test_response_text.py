@@ -38,12 +38,12 @@ def test_a_body_becomes_text(body: bytes, content_type: str, text: str) -> None:
         (b'{"x": "\xff"}', "application/json", None),
     ],
 )
-def test_a_body_is_json_or_it_is_not(body: bytes, content_type: str, data: object) -> None:
+def test_json_is_recognized_by_its_header_or_its_first_character(body: bytes, content_type: str, data: object) -> None:
     assert parse_json(body, content_type) == data
 
 
 @given(st.binary(max_size=200), st.text(max_size=40))
-def test_no_body_and_no_header_do_harm(body: bytes, content_type: str) -> None:
+def test_no_body_and_no_header_raise(body: bytes, content_type: str) -> None:
     text = decode_text(body, content_type)
 
     assert "\0" not in text
@@ -60,5 +60,5 @@ def test_no_body_and_no_header_do_harm(body: bytes, content_type: str) -> None:
         ([1], "[1]", ""),
     ],
 )
-def test_a_failure_is_described_by_the_line_that_says_why(data: object, text: str, words: str) -> None:
+def test_a_failure_is_described_by_the_error_line_of_its_body(data: object, text: str, words: str) -> None:
     assert extract_error_line(data, text) == words

@@ -36,7 +36,7 @@ def test_a_retry_after_header_becomes_a_duration(text: str | None, wait: timedel
 
 
 @given(st.text(max_size=60))
-def test_no_text_does_harm(text: str) -> None:
+def test_no_text_raises(text: str) -> None:
     wait = parse_retry_after(text, NOON)
 
     assert wait is None or timedelta(0) < wait <= MAX_RETRY_AFTER

@@ -13,7 +13,7 @@ from herdbeat.runners.settings import RunnerSettings
 from herdbeat.testing.clock import FakeClock
 
 
-async def test_an_endpoint_is_called_as_any_target_is_run(settings: RunnerSettings) -> None:
+async def test_the_registry_runs_endpoints(settings: RunnerSettings) -> None:
     settings = replace(settings, egress_allow=("127.0.0.1",))
     async with serve_endpoint(respond('{"up": true}')) as endpoint, open_runners(settings, FakeClock(NOON)) as runners:
         outcomes = [await runners.run(make_job(endpoint.get())) for _ in range(2)]
@@ -23,7 +23,7 @@ async def test_an_endpoint_is_called_as_any_target_is_run(settings: RunnerSettin
     assert outcomes[0].response == {"up": True}
 
 
-def test_a_fleet_without_endpoints_does_not_pay_for_an_http_library() -> None:
+def test_a_fleet_without_endpoints_does_not_import_an_http_library() -> None:
     program = (
         "import sys, herdbeat.bootstrap.fleet; print([name for name in sys.modules if name in ('aiohttp', 'yarl')])"
     )

@@ -11,7 +11,7 @@ from herdbeat.runners.process.child import spawn
 from herdbeat.runners.process.procfs import is_alive, read_start_time
 
 
-async def test_an_ended_child_keeps_its_number_until_it_is_released() -> None:
+async def test_an_ended_child_keeps_its_pid_until_it_is_released() -> None:
     child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False)
     await child.exited.wait()
 
@@ -39,7 +39,7 @@ async def test_a_child_that_is_released_early_is_reaped_when_it_ends() -> None:
     child.stderr.close()
 
 
-async def test_a_system_without_pidfds_is_served_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_pidfds_a_thread_waits_for_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False)
 

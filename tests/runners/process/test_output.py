@@ -8,7 +8,7 @@ from herdbeat.runners.process.output import TailBuffer
 
 
 @given(st.lists(st.text(alphabet="abc\n", max_size=30).map(str.encode)), st.integers(1, 40))
-def test_the_tail_is_the_end_of_all_that_came(chunks: list[bytes], cap: int) -> None:
+def test_the_tail_is_the_end_of_the_stream(chunks: list[bytes], cap: int) -> None:
     tail = TailBuffer(cap)
 
     for chunk in chunks:
@@ -19,7 +19,7 @@ def test_the_tail_is_the_end_of_all_that_came(chunks: list[bytes], cap: int) -> 
 
 
 @given(st.lists(st.text(alphabet="aä€😀")), st.integers(4, 40))
-def test_a_cut_never_leaves_half_a_letter(words: list[str], cap: int) -> None:
+def test_the_tail_never_begins_inside_a_character(words: list[str], cap: int) -> None:
     tail = TailBuffer(cap)
 
     for word in words:
@@ -31,7 +31,7 @@ def test_a_cut_never_leaves_half_a_letter(words: list[str], cap: int) -> None:
 @pytest.mark.parametrize(
     ("printed", "line"), [(b"", ""), (b"\n \n", ""), (b"one\ntwo\n\n", "two"), (b"one", "one"), (b"a\r\nb \r\n", "b")]
 )
-def test_the_last_line_is_the_last_that_says_something(printed: bytes, line: str) -> None:
+def test_the_last_line_is_the_last_one_that_is_not_blank(printed: bytes, line: str) -> None:
     tail = TailBuffer(100)
 
     tail.append(printed)

@@ -48,7 +48,7 @@ def identity(process: subprocess.Popen[bytes]) -> ProcessIdentity:
     return ProcessIdentity(process.pid, start)
 
 
-def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_is_identified_by_its_start_time(sleeper: subprocess.Popen[bytes]) -> None:
     known = identity(sleeper)
 
     assert is_alive(known)
@@ -57,7 +57,7 @@ def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes]) -> No
     assert read_process_group(sleeper.pid) == sleeper.pid
 
 
-def test_one_that_has_ended_is_not_alive_even_before_it_is_reaped() -> None:
+def test_an_ended_process_is_not_alive_even_before_it_is_reaped() -> None:
     process = subprocess.Popen(["/bin/true"])
     known = identity(process)
 
@@ -68,7 +68,7 @@ def test_one_that_has_ended_is_not_alive_even_before_it_is_reaped() -> None:
     assert read_start_time(process.pid) is None
 
 
-def test_a_number_that_was_used_again_is_never_hit(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_reuses_a_pid_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
     earlier = identity(sleeper)._replace(start=1)
 
     send_signal(earlier, signal.SIGKILL)
@@ -86,13 +86,13 @@ def test_marks_are_found_by_the_beginning_of_the_nodes_name(sleeper: subprocess.
     assert not [each for each in find_marked_processes("3.7.8") if each.process.pid == sleeper.pid]
 
 
-def test_an_obedient_process_ends_by_term(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_obeys_term_is_not_killed(sleeper: subprocess.Popen[bytes]) -> None:
     count = terminate_processes([identity(sleeper)], 10)
 
     assert (count, sleeper.wait()) == (1, -signal.SIGTERM)
 
 
-def test_one_that_does_not_obey_is_killed() -> None:
+def test_a_process_that_ignores_term_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", IGNORES_TERM], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

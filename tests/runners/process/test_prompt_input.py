@@ -18,7 +18,7 @@ from herdbeat.runners.process.runner import prepare_command
         (("{prompt}", "x"), ("{prompt}", "x"), b"hi"),
     ],
 )
-def test_the_prompt_goes_where_the_command_wants_it(
+def test_the_placeholders_decide_where_the_prompt_goes(
     tmp_path: Path, command: tuple[str, ...], argv: tuple[str, ...], stdin: bytes
 ) -> None:
     with prepare_command(command, "hi", tmp_path / "prompt.md") as prepared:
@@ -27,7 +27,7 @@ def test_the_prompt_goes_where_the_command_wants_it(
     assert (prepared, is_in_file) == ((argv, stdin), False)
 
 
-def test_a_disk_that_refuses_the_prompt_is_not_the_targets_fault(tmp_path: Path) -> None:
+def test_a_prompt_file_that_cannot_be_written_is_a_runner_error(tmp_path: Path) -> None:
     (tmp_path / "prompts").write_text("a file where a folder should be", encoding="utf-8")
 
     with (

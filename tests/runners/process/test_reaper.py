@@ -45,7 +45,7 @@ async def node_that_runs(state_dir: Path, script: str) -> AsyncIterator[asyncio.
     ],
     ids=["plain", "ignores TERM", "in a session of its own", "orphaned in the group"],
 )
-async def test_children_of_a_killed_node_do_not_live_on(tmp_path: Path, script: str) -> None:
+async def test_children_of_a_killed_node_are_ended(tmp_path: Path, script: str) -> None:
     fifo = new_fifo(tmp_path)
     async with node_that_runs(tmp_path / "state", script.format(fifo=fifo)) as node:
         children = [ExitingProcess(int(pid)) for pid in (await read_fifo(fifo)).split()]
@@ -56,7 +56,7 @@ async def test_children_of_a_killed_node_do_not_live_on(tmp_path: Path, script: 
             await child.wait_for_exit()
 
 
-async def test_a_process_that_a_function_forked_does_not_hide_the_nodes_end(tmp_path: Path) -> None:
+async def test_a_process_that_a_function_forked_does_not_hide_the_death_of_the_node(tmp_path: Path) -> None:
     fifo = new_fifo(tmp_path)
     async with node_that_runs(tmp_path / "state", f"echo $$ HOLDER > {fifo}; exec sleep 600") as node:
         child, holder = map(int, (await read_fifo(fifo)).split())

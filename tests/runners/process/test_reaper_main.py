@@ -100,7 +100,7 @@ def test_a_lease_lapses_unless_it_is_renewed() -> None:
     assert not watched_runs(f"lease 0\nexpect 0007\nlease {uptime() + 3600}\n").has_lease_expired()
 
 
-def test_what_is_started_after_the_lease_has_lapsed_is_ended_too(child: ProcessIdentity) -> None:
+def test_a_run_started_after_the_lease_has_lapsed_is_ended_too(child: ProcessIdentity) -> None:
     watched = watched_runs("lease 0\nexpect 0008\n")
     watched.terminate_all()
     is_waiting = not watched.has_lease_expired()

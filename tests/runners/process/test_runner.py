@@ -21,7 +21,7 @@ def lines_of(settings: RunnerSettings, run_id: int) -> list[LogLine]:
     return [] if path is None else read_log(path)
 
 
-async def test_a_program_that_ends_well_has_succeeded(runners: RunnerRegistry) -> None:
+async def test_a_program_that_exits_with_zero_has_succeeded(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(command_spec("echo", "hello")))
 
     assert (outcome.status, outcome.code, outcome.output, outcome.error) == (RunStatus.SUCCEEDED, 0, "hello\n", "")
@@ -56,7 +56,7 @@ async def test_a_killed_program_names_its_signal(runners: RunnerRegistry, script
     assert outcome.code == code
 
 
-async def test_the_prompt_comes_by_stdin(runners: RunnerRegistry) -> None:
+async def test_the_prompt_is_written_to_stdin(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(command_spec("cat"), prompt="Write it down. äöü"))
 
     assert outcome.output == "Write it down. äöü"
@@ -76,7 +76,7 @@ async def test_the_prompt_can_be_an_argument_and_is_never_read_by_a_shell(runner
     assert outcome.output == "say: $(id); `id` {prompt_file}"
 
 
-async def test_the_prompt_can_be_a_file_that_only_we_can_read_and_that_is_gone_afterwards(
+async def test_the_prompt_can_be_a_private_file_that_is_removed_afterwards(
     runners: RunnerRegistry, settings: RunnerSettings
 ) -> None:
     script = 'cat "$1"; echo; stat -c %a "$1"'
@@ -87,7 +87,7 @@ async def test_the_prompt_can_be_a_file_that_only_we_can_read_and_that_is_gone_a
     assert list((settings.state_dir / "prompts").iterdir()) == []
 
 
-async def test_a_program_sees_only_what_it_may(runners: RunnerRegistry) -> None:
+async def test_a_program_gets_only_the_allowed_variables(runners: RunnerRegistry) -> None:
     outcome = await runners.run(make_job(command_spec("env", env=("OUR_TOKEN",)), run_id=237684))
 
     seen = dict(line.split("=", 1) for line in outcome.output.splitlines())
@@ -106,16 +106,14 @@ async def test_a_program_sees_only_what_it_may(runners: RunnerRegistry) -> None:
     assert node.split(".")[1] == str(os.getpid())
 
 
-async def test_a_variable_that_is_named_but_not_there_is_noted(
-    runners: RunnerRegistry, settings: RunnerSettings
-) -> None:
+async def test_a_named_variable_that_the_node_lacks_is_noted(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     await runners.run(make_job(command_spec("true", env=("GITHUB_TOKEN",)), run_id=5))
 
     note = "GITHUB_TOKEN is named in env, but the node itself does not have it"
     assert lines_of(settings, 5) == [LogLine(at=NOON, stream=LogStream.NOTE, text=note)]
 
 
-async def test_no_file_of_ours_is_open_in_a_child(runners: RunnerRegistry) -> None:
+async def test_a_child_inherits_no_open_file_of_the_node(runners: RunnerRegistry) -> None:
     ours = os.dup(0)
     os.set_inheritable(ours, True)
 
@@ -140,13 +138,13 @@ async def test_one_json_object_on_stdout_is_the_response(runners: RunnerRegistry
 
 
 @pytest.mark.parametrize("words", ["17", "[1]", "{not json}", 'first {"a": 1}', '{"a": 1} {"b": 2}'])
-async def test_output_that_is_not_a_json_object_is_no_response(runners: RunnerRegistry, words: str) -> None:
+async def test_output_that_is_not_a_json_object_is_not_stored_as_response(runners: RunnerRegistry, words: str) -> None:
     outcome = await runners.run(make_job(command_spec("cat"), prompt=words))
 
     assert (outcome.output, outcome.response) == (words, None)
 
 
-async def test_what_is_printed_is_in_the_log_with_its_stream(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+async def test_the_log_has_the_output_with_its_stream(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     await runners.run(make_job(shell_spec("echo one; echo two >&2"), run_id=9))
 
     lines = lines_of(settings, 9)
@@ -159,14 +157,16 @@ async def test_a_silent_program_leaves_no_log(runners: RunnerRegistry, settings:
     assert not (settings.state_dir / "logs").exists()
 
 
-async def test_what_is_not_utf8_is_replaced(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+async def test_invalid_utf8_is_replaced(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     outcome = await runners.run(make_job(command_spec("printf", r"a\377\000\n"), run_id=11))
 
     assert outcome.output == "a\ufffd\ufffd\n"
     assert [line.text for line in lines_of(settings, 11)] == ["a\ufffd\0"]
 
 
-async def test_a_failure_is_seen_even_if_we_were_started_with_ended_children_ignored(settings: RunnerSettings) -> None:
+async def test_a_failure_is_recognized_although_the_node_was_started_with_sigchld_ignored(
+    settings: RunnerSettings,
+) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
     async with open_runners(settings, FakeClock(NOON)) as runners:

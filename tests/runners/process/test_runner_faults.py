@@ -99,7 +99,7 @@ async def test_a_timeout_around_the_run_ends_the_program(runners: RunnerRegistry
     await leader.wait_for_exit()
 
 
-async def test_a_grandchild_that_holds_the_output_does_not_hold_the_run(
+async def test_a_grandchild_that_keeps_the_output_open_does_not_block_the_run(
     runners: RunnerRegistry, settings: RunnerSettings, tmp_path: Path
 ) -> None:
     fifo = new_fifo(tmp_path)
@@ -113,7 +113,7 @@ async def test_a_grandchild_that_holds_the_output_does_not_hold_the_run(
     assert notes(settings) == ["the program has ended but left others behind that hold its output: they are ended, too"]
 
 
-async def test_what_is_left_of_the_group_ends_with_the_run(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_the_rest_of_the_process_group_ends_with_the_run(runners: RunnerRegistry, tmp_path: Path) -> None:
     fifo = new_fifo(tmp_path)
     task = started(runners, shell_spec(f"sleep 600 > /dev/null 2>&1 & echo $! > {fifo}"))
     left = ExitingProcess(int(await read_fifo(fifo)))
@@ -143,7 +143,7 @@ async def test_a_program_that_prints_a_gigabyte_costs_no_memory(
     assert int(notes(settings)[-1].split()[0]) > MUCH - 11 * MIB
 
 
-async def test_one_huge_line_is_kept_as_far_as_the_caps_go(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+async def test_one_huge_line_is_kept_up_to_the_caps(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     outcome = await runners.run(make_job(shell_spec("head -c 20000000 /dev/zero | tr '\\0' x"), run_id=1))
 
     assert outcome.output == "x" * settings.output_cap
@@ -168,7 +168,7 @@ async def test_a_program_that_ends_before_its_prompt_is_read_still_succeeds(runn
     assert outcome.status is RunStatus.SUCCEEDED
 
 
-async def test_a_program_that_is_not_there_says_so(runners: RunnerRegistry, settings: RunnerSettings) -> None:
+async def test_a_missing_program_is_reported(runners: RunnerRegistry, settings: RunnerSettings) -> None:
     outcome = await runners.run(make_job(command_spec("no-such-program"), run_id=1))
 
     assert outcome.status is RunStatus.FAILED
@@ -176,7 +176,7 @@ async def test_a_program_that_is_not_there_says_so(runners: RunnerRegistry, sett
     assert notes(settings) == [outcome.error]
 
 
-async def test_a_hundred_programs_run_side_by_side(runners: RunnerRegistry) -> None:
+async def test_a_hundred_programs_run_concurrently(runners: RunnerRegistry) -> None:
     async with asyncio.TaskGroup() as tasks:
         runs = [tasks.create_task(runners.run(make_job(command_spec("echo", str(number))))) for number in range(100)]
 

@@ -23,7 +23,7 @@ async def complaint(runners: RunnerRegistry, *argv: str, folder: Path, prompt: s
     return outcome.error
 
 
-async def test_a_folder_that_is_not_there(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_missing_working_directory_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
 
     assert await complaint(runners, "true", folder=gone) == (
@@ -31,13 +31,13 @@ async def test_a_folder_that_is_not_there(runners: RunnerRegistry, tmp_path: Pat
     )
 
 
-async def test_a_path_that_leads_nowhere(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_path_without_a_file_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "./run", folder=tmp_path) == (
         f'There is no file "./run" (seen from {tmp_path}). Correct the path in command.'
     )
 
 
-async def test_a_file_that_is_not_executable(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_file_that_is_not_executable_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     script(tmp_path, "#!/bin/sh\n", 0o644)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
@@ -45,7 +45,7 @@ async def test_a_file_that_is_not_executable(runners: RunnerRegistry, tmp_path: 
     )
 
 
-async def test_a_script_without_a_first_line(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_script_without_an_interpreter_line_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     script(tmp_path, "echo hello\n", 0o755)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
@@ -53,7 +53,7 @@ async def test_a_script_without_a_first_line(runners: RunnerRegistry, tmp_path: 
     )
 
 
-async def test_a_script_whose_interpreter_is_missing(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_script_whose_interpreter_is_missing_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     script(tmp_path, "#!/no/such/interpreter\n", 0o755)
 
     assert await complaint(runners, "./run", folder=tmp_path) == (
@@ -61,19 +61,19 @@ async def test_a_script_whose_interpreter_is_missing(runners: RunnerRegistry, tm
     )
 
 
-async def test_a_prompt_that_is_too_long_for_an_argument(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_prompt_that_is_too_long_for_an_argument_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="x" * 10_000_000) == (
         "The prompt is too long for an argument. Write {prompt_file} instead of {prompt}, or use stdin."
     )
 
 
-async def test_a_prompt_with_a_nul_in_an_argument(runners: RunnerRegistry, tmp_path: Path) -> None:
+async def test_a_prompt_with_a_nul_in_an_argument_is_reported(runners: RunnerRegistry, tmp_path: Path) -> None:
     assert await complaint(runners, "echo", "{prompt}", folder=tmp_path, prompt="\0") == (
         "The program cannot be started: an argument or a variable holds a NUL character. Take it out."
     )
 
 
-def test_a_machine_without_room_is_not_the_targets_fault() -> None:
+def test_a_lack_of_file_descriptors_is_a_runner_error() -> None:
     with pytest.raises(RunnerError, match="No process could be started: Too many open files") as raised:
         explain_spawn_error(OSError(errno.EMFILE, "Too many open files"), ("true",), "/", None)
 
