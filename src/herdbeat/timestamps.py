@@ -37,9 +37,9 @@ def parse_timestamp(text: str) -> datetime:
         normalized = f"{match['date']}T{match['time']}{match['seconds']}.{micros}{offset}"
         return datetime.fromisoformat(normalized).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise TimeParseError(
-            f'"{truncate_for_message(text)}": {_describe_parse_error(error)}.', text, hint=_FORMAT_HINT
-        ) from error
+        is_too_far = isinstance(error, OverflowError)
+        why = "the calendar does not reach that far" if is_too_far else str(error).partition(":")[0].rstrip(".")
+        raise TimeParseError(f'"{truncate_for_message(text)}": {why}.', text, hint=_FORMAT_HINT) from error
 
 
 def format_timestamp(moment: datetime) -> str:
@@ -79,12 +79,6 @@ def _require_complete(text: str, match: re.Match[str]) -> None:
     forms = f'"{example}{match["offset"]}"' if match["offset"] else f'"{example}Z" for UTC, or "{example}+02:00"'
     message = f'"{truncate_for_message(text)}": the {what} {verb} missing.'
     raise TimeParseError(message, text, hint=f"Write for example {forms}.")
-
-
-def _describe_parse_error(error: Exception) -> str:
-    if isinstance(error, OverflowError):
-        return "the calendar does not reach that far"
-    return str(error).split(":", maxsplit=1)[0].rstrip(".")
 
 
 def _zone_hint(normalized: str) -> str:

@@ -82,14 +82,12 @@ class CallableRunner:
             value = await awaitable
         except NotRegistered as error:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.CONFIG_ERROR, error=_describe_error(error))
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            return self._failed(job, error)  # the run was not cancelled: the function itself raised it
         # Broad, because this is the user's code and may raise anything: the run fails, the node goes on. SystemExit
-        # would otherwise end the node.
-        except (Exception, SystemExit) as error:  # noqa: BLE001
+        # would otherwise end the node, and a function may raise CancelledError although its run is not cancelled.
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
             return self._failed(job, error)
         return EMPTY_SUCCESS if value is None else to_outcome(value, self._settings)
 

@@ -34,6 +34,9 @@ _IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The executor enforces one deadline for the whole run, so aiohttp needs no timeout of its own."""
 
+REDACTED = b"***"
+_OK_NOTE = "The ok expression was not looked at: this version judges by the status alone."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
@@ -56,33 +59,33 @@ class CallProgress:
     received: int = 0
 
 
-class HttpClient:
-    """The HTTP client of a node. Needs a running loop; `close` it at the end.
+class EndpointCaller:
+    """Executes runs of endpoints, with the connections of a node. Needs a running loop; `close` it at the end.
 
-    A server may close a kept connection at the moment it is used again: for example if it keeps connections for five
-    seconds and a schedule runs every five seconds. aiohttp then repeats the request, but only idempotent ones. So
-    every POST uses a new connection and cannot fail for that reason.
+    A cancelled run closes its connection first. A server may close a kept connection at the moment it is used again:
+    for example if it keeps connections for five seconds and a schedule runs every five seconds. aiohttp then repeats
+    the request, but only idempotent ones. So every POST uses a new connection and cannot fail for that reason.
     """
 
-    def __init__(self, settings: RunnerSettings, lookup: HostLookup) -> None:
-        self._body_cap = settings.body_cap
+    def __init__(self, settings: RunnerSettings, clock: Clock, lookup: HostLookup = lookup_host) -> None:
+        self._settings = settings
+        self._clock = clock
         self._resolver = ThreadedResolver(lookup, settings.max_concurrent)
         allowed = EgressAllowlist.parse(settings.egress_allow)
         self._keepalive_session = self._session(allowed, force_close=False)
         self._single_use_session = self._session(allowed, force_close=True)
 
-    async def call(self, request: HttpRequest, progress: CallProgress) -> HttpResponse:
-        """Return the response, whatever its status, after redirects. Raises CallFailed if there is none."""
-        for redirects in range(MAX_REDIRECTS + 1):
-            progress.host = request.host
-            result = await self._send(request, progress, redirects)
-            if isinstance(result, HttpResponse):
-                return result
-            request = result
-        raise CallFailed(
-            f"It was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
-            " Write the url that it ends at, or mend the circle."
-        )
+    async def run(self, job: Job) -> Outcome:
+        spec, settings = job.target.spec, self._settings
+        assert isinstance(spec, EndpointSpec)
+        with settings.open_log(job.claim.run_id, self._clock) as run_log:
+            try:
+                response = await self._call(job, spec, run_log)
+            except CallFailed as error:
+                return Outcome(status=RunStatus.FAILED, code=error.status, error=str(error))
+            response = _redact_secrets(response, find_secrets(spec.headers))
+            outcome = response_to_outcome(response, settings, run_log, self._clock.now())
+        return replace(outcome, summary=f"{outcome.summary} {_OK_NOTE}".strip()) if spec.ok else outcome
 
     async def close(self) -> None:
         await self._keepalive_session.close()
@@ -102,6 +105,29 @@ class HttpClient:
             trust_env=False,  # a proxy would open the connections itself and so bypass the guard
         )
 
+    async def _call(self, job: Job, spec: EndpointSpec, run_log: RunLog) -> HttpResponse:
+        """Return the response, whatever its status, after redirects. Raises CallFailed if there is none."""
+        progress = CallProgress()
+        try:
+            request = build_request(spec, job.prompt, job.beat_key)
+        except ValueError as error:
+            raise CallFailed("The request cannot be made. Look for what HTTP does not take in url and body.") from error
+        try:
+            for redirects in range(MAX_REDIRECTS + 1):
+                progress.host = request.host
+                result = await self._send(request, progress, redirects)
+                if isinstance(result, HttpResponse):
+                    return result
+                request = result
+        except asyncio.CancelledError:
+            what = f"{progress.host} has answered {progress.status} and {progress.received} bytes of its body"
+            run_log.note(f"cancelled: {what if progress.status else f'no answer has come from {progress.host}'}")
+            raise
+        raise CallFailed(
+            f"It was redirected more than {MAX_REDIRECTS} times, the last time to {request.host}."
+            " Write the url that it ends at, or mend the circle."
+        )
+
     async def _send(self, request: HttpRequest, progress: CallProgress, redirects: int) -> HttpResponse | HttpRequest:
         """Send one request; return its response, or the request to which it redirects."""
         session = self._keepalive_session if request.method in _IDEMPOTENT_METHODS else self._single_use_session
@@ -119,7 +145,7 @@ class HttpClient:
             response.close()  # no effect on a response that was read to its end: its connection is in the pool again
 
     async def _read(self, response: aiohttp.ClientResponse, progress: CallProgress, redirects: int) -> HttpResponse:
-        body, cap = bytearray(), self._body_cap
+        body, cap = bytearray(), self._settings.body_cap
         try:
             # Chunks are decompressed already, and at most a quarter of a megabyte each: reading stops at the cap, so a
             # compression bomb never expands to its gigabytes.
@@ -148,47 +174,6 @@ def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) ->
     except ValueError as error:
         sentence = f"{request.host} redirects to something that is not an http address. Write the url that is meant."
         raise CallFailed(sentence, response.status) from error
-
-
-REDACTED = b"***"
-_OK_NOTE = "The ok expression was not looked at: this version judges by the status alone."
-
-
-class EndpointCaller:
-    """Executes runs of endpoints. Needs a running loop. A cancelled run closes its connection first."""
-
-    def __init__(self, settings: RunnerSettings, clock: Clock, lookup: HostLookup = lookup_host) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._client = HttpClient(settings, lookup)
-
-    async def run(self, job: Job) -> Outcome:
-        spec, settings = job.target.spec, self._settings
-        assert isinstance(spec, EndpointSpec)
-        with settings.open_log(job.claim.run_id, self._clock) as run_log:
-            try:
-                response = await self._call(job, spec, run_log)
-            except CallFailed as error:
-                return Outcome(status=RunStatus.FAILED, code=error.status, error=str(error))
-            response = _redact_secrets(response, find_secrets(spec.headers))
-            outcome = response_to_outcome(response, settings, run_log, self._clock.now())
-        return replace(outcome, summary=f"{outcome.summary} {_OK_NOTE}".strip()) if spec.ok else outcome
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def _call(self, job: Job, spec: EndpointSpec, run_log: RunLog) -> HttpResponse:
-        progress = CallProgress()
-        try:
-            request = build_request(spec, job.prompt, job.beat_key)
-        except ValueError as error:
-            raise CallFailed("The request cannot be made. Look for what HTTP does not take in url and body.") from error
-        try:
-            return await self._client.call(request, progress)
-        except asyncio.CancelledError:
-            what = f"{progress.host} has answered {progress.status} and {progress.received} bytes of its body"
-            run_log.note(f"cancelled: {what if progress.status else f'no answer has come from {progress.host}'}")
-            raise
 
 
 def _redact_secrets(response: HttpResponse, secrets: tuple[bytes, ...]) -> HttpResponse:

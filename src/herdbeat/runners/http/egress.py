@@ -96,10 +96,8 @@ class EgressAllowlist:
 
     def is_allowed(self, host: str, address: Address) -> bool:
         """True if a request to the host may connect to that address."""
-        return not describe_special_range(address) or self._is_listed(_normalize_host(host), address)
-
-    def _is_listed(self, host: str, address: Address) -> bool:
-        if host in self.hosts or any(host.endswith(domain) for domain in self.domains):
+        name = _normalize_host(host)
+        if not describe_special_range(address) or name in self.hosts or name.endswith(self.domains):
             return True
         return any(form in network for network in self.networks for form in (address, unwrap_address(address)))
 

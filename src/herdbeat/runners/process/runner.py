@@ -157,7 +157,10 @@ def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterat
         yield prepared
         return
     try:
-        _write_prompt(file, prompt)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.touch(mode=0o600)
+        file.write_text(prompt, encoding="utf-8", errors="replace")
     except OSError as error:
         message = f"The prompt could not be written to {file}: {error.strerror}."
         raise RunnerError(message, hint="Look at the disk and the permissions of the state directory.") from error
@@ -165,13 +168,6 @@ def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterat
         yield prepared
     finally:
         file.unlink(missing_ok=True)
-
-
-def _write_prompt(file: Path, prompt: str) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
-    file.write_text(prompt, encoding="utf-8", errors="replace")
 
 
 def _unsupported_reason(target: Target) -> str:
