@@ -1,6 +1,7 @@
 """Python functions: their argument, their results and exceptions, and functions that never return."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -157,6 +158,24 @@ async def test_a_cancelled_function_in_a_thread_goes_on_and_its_end_can_be_await
     await ended
 
     assert not was_over
+
+
+async def test_an_exception_of_a_cancelled_function_is_dropped(runners: RunnerRegistry) -> None:
+    unhandled: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    task = asyncio.create_task(runners.run(make_job(callable_spec(f"{HERE}:waits_and_fails"), run_id=4)))
+    await asyncio.to_thread(sample.ENTERED.wait)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ended = asyncio.create_task(runners.wait_stopped(4))
+    await asyncio.sleep(0)
+    sample.GATE.set()
+    await ended
+    gc.collect()
+
+    assert unhandled == []
 
 
 async def test_waiting_for_any_other_run_returns_at_once(runners: RunnerRegistry) -> None:

@@ -116,6 +116,12 @@ def waits() -> str:
     return "late"
 
 
+def waits_and_fails() -> None:
+    ENTERED.set()
+    GATE.wait()
+    raise ValueError("nobody waits for this")
+
+
 async def waits_async() -> None:
     ENTERED.set()
     await asyncio.Event().wait()

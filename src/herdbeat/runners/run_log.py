@@ -102,8 +102,7 @@ class RunLog:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{self._name}.jsonl"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        paths = _opened_logs.get()
-        if paths is not None:
+        if (paths := _opened_logs.get()) is not None:
             paths.append(path)
         return file
 
@@ -181,8 +180,7 @@ class LogFollower:
         complete = data[: data.rfind(b"\n") + 1]
         self._advance(complete)
         for record in complete.split(b"\n"):
-            piece = _parse_record(record)
-            if piece is not None:
+            if (piece := _parse_record(record)) is not None:
                 yield from self._split_lines(piece)
 
     def _read(self) -> bytes:

@@ -63,8 +63,9 @@ def _contain_error(error: BaseException) -> BaseException:
 
     There KeyboardInterrupt would stop the node, and a future refuses StopIteration.
     """
-    if isinstance(error, StopIteration):
-        return RuntimeError("coroutine raised StopIteration").with_traceback(error.__traceback__)
-    if isinstance(error, Exception | SystemExit | asyncio.CancelledError):
+    is_iteration = isinstance(error, StopIteration)
+    if isinstance(error, Exception | SystemExit | asyncio.CancelledError) and not is_iteration:
         return error
-    return RuntimeError(f"the function raised {type(error).__name__}").with_traceback(error.__traceback__)
+    # For StopIteration these are Python's own words, as for an async function that raises it.
+    message = "coroutine raised StopIteration" if is_iteration else f"the function raised {type(error).__name__}"
+    return RuntimeError(message).with_traceback(error.__traceback__)
