@@ -67,13 +67,13 @@ def writer(tablet: Tablet) -> Writer[Tablet]:
 
 
 async def test_what_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) -> None:
-    writer.start()
+    writer.open()
 
     said = await writer.write(lambda tablet: tablet.carve("beat"))
 
     assert said == "beat"
     assert tablet.durable == ["beat"]
-    writer.stop()
+    writer.close()
 
 
 async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet, writer: Writer[Tablet]) -> None:
@@ -81,7 +81,7 @@ async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet
         tablet.carve("poison")
         raise ValueError("poison")
 
-    writer.start()
+    writer.open()
 
     results = await asyncio.gather(
         writer.write(lambda tablet: tablet.carve("a")),
@@ -94,21 +94,21 @@ async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet
     assert isinstance(results[1], ValueError)
     assert results[2] == "b"
     assert tablet.durable == ["a", "b"]
-    writer.stop()
+    writer.close()
 
 
 async def test_a_commit_that_fails_fails_for_everybody_and_the_next_one_works(
     tablet: Tablet, writer: Writer[Tablet]
 ) -> None:
     tablet.fails_to_commit = 1
-    writer.start()
+    writer.open()
 
     with pytest.raises(StoreUnavailable):
         await writer.write(lambda tablet: tablet.carve("lost"))
 
     assert await writer.write(lambda tablet: tablet.carve("kept")) == "kept"
     assert tablet.durable == ["kept"]
-    writer.stop()
+    writer.close()
 
 
 async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
@@ -117,7 +117,7 @@ async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
     def broken(_: Tablet) -> None:
         raise StoreUnavailable("the disk is full")
 
-    writer.start()
+    writer.open()
 
     results = await asyncio.gather(
         writer.write(lambda tablet: tablet.carve("a")), writer.write(broken), return_exceptions=True
@@ -125,7 +125,7 @@ async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
 
     assert isinstance(results[1], StoreUnavailable)
     assert tablet.durable == ([] if isinstance(results[0], StoreUnavailable) else ["a"])
-    writer.stop()
+    writer.close()
 
 
 def test_a_database_that_cannot_be_opened_is_told_at_the_start(tablet: Tablet) -> None:
@@ -134,15 +134,15 @@ def test_a_database_that_cannot_be_opened_is_told_at_the_start(tablet: Tablet) -
             raise StoreUnavailable("no such disk")
 
     with pytest.raises(StoreUnavailable, match="no such disk"):
-        Writer[Tablet](Closed(), name="closed").start()
+        Writer[Tablet](Closed(), name="closed").open()
 
 
 def test_orders_before_the_stop_are_still_carried_out(tablet: Tablet, writer: Writer[Tablet]) -> None:
-    writer.start()
+    writer.open()
     for number in range(20):
         writer.write_now(lambda tablet, number=number: tablet.carve(str(number)))  # type: ignore[misc]
 
-    writer.stop()
+    writer.close()
 
     assert len(tablet.durable) == 20
 
@@ -154,7 +154,7 @@ async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer
         both_ordered.wait()
         return tablet.carve("first")
 
-    writer.start()
+    writer.open()
     orders = [
         asyncio.ensure_future(writer.write(first)),
         asyncio.ensure_future(writer.write(lambda tablet: tablet.carve("second"))),
@@ -164,7 +164,7 @@ async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer
     both_ordered.set()
     await asyncio.gather(*orders)
 
-    writer.stop()
+    writer.close()
     assert tablet.durable == ["first", "second"]
     assert (
         1 not in tablet.tidied
@@ -172,8 +172,8 @@ async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer
 
 
 async def test_an_order_to_a_closed_store_was_waited_for_for_ever(writer: Writer[Tablet]) -> None:
-    writer.start()
-    writer.stop()
+    writer.open()
+    writer.close()
 
     with pytest.raises(StoreUnavailable, match="closed"):
         await writer.write(lambda tablet: tablet.carve("late"))
@@ -185,10 +185,10 @@ def test_work_that_ends_a_thread_does_not_end_the_writer(tablet: Tablet, writer:
     def leave(_: Tablet) -> None:
         raise SystemExit
 
-    writer.start()
+    writer.open()
 
     with pytest.raises(SystemExit):
         writer.write_now(leave)
 
     assert writer.write_now(lambda tablet: tablet.carve("beat")) == "beat"
-    writer.stop()
+    writer.close()

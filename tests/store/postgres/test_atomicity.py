@@ -27,7 +27,7 @@ def store(database: PostgresLocation, request: pytest.FixtureRequest) -> Iterato
     found = PostgresStore(database)
     found.open()
     if request.param == "pooled":
-        found._session._connector.disable_prepared()
+        found.session._connector.disable_prepared()
     yield found
     found.close()
 
@@ -217,6 +217,6 @@ def test_a_node_without_a_lease_writes_nothing_even_if_nothing_is_ever_asked(
 
     with pytest.raises(ClaimLost, match="has lost its lease"):
         store.write_now(lambda tx: tx.target_adjust_running({1: 1}))
-    store.abandon_node()
+    store.session.abandon_node()
 
     assert store.write_now(lambda tx: tx.target_get_capacity([1]))[1].running == 0

@@ -174,5 +174,5 @@ def test_behind_a_pooler_nothing_is_prepared_any_more(database: PostgresLocation
     found = store.write_now(lambda tx: tx.targets())
 
     assert found == {}
-    assert store._session._connector.use_prepared is False
+    assert store.session._connector.use_prepared is False
     store.close()

@@ -12,7 +12,8 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError, MissingExtra, StoreUnavailable, UsageError, truncate_for_message
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect
 from herdbeat.scheduler.repair.restore import interrupt_open_runs, reschedule_all, settle_pending
-from herdbeat.store.location import LedgerAudit, PostgresLocation, StoreLocation, open_audit
+from herdbeat.store.audit import LedgerAudit
+from herdbeat.store.location import PostgresLocation, StoreLocation, open_audit
 from herdbeat.store.sqlite.backup import CopyProgress, copy_ledger_file, preserve_ledger, require_restorable
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock

@@ -9,8 +9,9 @@ from pathlib import Path
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.run_log import prune_logs, remove_logs
 from herdbeat.service.commands.base import PruneResult
+from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store
-from herdbeat.store.location import LedgerAudit, resolve_state_dir
+from herdbeat.store.location import resolve_state_dir
 
 BEATS_PER_TRANSACTION = 200
 """Beats removed in one transaction, which shares the writer with beats that are due."""

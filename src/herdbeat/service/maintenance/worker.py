@@ -12,8 +12,8 @@ from herdbeat.events import EventListener, InconsistencyRepaired, null_listener
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect, repair
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.maintenance.retention import prune_history
+from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store
-from herdbeat.store.location import LedgerAudit
 
 log = logging.getLogger(__name__)
 
