@@ -67,12 +67,8 @@ class ConfigWatcher:
     def __init__(
         self, fleet: Fleet, base: Path, read: LoadConfig, apply: ApplyFleet, publish: EventListener, clock: Clock
     ) -> None:
-        self._fleet = fleet
-        self._base = base
-        self._read = read
-        self._apply = apply
-        self._publish = publish
-        self._clock = clock
+        self._fleet, self._base, self._clock = fleet, base, clock
+        self._read, self._apply, self._publish = read, apply, publish
         self._paths: tuple[Path, ...] = ()
         self._last_seen: FileStamps = {}
         self._last_applied: FileStamps = {}

@@ -43,9 +43,7 @@ class LedgerInspection:
 def inspect_ledger(location: StoreLocation, now: datetime) -> LedgerInspection:
     """Return everything that is wrong with a ledger. Content that cannot be read is damage and never raises."""
     audit = open_audit(location)
-    damage = audit.damage()
-    findings: list[Inconsistency] = []
-    quarantined: list[tuple[str, str]] = []
+    damage, findings, quarantined = audit.damage(), list[Inconsistency](), list[tuple[str, str]]()
     try:
         findings, quarantined = _find_inconsistencies(audit, now), audit.quarantined()
     except StoreUnavailable as error:

@@ -32,13 +32,9 @@ class MaintenanceWorker:
         audit: LedgerAudit,
         timer: Timer,
         retention: Retention,
-        *,
         listener: EventListener = null_listener,
     ) -> None:
-        self._store = store
-        self._audit = audit
-        self._timer = timer
-        self._retention = retention
+        self._store, self._audit, self._timer, self._retention = store, audit, timer, retention
         self._publish = listener
         self._scan_cursor = 0
 

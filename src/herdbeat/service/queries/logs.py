@@ -48,10 +48,9 @@ class LogSelection:
         if not self.names and not self.runs:
             return True
         target, name = split_selector(run.schedule)
-        full = f"{target}/{name or DEFAULT_SCHEDULE_NAME}"
-        return run.id in self.runs or any(
-            fnmatchcase(full, each if "/" in each else f"{each}/*") for each in self.names
-        )
+        patterns = [each if "/" in each else f"{each}/*" for each in self.names]
+        full_name = f"{target}/{name or DEFAULT_SCHEDULE_NAME}"
+        return run.id in self.runs or any(fnmatchcase(full_name, pattern) for pattern in patterns)
 
 
 @dataclass(slots=True)

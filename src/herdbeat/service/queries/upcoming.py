@@ -76,12 +76,8 @@ class ForecastInput:
 
 def build_file_forecast(schedule: Schedule, now: datetime) -> ForecastInput:
     """Forecast a schedule that is in no ledger."""
-    return ForecastInput(
-        label=schedule.label,
-        zone=schedule.policies.zone,
-        as_of=now,
-        state=ScheduleState.fresh(schedule, now),
-    )
+    state = ScheduleState.fresh(schedule, now)
+    return ForecastInput(label=schedule.label, zone=schedule.policies.zone, as_of=now, state=state)
 
 
 def build_ledger_forecast(
@@ -299,11 +295,7 @@ def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[Up
             due_at=due_at,
             next_run_at=max(start, decision.next_run_at),
             source=decision.source,
-            notes=(
-                *describe_clock_change(forecast.trigger, due_at, previous),
-                *_describe_adjustments(decision),
-                *_describe_pause_end(forecast, decision),
-            ),
+            notes=(*describe_clock_change(forecast.trigger, due_at, previous), *_describe_changes(forecast, decision)),
             trace=decision.trace,
         )
         previous = due_at
@@ -324,14 +316,9 @@ def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> Unsched
     return UnscheduledEntry(schedule=forecast.label, when=forecast.trigger.describe(), cause=cause, reason=reason)
 
 
-def _describe_adjustments(decision: Decision) -> tuple[str, ...]:
-    return tuple(
-        step.text
-        for step in decision.trace
-        if step.kind in _ADJUSTMENT_STEPS or (step.won and step.source in _HINT_SOURCES)
-    )
-
-
-def _describe_pause_end(forecast: ForecastInput, decision: Decision) -> tuple[str, ...]:
-    pause = forecast.state.pause
-    return ("its pause ends then",) if pause is not None and pause.until == decision.next_run_at else ()
+def _describe_changes(forecast: ForecastInput, decision: Decision) -> Iterator[str]:
+    for step in decision.trace:
+        if step.kind in _ADJUSTMENT_STEPS or (step.won and step.source in _HINT_SOURCES):
+            yield step.text
+    if forecast.state.pause is not None and forecast.state.pause.until == decision.next_run_at:
+        yield "its pause ends then"
