@@ -67,9 +67,8 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         **_pick(record, "next_run_at"),
         "source": record.next_source,
         "origin": record.next_origin,
-        **_pick(
-            record, "last_started_at", "last_run_at", "last_status", "last_error", "failures", "running", "waiting"
-        ),
+        **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
+        **_pick(record, "running", "waiting"),
         "written_at": record.origin,
     }
 
