@@ -66,7 +66,7 @@ def writer(tablet: Tablet) -> Writer[Tablet]:
     return Writer[Tablet](tablet, name="test-writer")
 
 
-async def test_what_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) -> None:
+async def test_a_write_that_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) -> None:
     writer.open()
 
     said = await writer.write(lambda tablet: tablet.carve("beat"))
@@ -76,7 +76,7 @@ async def test_what_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) 
     writer.close()
 
 
-async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet, writer: Writer[Tablet]) -> None:
+async def test_one_failing_write_does_not_fail_the_others_of_its_group(tablet: Tablet, writer: Writer[Tablet]) -> None:
     def bad(tablet: Tablet) -> str:
         tablet.carve("poison")
         raise ValueError("poison")
@@ -97,7 +97,7 @@ async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet
     writer.close()
 
 
-async def test_a_commit_that_fails_fails_for_everybody_and_the_next_one_works(
+async def test_a_failed_commit_fails_its_whole_group_and_the_next_commit_works(
     tablet: Tablet, writer: Writer[Tablet]
 ) -> None:
     tablet.fails_to_commit = 1
@@ -111,9 +111,7 @@ async def test_a_commit_that_fails_fails_for_everybody_and_the_next_one_works(
     writer.close()
 
 
-async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
-    tablet: Tablet, writer: Writer[Tablet]
-) -> None:
+async def test_a_transaction_that_breaks_in_the_middle_keeps_no_work(tablet: Tablet, writer: Writer[Tablet]) -> None:
     def broken(_: Tablet) -> None:
         raise StoreUnavailable("the disk is full")
 
@@ -128,7 +126,7 @@ async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
     writer.close()
 
 
-def test_a_database_that_cannot_be_opened_is_told_at_the_start(tablet: Tablet) -> None:
+def test_a_database_that_cannot_be_opened_is_reported_at_the_start(tablet: Tablet) -> None:
     class Closed(Tablet):
         def open(self) -> None:
             raise StoreUnavailable("no such disk")
@@ -137,7 +135,7 @@ def test_a_database_that_cannot_be_opened_is_told_at_the_start(tablet: Tablet) -
         Writer[Tablet](Closed(), name="closed").open()
 
 
-def test_orders_before_the_stop_are_still_carried_out(tablet: Tablet, writer: Writer[Tablet]) -> None:
+def test_writes_queued_before_the_close_are_still_done(tablet: Tablet, writer: Writer[Tablet]) -> None:
     writer.open()
     for number in range(20):
         writer.write_now(lambda tablet, number=number: tablet.carve(str(number)))  # type: ignore[misc]
@@ -147,7 +145,7 @@ def test_orders_before_the_stop_are_still_carried_out(tablet: Tablet, writer: Wr
     assert len(tablet.durable) == 20
 
 
-async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer[Tablet]) -> None:
+async def test_idle_work_waits_until_no_write_is_queued(tablet: Tablet, writer: Writer[Tablet]) -> None:
     both_ordered = threading.Event()
 
     def first(tablet: Tablet) -> str:
@@ -171,7 +169,7 @@ async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer
     )  # the second was waiting then; after it, the stop may have been the next order already
 
 
-async def test_an_order_to_a_closed_store_was_waited_for_for_ever(writer: Writer[Tablet]) -> None:
+async def test_a_write_to_a_closed_store_fails_at_once(writer: Writer[Tablet]) -> None:
     writer.open()
     writer.close()
 
