@@ -74,7 +74,7 @@ async def test_a_change_is_applied_once_it_is_the_same_in_two_looks(desk: Desk) 
     assert desk.told == [ConfigApplied(NOW, changed=("a",))]
 
 
-async def test_a_mistake_changes_nothing_is_said_once_and_can_be_mended(desk: Desk) -> None:
+async def test_a_mistake_changes_nothing_is_published_once_and_can_be_corrected(desk: Desk) -> None:
     desk.write(FLEET.replace("5m", "5x"))
     await desk.poll(4)
     refused = list(desk.told)
@@ -108,7 +108,7 @@ async def test_a_second_file_that_the_first_begins_to_name_is_watched_too(desk: 
     assert len(desk.applied) == 2
 
 
-async def test_what_could_not_be_written_is_tried_again(desk: Desk) -> None:
+async def test_files_that_could_not_be_applied_are_tried_again(desk: Desk) -> None:
     desk.failures = 1
     desk.write(FLEET.replace("5m", "10m"))
 

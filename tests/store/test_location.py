@@ -54,7 +54,7 @@ def test_any_other_store_is_refused_with_what_to_write() -> None:
     assert "postgresql://USER@HOST/DATABASE" in refused.value.problems[0].hint
 
 
-def test_what_only_a_file_can_do_is_refused_for_a_database() -> None:
+def test_commands_for_files_are_refused_for_a_database() -> None:
     with pytest.raises(ConfigError) as refused:
         require_sqlite_path(replace(build_fleet(), store=URL))
 

@@ -57,7 +57,7 @@ async def test_names_are_found_by_their_beginning_without_reading_a_plan(tmp_pat
         assert found["tri"][0].late_after == timedelta(minutes=2)
 
 
-async def test_a_span_that_began_before_the_window_and_still_goes_on_belongs_to_it(tmp_path: Path) -> None:
+async def test_a_span_that_began_before_the_window_and_is_still_open_belongs_to_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("long", every="10m", runner=ScriptedRunner(holds=True))
         herd.schedule("short", every="10h")

@@ -172,7 +172,7 @@ def test_a_rare_run_is_found_without_reading_them_all(ledger: Path, wanted: Filt
 
 
 @pytest.mark.parametrize("question", ["open_run_ids", "waiting_beat_ids", "overdue_ids", "soonest_ids"])
-def test_what_status_asks_for_does_not_cost_the_whole_history(ledger: Path, question: str) -> None:
+def test_the_queries_of_status_do_not_read_the_whole_history(ledger: Path, question: str) -> None:
     with closing(sqlite3.connect(ledger)) as connection:
         values = {"limit": 10, "now": to_micros(NOW)}
         plan = [

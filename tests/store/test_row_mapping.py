@@ -20,14 +20,14 @@ def _away(plan_id: int) -> ScheduleSpec:
     raise StoreUnavailable("the server took too long")
 
 
-def test_a_plan_that_cannot_be_read_is_told_by_its_schedule() -> None:
+def test_a_plan_that_cannot_be_read_is_reported_with_its_schedule() -> None:
     (found,) = read_snapshots([ROW], _garbled)
 
     assert (found.id, found.label) == (7, "t/s")
     assert found.unreadable is not None
 
 
-def test_a_schedule_was_taken_for_unreadable_because_the_server_was_away() -> None:
+def test_a_lost_server_does_not_make_a_schedule_unreadable() -> None:
     with pytest.raises(StoreUnavailable, match="took too long"):
         read_snapshots([ROW], _away)
 

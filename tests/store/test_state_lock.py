@@ -9,7 +9,7 @@ from herdbeat.errors import Conflict, StoreUnavailable
 from herdbeat.store.state_lock import StateLock, find_lock_holder
 
 
-def test_a_second_process_is_told_who_holds_the_state(tmp_path: Path) -> None:
+def test_a_second_process_learns_which_pid_holds_the_state(tmp_path: Path) -> None:
     with StateLock(tmp_path), pytest.raises(Conflict, match=f"pid {os.getpid()}"):
         StateLock(tmp_path).acquire()
 
@@ -23,18 +23,18 @@ def test_a_lock_that_was_released_can_be_taken_again(tmp_path: Path) -> None:
     assert find_lock_holder(tmp_path) is None
 
 
-def test_nobody_holds_a_folder_that_never_was_one(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_has_no_holder(tmp_path: Path) -> None:
     assert find_lock_holder(tmp_path / "nothing") is None
 
 
-def test_a_file_where_the_state_directory_should_be_was_called_a_failure_of_ours(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_state_directory_is_an_unusable_folder(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("somebody's notes")
 
     with pytest.raises(StoreUnavailable, match="cannot be the state directory: Not a directory"):
         find_lock_holder(tmp_path / "state")
 
 
-def test_a_process_that_was_killed_holds_nothing_any_more(tmp_path: Path) -> None:
+def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path

@@ -66,22 +66,22 @@ def writer(tablet: Tablet) -> Writer[Tablet]:
     return Writer[Tablet](tablet, name="test-writer")
 
 
-async def test_what_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) -> None:
-    writer.start()
+async def test_a_write_that_returned_is_durable(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    writer.open()
 
     said = await writer.write(lambda tablet: tablet.carve("beat"))
 
     assert said == "beat"
     assert tablet.durable == ["beat"]
-    writer.stop()
+    writer.close()
 
 
-async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet, writer: Writer[Tablet]) -> None:
+async def test_one_failing_write_does_not_fail_the_others_of_its_group(tablet: Tablet, writer: Writer[Tablet]) -> None:
     def bad(tablet: Tablet) -> str:
         tablet.carve("poison")
         raise ValueError("poison")
 
-    writer.start()
+    writer.open()
 
     results = await asyncio.gather(
         writer.write(lambda tablet: tablet.carve("a")),
@@ -94,30 +94,28 @@ async def test_one_bad_order_does_not_take_its_neighbours_with_it(tablet: Tablet
     assert isinstance(results[1], ValueError)
     assert results[2] == "b"
     assert tablet.durable == ["a", "b"]
-    writer.stop()
+    writer.close()
 
 
-async def test_a_commit_that_fails_fails_for_everybody_and_the_next_one_works(
+async def test_a_failed_commit_fails_its_whole_group_and_the_next_commit_works(
     tablet: Tablet, writer: Writer[Tablet]
 ) -> None:
     tablet.fails_to_commit = 1
-    writer.start()
+    writer.open()
 
     with pytest.raises(StoreUnavailable):
         await writer.write(lambda tablet: tablet.carve("lost"))
 
     assert await writer.write(lambda tablet: tablet.carve("kept")) == "kept"
     assert tablet.durable == ["kept"]
-    writer.stop()
+    writer.close()
 
 
-async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
-    tablet: Tablet, writer: Writer[Tablet]
-) -> None:
+async def test_a_transaction_that_breaks_in_the_middle_keeps_no_work(tablet: Tablet, writer: Writer[Tablet]) -> None:
     def broken(_: Tablet) -> None:
         raise StoreUnavailable("the disk is full")
 
-    writer.start()
+    writer.open()
 
     results = await asyncio.gather(
         writer.write(lambda tablet: tablet.carve("a")), writer.write(broken), return_exceptions=True
@@ -125,36 +123,36 @@ async def test_a_transaction_that_broke_in_the_middle_keeps_nobodys_work(
 
     assert isinstance(results[1], StoreUnavailable)
     assert tablet.durable == ([] if isinstance(results[0], StoreUnavailable) else ["a"])
-    writer.stop()
+    writer.close()
 
 
-def test_a_database_that_cannot_be_opened_is_told_at_the_start(tablet: Tablet) -> None:
+def test_a_database_that_cannot_be_opened_is_reported_at_the_start(tablet: Tablet) -> None:
     class Closed(Tablet):
         def open(self) -> None:
             raise StoreUnavailable("no such disk")
 
     with pytest.raises(StoreUnavailable, match="no such disk"):
-        Writer[Tablet](Closed(), name="closed").start()
+        Writer[Tablet](Closed(), name="closed").open()
 
 
-def test_orders_before_the_stop_are_still_carried_out(tablet: Tablet, writer: Writer[Tablet]) -> None:
-    writer.start()
+def test_writes_queued_before_the_close_are_still_done(tablet: Tablet, writer: Writer[Tablet]) -> None:
+    writer.open()
     for number in range(20):
         writer.write_now(lambda tablet, number=number: tablet.carve(str(number)))  # type: ignore[misc]
 
-    writer.stop()
+    writer.close()
 
     assert len(tablet.durable) == 20
 
 
-async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer[Tablet]) -> None:
+async def test_idle_work_waits_until_no_write_is_queued(tablet: Tablet, writer: Writer[Tablet]) -> None:
     both_ordered = threading.Event()
 
     def first(tablet: Tablet) -> str:
         both_ordered.wait()
         return tablet.carve("first")
 
-    writer.start()
+    writer.open()
     orders = [
         asyncio.ensure_future(writer.write(first)),
         asyncio.ensure_future(writer.write(lambda tablet: tablet.carve("second"))),
@@ -164,16 +162,16 @@ async def test_tidying_up_waits_until_nobody_does(tablet: Tablet, writer: Writer
     both_ordered.set()
     await asyncio.gather(*orders)
 
-    writer.stop()
+    writer.close()
     assert tablet.durable == ["first", "second"]
     assert (
         1 not in tablet.tidied
     )  # the second was waiting then; after it, the stop may have been the next order already
 
 
-async def test_an_order_to_a_closed_store_was_waited_for_for_ever(writer: Writer[Tablet]) -> None:
-    writer.start()
-    writer.stop()
+async def test_a_write_to_a_closed_store_fails_at_once(writer: Writer[Tablet]) -> None:
+    writer.open()
+    writer.close()
 
     with pytest.raises(StoreUnavailable, match="closed"):
         await writer.write(lambda tablet: tablet.carve("late"))
@@ -185,10 +183,10 @@ def test_work_that_ends_a_thread_does_not_end_the_writer(tablet: Tablet, writer:
     def leave(_: Tablet) -> None:
         raise SystemExit
 
-    writer.start()
+    writer.open()
 
     with pytest.raises(SystemExit):
         writer.write_now(leave)
 
     assert writer.write_now(lambda tablet: tablet.carve("beat")) == "beat"
-    writer.stop()
+    writer.close()

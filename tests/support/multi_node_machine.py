@@ -148,7 +148,7 @@ class MultiNodeMachine(LedgerMachine):
         mine = [each.run_id for each in self.held if each.fence == before]
         self.is_refused(member, [FinishedRun(number, self.now, SUCCEEDED) for number in mine])
         dead = {each.joined.node_id for each in stopped if each.stopped_at and self.now >= each.stopped_at + LEASE}
-        member.store.abandon_node()
+        member.store.session.abandon_node()
         member.join(self.now, before)  # which rescues the runs of all dead nodes
         self.forget(each.run_id for each in self.held if each.fence in dead)
 

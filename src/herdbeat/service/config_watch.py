@@ -55,15 +55,8 @@ LoadConfig = Callable[[], LoadResult]
 ApplyFleet = Callable[[Fleet], Awaitable[AppliedFleet]]
 
 _RESTART_REQUIRED_SETTINGS = (
-    "store",
-    "server",
-    "max_concurrent",
-    "egress_allow",
-    "lease",
-    "check_interval",
-    "catchup_rate",
-    "stop_timeout",
-    "retention",
+    *("store", "server", "max_concurrent", "egress_allow", "lease", "check_interval", "catchup_rate"),
+    *("stop_timeout", "retention"),
 )
 """Settings that a running fleet reads at its start and keeps."""
 
@@ -74,12 +67,8 @@ class ConfigWatcher:
     def __init__(
         self, fleet: Fleet, base: Path, read: LoadConfig, apply: ApplyFleet, publish: EventListener, clock: Clock
     ) -> None:
-        self._fleet = fleet
-        self._base = base
-        self._read = read
-        self._apply = apply
-        self._publish = publish
-        self._clock = clock
+        self._fleet, self._base, self._clock = fleet, base, clock
+        self._read, self._apply, self._publish = read, apply, publish
         self._paths: tuple[Path, ...] = ()
         self._last_seen: FileStamps = {}
         self._last_applied: FileStamps = {}

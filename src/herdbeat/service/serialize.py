@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from herdbeat.domain.change import Change
     from herdbeat.domain.records import BeatRecord, RunRecord, ScheduleRecord, TimelineSpan
-    from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView
+    from herdbeat.service.queries.details import DetailView, RunView, ScheduleView, TargetView
     from herdbeat.service.queries.explain import Explanation
     from herdbeat.service.queries.gates import GateStatus
     from herdbeat.service.queries.hints import HintView
@@ -64,7 +64,7 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         **_pick(policies, "tags", "group"),
         "enabled": is_enabled(record),
         **_pick(record, "disabled_by", "paused", "paused_until", "paused_by", "paused_reason", "quarantine"),
-        "next_run_at": format_optional_timestamp(record.next_run_at),
+        **_pick(record, "next_run_at"),
         "source": record.next_source,
         "origin": record.next_origin,
         **_pick(record, "last_started_at", "last_run_at", "last_status", "last_error", "failures"),
@@ -79,9 +79,7 @@ def serialize_summary(summary: "ScheduleSummary") -> JsonObject:
     pace = None
     if hint is not None and hint.every is not None:
         pace = {"every": format_duration(hint.every), **_pick(hint, "origin", "reason")}
-    recent = [
-        {"beat": format_short_id(mark.beat), "outcome": mark.outcome, "status": mark.status} for mark in summary.strip
-    ]
+    recent = [{"beat": format_short_id(mark.beat), **_pick(mark, "outcome", "status")} for mark in summary.strip]
     return {**serialize_schedule(summary.record, summary.state), "pace": pace, "recent": recent}
 
 
@@ -97,14 +95,13 @@ def serialize_details(view: "DetailView") -> JsonObject:
         case details.RunView():
             return _serialize_run_view(view)
         case details.BeatView():
-            return _serialize_beat_view(view)
+            return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}
 
 
 def _serialize_target_view(view: "TargetView") -> JsonObject:
     return {
         "target": view.target.name,
-        "kind": view.target.kind,
-        "max_concurrent": view.target.max_concurrent,
+        **_pick(view.target, "kind", "max_concurrent"),
         "running": view.running,
         "budget": view.budget or None,
         "written_at": view.written_at,
@@ -135,10 +132,6 @@ def _serialize_run_view(view: "RunView") -> JsonObject:
         "attempts": [serialize_run(each) for each in view.attempts],
         "beat_outcome": view.beat.outcome,
     }
-
-
-def _serialize_beat_view(view: "BeatView") -> JsonObject:
-    return {**serialize_beat(view.beat), "runs": [serialize_run(each) for each in view.runs]}
 
 
 def serialize_hint(view: "HintView") -> JsonObject:
@@ -178,6 +171,9 @@ def serialize_explanation(explanation: "Explanation") -> JsonObject:
     }
 
 
+_HOLD_FIELDS = ("state", "until", "by", "reason")
+
+
 def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
     spend = status.spend_today
     return {
@@ -198,10 +194,7 @@ def serialize_status(status: "FleetStatus", fleet: str) -> JsonObject:
             {"schedule": each.label, "failures": each.failures, "error": each.quarantine or each.last_error}
             for each in status.failing
         ],
-        "held": [
-            {"schedule": each.record.label, **_pick(each.hold, "state", "until", "by", "reason")}
-            for each in status.held
-        ],
+        "held": [{"schedule": each.record.label, **_pick(each.hold, *_HOLD_FIELDS)} for each in status.held],
         "next": [
             {"schedule": each.label, **_pick(each, "next_run_at"), "source": each.next_source}
             for each in status.upcoming
@@ -242,13 +235,8 @@ def serialize_span(span: "TimelineSpan", schedule: str) -> JsonObject:
 
 
 def serialize_log_entry(entry: "LogEntry") -> JsonObject:
-    return {
-        "at": format_timestamp(entry.at),
-        "schedule": entry.run.schedule,
-        "run": format_short_id(entry.run.id),
-        "stream": entry.kind,
-        "text": entry.text,
-    }
+    run = {"schedule": entry.run.schedule, "run": format_short_id(entry.run.id)}
+    return {"at": format_timestamp(entry.at), **run, "stream": entry.kind, "text": entry.text}
 
 
 def _pick(value: object, *names: str) -> JsonObject:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import InconsistencyCandidates, Transaction
+from herdbeat.store.location import StoreLocation
 from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.sanitize import decode_lossy
 from herdbeat.store.sqlite.connection import SqliteConnection
@@ -29,8 +30,18 @@ _MAX_DAMAGE_LINES = 100
 """Damaged places that are listed."""
 
 
-class SqlAudit(ABC):
-    """The queries that both dialects share. See `LedgerAudit`."""
+class LedgerAudit(ABC):
+    """Queries about the whole ledger, which both dialects share. Any thread may call them."""
+
+    location: StoreLocation
+
+    @abstractmethod
+    def read_transaction(self, work: Callable[[Transaction], T]) -> T:
+        """Run work that only reads. What it writes is refused, or undone."""
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """Return what is wrong with the rows or the file; empty is good. Never raises."""
 
     @abstractmethod
     def _open_connection(self) -> AbstractContextManager[Connection]:
@@ -64,8 +75,7 @@ class SqlAudit(ABC):
         """Yield the ids of the beats of each schedule beyond its newest `most`, schedule by schedule."""
         with self._open_connection() as connection:
             for schedule in connection.query("crowded_schedules", most=most):
-                since = to_micros(kept_since)
-                yield connection.query("surplus_beats", schedule=schedule, most=most, kept_since=since)
+                yield connection.query("surplus_beats", schedule=schedule, most=most, kept_since=to_micros(kept_since))
 
     def unused_plans(self, limit: int) -> list[int]:
         with self._open_connection() as connection:
@@ -85,15 +95,11 @@ class SqlAudit(ABC):
             return int(connection.query_one("ended_hints", before=to_micros(before))[0])
 
 
-class SqliteAudit(SqlAudit):
+class SqliteAudit(LedgerAudit):
     """Opens the file for each query, so any thread may call it."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @property
-    def location(self) -> Path:
-        return self.path
+        self.path = self.location = path
 
     def read_transaction(self, work: Callable[[Transaction], T]) -> T:
         """Run work that only reads. What it tries to write is refused."""
@@ -109,9 +115,7 @@ class SqliteAudit(SqlAudit):
         except StoreUnavailable as error:
             return [error.message]
         damage = [line for (line,) in lines if line != "ok"]
-        return damage + [
-            f"row {row} of {table} points at a missing row of {parent}" for table, row, parent, _ in dangling
-        ]
+        return damage + [f"row {row} of {table} points at a missing row of {of}" for table, row, of, _ in dangling]
 
     @contextmanager
     def _open_connection(self) -> Iterator[SqliteConnection]:

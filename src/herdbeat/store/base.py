@@ -39,33 +39,10 @@ from herdbeat.store.rows import (
     TargetRow,
 )
 
-__all__ = [
-    "BeatExtension",
-    "CatchupCursor",
-    "ChangedBeat",
-    "ChangedSchedule",
-    "CounterCheck",
-    "CounterDelta",
-    "DeletedBeats",
-    "EnabledInFile",
-    "FinishedRun",
-    "InconsistencyCandidates",
-    "LastAttempt",
-    "NewBeat",
-    "NewRun",
-    "NextRunColumns",
-    "OpenRun",
-    "PendingBeat",
-    "ScheduleRow",
-    "ScheduleSnapshot",
-    "SharedStore",
-    "StopRequest",
-    "Store",
-    "TargetCapacity",
-    "TargetCounterCheck",
-    "TargetRow",
-    "Transaction",
-]
+__all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", "NextRunColumns", "ScheduleRow"]
+__all__ += ["BeatExtension", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
+__all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "StopRequest", "TargetCapacity", "TargetRow"]
+__all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ A kind of store is imported only when a ledger of that kind is opened, and comma
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from urllib.parse import parse_qs
@@ -17,7 +17,8 @@ from herdbeat.errors import ConfigError, MissingExtra, Problem
 
 if TYPE_CHECKING:
     from herdbeat.clock import Clock
-    from herdbeat.store.base import InconsistencyCandidates, SharedStore, Transaction
+    from herdbeat.store.audit import LedgerAudit
+    from herdbeat.store.base import SharedStore, Transaction
     from herdbeat.store.reader import Reader
 
 
@@ -136,36 +137,6 @@ class StoreHandle(Protocol):
     def close(self) -> None: ...
 
 
-class LedgerAudit(Protocol):
-    """Queries about the whole ledger. Any thread may call them."""
-
-    @property
-    def location(self) -> StoreLocation: ...
-
-    def find_inconsistencies(
-        self, now: datetime, after: int = 0, *, only_schedules: bool = False
-    ) -> "InconsistencyCandidates": ...
-
-    def read_transaction(self, work: "Callable[[Transaction], T]") -> T:
-        """Run work that only reads. What it writes is refused, or undone."""
-
-    def quarantined(self) -> list[tuple[str, str]]: ...
-
-    def damage(self) -> list[str]: ...
-
-    def old_beats(self, before: datetime, kept_since: datetime, limit: int) -> list[int]: ...
-
-    def surplus_beats(self, most: int, kept_since: datetime) -> Iterator[list[int]]: ...
-
-    def unused_plans(self, limit: int) -> list[int]: ...
-
-    def oldest_open_run(self) -> datetime | None: ...
-
-    def count_old_changes(self, before: datetime, most: int) -> int: ...
-
-    def count_ended_hints(self, before: datetime) -> int: ...
-
-
 def create_store(location: StoreLocation, *, lease: timedelta = DEFAULT_LEASE) -> StoreHandle:
     """Return a store that is not open yet. `lease` is for stores that several nodes share."""
     if isinstance(location, Path):
@@ -188,7 +159,7 @@ def open_reader(location: StoreLocation) -> "Reader":
     return PostgresReader(location)
 
 
-def open_audit(location: StoreLocation) -> LedgerAudit:
+def open_audit(location: StoreLocation) -> "LedgerAudit":
     if isinstance(location, Path):
         from herdbeat.store.audit import SqliteAudit  # noqa: PLC0415
 

@@ -36,13 +36,8 @@ class NamedSchedule(NamedTuple):
 def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedule]:
     """Return schedules whose target begins so; after a slash, schedules of that target whose name begins so."""
     target, slash, name = prefix.partition("/")
-    values = {
-        "target": target,
-        "target_end": target + ("\0" if slash else _MAX_CHAR),
-        "name": name,
-        "name_end": name + _MAX_CHAR,
-        "limit": limit,
-    }
+    ends = {"target_end": target + ("\0" if slash else _MAX_CHAR), "name_end": name + _MAX_CHAR}
+    values = {"target": target, "name": name, **ends, "limit": limit}
     connection = sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)
     connection.text_factory = decode_lossy
     try:

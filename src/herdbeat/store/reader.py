@@ -136,7 +136,8 @@ class Reader(ABC):
     def _selector_values(self, query: ScheduleQuery) -> dict[str, object]:
         names, plans = None, []
         if query.has_selectors:
-            names = [self._like_pattern(_expand_target_name(name)) for name in query.names]
+            # A target alone selects all its schedules.
+            names = [self._like_pattern(name if "/" in name else f"{name}/*") for name in query.names]
         if query.tags or query.groups:
             plans = self._query_ids("plans_marked", tags=list(query.tags), groups=list(query.groups))
         return {"names": names, "plans": plans, "state": query.state, "now": to_micros(query.now)}
@@ -164,8 +165,7 @@ class Reader(ABC):
 
     def oldest_overdue(self, now: datetime) -> datetime | None:
         """Return the longest overdue moment at which a node should have evaluated a schedule."""
-        micros: int | None = self._query_value("oldest_overdue", now=to_micros(now))
-        return from_micros(micros)
+        return self._query_optional(from_micros, "oldest_overdue", now=to_micros(now))
 
     def oldest_waiting(self, schedule_ids: Iterable[int]) -> dict[int, datetime]:
         """Return since when these schedules have a waiting beat; those without one are left out."""
@@ -196,12 +196,10 @@ class Reader(ABC):
         return next((beat for beat in self.beats(Filter(before=beat_id + 1, limit=1)) if beat.id == beat_id), None)
 
     def beat_at(self, target: str, name: str, at: datetime) -> int | None:
-        beat: int | None = self._query_optional("beat_at", target=target, name=name, at=to_micros(at))
-        return beat
+        return self._query_optional(int, "beat_at", target=target, name=name, at=to_micros(at))
 
     def beat_trace(self, beat_id: int) -> str | None:
-        trace: str | None = self._query_optional("trace_of_beat", id=beat_id)
-        return trace
+        return self._query_optional(str, "trace_of_beat", id=beat_id)
 
     def adjacent_beats(self, schedule_id: int, at: datetime) -> tuple[int | None, int | None]:
         """Return the newest beat that was due at or before a moment, and the first after it."""
@@ -224,14 +222,13 @@ class Reader(ABC):
     def _newest_beats(self, schedule: int, length: int) -> Iterator[int]:
         """Yield clock beats by their dedup ids, and beats of events, which have runs, by their runs."""
         for kind in _CLOCK_KINDS:
-            first, last = f"{kind}:", f"{kind};"
-            yield from self._query_ids("clock_beats", schedule=schedule, first=first, last=last, limit=length)
+            bounds = {"first": f"{kind}:", "last": f"{kind};"}
+            yield from self._query_ids("clock_beats", schedule=schedule, **bounds, limit=length)
         yield from self._query_ids("beats_of_newest_runs", schedule=schedule, limit=length)
 
     def recent_lateness(self, limit: int) -> list[timedelta]:
         """Return how long after their due time the last clock beats were created."""
-        rows = self._query("recent_lateness", limit=limit)
-        return [timedelta(microseconds=max(0, micros)) for (micros,) in rows]
+        return [timedelta(microseconds=max(0, micros)) for micros in self._query_ids("recent_lateness", limit=limit)]
 
     def spans(self, schedule_ids: Iterable[int], since: datetime, until: datetime, limit: int) -> list[TimelineSpan]:
         """Return what happened in a period, the newest first. A beat of several runs comes once for each."""
@@ -281,8 +278,7 @@ class Reader(ABC):
 
     def run_output(self, run_id: int) -> str | None:
         """Return the tail of what a run printed; None where only the node that ran it has it."""
-        text: str | None = self._query_optional("output_of", id=run_id)
-        return text
+        return self._query_optional(str, "output_of", id=run_id)
 
     def last_usage(self, schedule_id: int, limit: int) -> list[Mapping[str, object]]:
         """Return the usage that its newest `limit` runs reported, as far as they did."""
@@ -335,9 +331,8 @@ class Reader(ABC):
     def changes(self, where: Filter) -> list[Change]:
         """Return who changed what, newest first: of everything, of a target with its schedules, or of one schedule."""
         subject = where.target if where.name is None else f"{where.target}/{where.name}"
-        since = to_micros(where.since)
-        values = {"subject": subject, "since": since, "before": where.before, "limit": where.limit}
-        return self._query_records(Change, "list_changes", **values)
+        values = {"since": to_micros(where.since), "before": where.before, "limit": where.limit}
+        return self._query_records(Change, "list_changes", subject=subject, **values)
 
     def version(self) -> int:
         """Return a number that differs after every write: cheap enough to poll ten times a second."""
@@ -345,7 +340,7 @@ class Reader(ABC):
 
     def fleet_version(self) -> str:
         """Return a text that differs after every change of a target. Only for a ledger that several nodes share."""
-        return str(self._query_optional("catalogue_version") or "")
+        return self._query_optional(str, "catalogue_version") or ""
 
     # ── queries ──
 
@@ -367,15 +362,10 @@ class Reader(ABC):
         (value,) = self._query_required(statement, **values)
         return value
 
-    def _query_optional(self, statement: str, **values: object) -> Any:
-        """Return the value of the first row; None if there is no row."""
+    def _query_optional(self, value_type: Callable[[Any], R], statement: str, **values: object) -> R | None:
+        """Return the value of the first row; None if there is no row, or it is NULL."""
         rows = self._query(statement, **values)
-        return rows[0][0] if rows else None
-
-
-def _expand_target_name(name: str) -> str:
-    """A target alone selects all its schedules."""
-    return name if "/" in name else f"{name}/*"
+        return value_type(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
 class SqliteReader(Reader):
@@ -445,35 +435,28 @@ class IdQuery(Protocol):
 
 def find_beat_ids(query_ids: IdQuery, where: Filter) -> list[int]:
     """Return ids, newest first."""
-    values: dict[str, object] = {
-        "outcome": where.outcome,
-        "since": to_micros(where.since),
-        "until": to_micros(where.until),
-        "before": where.before,
-        "limit": where.limit,
-    }
-    choose_query = partial(_choose_beat_query, query_ids, where)
-    return _find_by_schedule(query_ids, where, values, "beats_of_schedules", choose_query)
+    return _find_ids(query_ids, where, "beats_of_schedules", partial(_choose_beat_query, query_ids, where))
 
 
 def find_run_ids(query_ids: IdQuery, where: Filter) -> list[int]:
     """Return ids, newest first."""
-    values: dict[str, object] = {
+    return _find_ids(query_ids, where, "runs_of_schedules", partial(_choose_run_query, where))
+
+
+def _find_ids(query_ids: IdQuery, where: Filter, schedule_query: str, choose_query: Callable[[], str]) -> list[int]:
+    """Go through the schedules that the filter names, or by another index where they are many or none is named."""
+    values = {
+        "outcome": where.outcome,
         "status": where.status,
         "run": where.run,
         "beat": where.beat,
         "since": to_micros(where.since),
+        "until": to_micros(where.until),
         "before": where.before,
-        "limit": where.limit,
+        "target": where.target,
         "declined": int(where.include_declined),
+        "limit": where.limit,
     }
-    return _find_by_schedule(query_ids, where, values, "runs_of_schedules", partial(_choose_run_query, where))
-
-
-def _find_by_schedule(
-    query_ids: IdQuery, where: Filter, values: dict[str, object], schedule_query: str, choose_query: Callable[[], str]
-) -> list[int]:
-    """Go through the schedules that the filter names, or by another index where they are many or none is named."""
     if where.target is not None:
         limit = MAX_GATHERED_SCHEDULES + 1
         schedules = query_ids("schedules_named", target=where.target, name=where.name, limit=limit)
@@ -481,7 +464,7 @@ def _find_by_schedule(
             return []
         if len(schedules) < limit:
             return query_ids(schedule_query, schedules=schedules, **values)
-    return query_ids(choose_query(), target=where.target, **values)
+    return query_ids(choose_query(), **values)
 
 
 def _choose_beat_query(query_ids: IdQuery, where: Filter) -> str:

@@ -146,36 +146,20 @@ def simple_reschedule_columns(change: ChangedSchedule) -> Columns:
 
 
 def changed_schedule_columns(change: ChangedSchedule) -> Columns:
-    return (
-        change.id,
-        to_micros(change.next_run_at),
-        to_micros(change.next_due_at),
-        change.next_source,
-        change.next_origin,
-        change.next_trace,
-        to_micros(change.wake_at),
-        to_micros(change.anchor_at),
-        to_micros(change.settled_until),
-        int(change.is_new),
-        change.failures,
-        change.runs,
-        change.running,
-        change.waiting,
-        change.tail_id,
-        change.tail,
-        to_micros(change.last_started_at),
-        to_micros(change.last_run_at),
-        change.last_status,
-        change.last_error,
-        change.quarantine,
-    )
+    next_run = to_micros(change.next_run_at), to_micros(change.next_due_at), change.next_source, change.next_origin
+    wake_at, anchor_at = to_micros(change.wake_at), to_micros(change.anchor_at)
+    progress = to_micros(change.settled_until), int(change.is_new), change.failures, change.runs
+    counters = change.running, change.waiting, change.tail_id, change.tail
+    last = to_micros(change.last_started_at), to_micros(change.last_run_at), change.last_status, change.last_error
+    decision = *next_run, change.next_trace, wake_at, anchor_at
+    return change.id, *decision, *progress, *counters, *last, change.quarantine
 
 
 def schedule_columns(row: ScheduleRow, next_run: NextRunColumns) -> Columns:
-    target_id, name, kind, plan_id, brief, origin, enabled = row
+    *columns, enabled = row
     run_at, due_at, source, next_origin, trace, wake_at = next_run
     next_run_columns = (to_micros(run_at), to_micros(due_at), source, next_origin, trace, to_micros(wake_at))
-    return target_id, name, kind, plan_id, brief, origin, int(enabled), *next_run_columns
+    return *columns, int(enabled), *next_run_columns
 
 
 # ── beats ──
@@ -214,24 +198,9 @@ def simple_start_columns(numbered: tuple[int, NewBeat]) -> Columns:
 
 def new_beat_columns(numbered: tuple[int, NewBeat]) -> Columns:
     number, beat = numbered
-    return (
-        number,
-        beat.schedule_id,
-        beat.target_id,
-        beat.dedup_id,
-        to_micros(beat.due_at),
-        to_micros(beat.last_due_at),
-        beat.number,
-        beat.outcome,
-        beat.reason,
-        beat.source,
-        beat.origin,
-        beat.payload,
-        beat.priority,
-        to_micros(beat.wake_at),
-        to_micros(beat.created_at),
-        to_micros(beat.settled_at),
-    )
+    due = beat.schedule_id, beat.target_id, beat.dedup_id, to_micros(beat.due_at), to_micros(beat.last_due_at)
+    cause = beat.number, beat.outcome, beat.reason, beat.source, beat.origin, beat.payload, beat.priority
+    return number, *due, *cause, to_micros(beat.wake_at), to_micros(beat.created_at), to_micros(beat.settled_at)
 
 
 def is_simple_settle(beat: ChangedBeat) -> bool:

@@ -181,9 +181,8 @@ class SqlAdministration:
     def schedule_list_by_target(self, target_ids: Iterable[int]) -> dict[tuple[int, str], tuple[int, ScheduleRow]]:
         stored: dict[tuple[int, str], tuple[int, ScheduleRow]] = {}
         for chunk in _split_chunks(target_ids):
-            for number, target, name, kind, plan, brief, origin, enabled in self._connection.query(
-                "schedules_of", chunk
-            ):
+            rows = self._connection.query("schedules_of", chunk)
+            for number, target, name, kind, plan, brief, origin, enabled in rows:
                 stored[target, name] = number, ScheduleRow(target, name, kind, plan, brief, origin, bool(enabled))
         return stored
 

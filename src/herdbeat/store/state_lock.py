@@ -3,7 +3,6 @@
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from herdbeat.errors import Conflict, StoreUnavailable
@@ -18,7 +17,11 @@ class StateLock:
 
     def acquire(self) -> None:
         """Raises Conflict, with the pid of the holder; StoreUnavailable for a folder that cannot be used."""
-        file = self._opened()
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _unusable_state_dir(self._path.parent, error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -32,13 +35,6 @@ class StateLock:
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file
 
-    def _opened(self) -> int:
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _unusable_state_dir(self._path.parent, error) from error
-
     def release(self) -> None:
         if self._file is not None:
             os.ftruncate(self._file, 0)
@@ -49,9 +45,7 @@ class StateLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 

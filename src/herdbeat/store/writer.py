@@ -36,14 +36,11 @@ class WriteSession(Protocol[C_co]):
     def close(self) -> None: ...
 
 
-class _WriteRequest(Generic[C]):
+class _WriteRequest(NamedTuple, Generic[C]):
     """One piece of work and the promise of its result."""
 
-    __slots__ = ("future", "work")
-
-    def __init__(self, work: Callable[[C], object]) -> None:
-        self.work = work
-        self.future: Future[object] = Future()
+    work: Callable[[C], object]
+    future: Future[Any]
 
 
 class _Result(NamedTuple):
@@ -65,36 +62,34 @@ class Writer(Generic[C]):
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def start(self) -> None:
+    def open(self) -> None:
         """Open the database. Raises what went wrong there."""
         self._thread.start()
         self._opened.result()
 
     async def write(self, work: Callable[[C], T]) -> T:
-        """Do the work in the next group; return once it is durable. Raises StoreUnavailable after `stop`."""
-        request = self._submit(work)
+        """Do the work in the next group; return once it is durable. Raises StoreUnavailable after `close`."""
         # Shielded: a caller that stops waiting does not cancel the request. The writer once found a cancelled one done,
         # its thread ended, and every write after it waited for ever.
-        return await asyncio.shield(asyncio.wrap_future(request.future))  # type: ignore[arg-type]
+        return await asyncio.shield(asyncio.wrap_future(self._submit(work)))
 
     def write_now(self, work: Callable[[C], T]) -> T:
         """The same for callers without an event loop."""
-        request = self._submit(work)
-        return request.future.result()  # type: ignore[return-value]
+        return self._submit(work).result()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Finish all requests, then close."""
         self._is_closed = True
         self._requests.put(None)
         self._thread.join()
 
-    def _submit(self, work: Callable[[C], T]) -> _WriteRequest[C]:
-        """Raises StoreUnavailable after `stop`: no thread is left for the work, and its caller would wait for ever."""
+    def _submit(self, work: Callable[[C], T]) -> Future[T]:
+        """Raises StoreUnavailable after `close`: no thread is left for the work, and its caller would wait for ever."""
         if self._is_closed:
             raise StoreUnavailable("The store was closed.", hint="Open it again.")
-        request = _WriteRequest[C](work)
-        self._requests.put(request)
-        return request
+        future: Future[T] = Future()
+        self._requests.put(_WriteRequest(work, future))
+        return future
 
     def _run(self) -> None:
         opening = _capture(self._session.open)
@@ -125,9 +120,10 @@ class Writer(Generic[C]):
 
     def _complete_group(self, group: list[_WriteRequest[C]]) -> None:
         commit = _capture(partial(self._commit_group, group))
+        results = commit.value
         if commit.error is not None:  # nothing of the group is durable: every caller gets the reason
             self._session.rollback()
-        results = [commit] * len(group) if commit.error is not None else commit.value
+            results = [commit] * len(group)
         for request, result in zip(group, results, strict=True):
             if result.error is not None:
                 request.future.set_exception(result.error)

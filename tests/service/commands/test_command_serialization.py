@@ -118,12 +118,12 @@ def test_an_actor_goes_through_the_socket_with_its_scopes() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"name": "", "scopes": []}, {"name": YOU}, {"name": 7, "scopes": []}])
-def test_nobody_is_no_actor(data: object) -> None:
+def test_an_actor_needs_a_name_and_scopes(data: object) -> None:
     with pytest.raises(UsageError):
         Actor.from_json(data)
 
 
-def test_a_scope_that_nobody_knows_allows_nothing() -> None:
+def test_an_unknown_scope_allows_nothing() -> None:
     assert Actor.from_json({"name": YOU, "scopes": ["everything", "read"]}).scopes == {Scope.READ}
 
 

@@ -89,7 +89,7 @@ async def test_ten_thousand_hints_harm_nothing(tmp_path: Path) -> None:
         assert len(list_changes(herd, limit=1_000)) == 30
 
 
-async def test_the_same_wish_again_only_moves_its_end_and_a_machine_leaves_one_row(tmp_path: Path) -> None:
+async def test_the_same_hint_again_only_moves_its_end_and_leaves_one_row(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()

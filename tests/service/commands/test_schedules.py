@@ -176,7 +176,9 @@ async def test_a_reset_leads_out_of_the_quarantine_and_accounts_for_the_time_in_
 
 
 @pytest.mark.parametrize("command", [PauseSchedules(), DisableSchedules(), HintSchedules(every=20)])
-async def test_what_is_in_quarantine_rests_whatever_else_it_is_told(tmp_path: Path, command: ScheduleCommand) -> None:
+async def test_a_quarantined_schedule_does_not_run_whatever_is_requested(
+    tmp_path: Path, command: ScheduleCommand
+) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()

@@ -26,13 +26,13 @@ async def ledger(folder: Path, *damage: str) -> Path:
     return folder / "herdbeat.db"
 
 
-async def test_a_sound_ledger_is_well(tmp_path: Path) -> None:
+async def test_a_sound_ledger_has_no_findings(tmp_path: Path) -> None:
     path = await ledger(tmp_path)
 
     assert inspect_ledger(path, TEN).is_healthy
 
 
-async def test_what_the_scan_would_mend_is_listed_and_left(tmp_path: Path) -> None:
+async def test_what_the_scan_would_repair_is_listed_and_left(tmp_path: Path) -> None:
     path = await ledger(tmp_path, "UPDATE target SET running = 3 WHERE name = 't7'")
 
     first, second = inspect_ledger(path, TEN), inspect_ledger(path, TEN)

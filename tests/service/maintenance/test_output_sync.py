@@ -93,7 +93,7 @@ def test_of_a_long_log_the_end_is_kept_in_whole_records(tmp_path: Path) -> None:
     assert 5 < len(lines) < 20
 
 
-async def test_what_a_run_says_is_told_while_it_runs_and_only_when_it_is_new(tmp_path: Path) -> None:
+async def test_output_of_an_active_run_is_published_only_when_it_is_new(tmp_path: Path) -> None:
     told, run = Told(), Talker(tmp_path)
     sharing = outputs(run, told)
 

@@ -66,7 +66,7 @@ async def test_beats_older_than_the_age_go_with_their_runs_and_nothing_old_fires
         assert {label: len(herd.beats(label)) for label in before} == after  # also not for a new node
 
 
-async def test_each_schedule_keeps_its_newest_so_many(tmp_path: Path) -> None:
+async def test_each_schedule_keeps_its_newest_beats(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("often", cron="*/5 * * * *")
         herd.schedule("seldom", cron="0 * * * *")
@@ -79,7 +79,7 @@ async def test_each_schedule_keeps_its_newest_so_many(tmp_path: Path) -> None:
         assert len(herd.beats("seldom")) == 10
 
 
-async def test_what_is_pending_or_running_stays_however_old(tmp_path: Path) -> None:
+async def test_pending_and_running_beats_stay_however_old(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("busy/first", every="5m", runner=ScriptedRunner(holds=True))
         herd.schedule("busy/second", every="5m")
@@ -204,7 +204,7 @@ async def test_the_record_of_changes_goes_when_it_is_too_old(tmp_path: Path) -> 
         assert [each.at for each in left] == [herd.now] * 3
 
 
-async def test_what_was_spent_on_days_long_past_is_forgotten(tmp_path: Path) -> None:
+async def test_spend_of_old_days_is_deleted(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("scribe", every="6h", budget=Budget(runs_per_day=9))
         await herd.advance(40 * DAY)

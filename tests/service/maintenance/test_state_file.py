@@ -66,11 +66,11 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["agents: 3", "agents: { a: 3 }", "agents: { a: { schedules: [x] } }", "x: 1"])
-def test_a_file_of_another_shape_says_nothing_of_any_schedule(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_shape_has_no_entries(tmp_path: Path, text: str) -> None:
     assert parse_state_file(written(tmp_path, text)) == ()
 
 
-def test_a_fleet_that_never_ran_here_goes_on_where_it_stopped_elsewhere(tmp_path: Path) -> None:
+def test_a_fleet_that_never_ran_here_continues_where_it_stopped_elsewhere(tmp_path: Path) -> None:
     fleet = make_fleet(make_schedule("triage/check", "2h"), make_schedule("triage/off"), make_schedule("triage/new"))
     ledger = tmp_path / "state" / "ledger.db"
 

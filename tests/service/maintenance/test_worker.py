@@ -55,7 +55,9 @@ async def serve(upkeep: MaintenanceWorker) -> None:
         await upkeep.run()
 
 
-async def test_what_is_found_at_the_start_is_mended_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_inconsistency_found_at_the_start_is_repaired_and_published(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 * * * *")
         await herd.tick()
@@ -91,7 +93,7 @@ async def test_history_is_pruned_every_hour(tmp_path: Path) -> None:
         assert old == 7  # pruned at 09:55 and at 10:55 of the next day
 
 
-async def test_more_suspects_than_a_page_are_all_mended(tmp_path: Path) -> None:
+async def test_more_suspects_than_a_page_are_all_repaired(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         for number in range(AUDIT_PAGE_ROWS + 10):
             herd.schedule(f"t{number}", cron="0 * * * *")
@@ -105,7 +107,7 @@ async def test_more_suspects_than_a_page_are_all_mended(tmp_path: Path) -> None:
         assert await repair_inconsistencies(herd.store, SqliteAudit(herd.store.path), TEN) == ([], 0)
 
 
-async def test_a_pass_is_bounded_and_the_next_one_goes_on_where_it_ended(
+async def test_a_pass_is_bounded_and_the_next_one_continues_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("herdbeat.service.maintenance.worker.MAX_PAGES_PER_SCAN", 1)

@@ -96,7 +96,7 @@ def test_a_policy_that_is_gone_since_is_not_named() -> None:
         (14, False),  # still to come
     ],
 )
-def test_an_instant_outside_the_hours_without_a_row_is_passed_over(hour: int, expected: bool) -> None:
+def test_an_instant_outside_the_hours_without_a_row_counts_as_skipped(hour: int, expected: bool) -> None:
     record = make_schedule_record(
         plan=make_schedule_spec(HOURLY, active_hours=OFFICE), anchor_at=NOW.replace(hour=9, minute=0)
     )
@@ -104,7 +104,7 @@ def test_an_instant_outside_the_hours_without_a_row_is_passed_over(hour: int, ex
     assert is_skipped_by_active_hours(record, NOW.replace(hour=hour, minute=0), NOW) is expected
 
 
-def test_between_two_instants_nothing_is_passed_over() -> None:
+def test_between_two_instants_nothing_counts_as_skipped() -> None:
     record = make_schedule_record(
         plan=make_schedule_spec(HOURLY, active_hours=OFFICE), anchor_at=NOW.replace(hour=9, minute=0)
     )
@@ -112,7 +112,7 @@ def test_between_two_instants_nothing_is_passed_over() -> None:
     assert not is_skipped_by_active_hours(record, NOW.replace(hour=12, minute=30), NOW)
 
 
-def test_who_asks_at_night_hears_that_it_was_due_and_is_skipped() -> None:
+def test_an_explanation_at_night_says_that_it_was_due_and_is_skipped() -> None:
     at = NOW.replace(hour=12, minute=0)
     morning = NOW.replace(hour=7, minute=0) + timedelta(days=1)
     record = make_schedule_record(

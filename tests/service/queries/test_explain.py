@@ -108,7 +108,7 @@ def test_a_running_cron_schedule_said_next_run_now_of_a_beat_that_was_to_be_skip
     assert explain_next(record, NOW, has_live_node=True).text == f"it is running; {told}"
 
 
-def test_a_beat_that_waits_is_told_before_the_next_run() -> None:
+def test_a_waiting_beat_is_explained_before_the_next_run() -> None:
     waiting = make_beat_record(outcome=BeatOutcome.PENDING, reason=SkipReason.AT_CAPACITY, due_at=NOW - 19 * MINUTE)
 
     answer = explain_next(make_schedule_record(waiting=1, target_running=1), NOW, has_live_node=True, waiting=waiting)
@@ -232,7 +232,7 @@ def test_every_skip_reason_that_is_ever_stored_has_words(reason: SkipReason) -> 
     assert answer.facts[0][1] != f"{reason}: {reason}"
 
 
-def test_a_range_of_instants_is_told_as_one() -> None:
+def test_a_range_of_instants_is_explained_as_one() -> None:
     missed = make_beat_record(
         outcome=BeatOutcome.MISSED, reason=MissedReason.SLEPT, count=3, last_due_at=NOW - 60 * MINUTE
     )
@@ -297,7 +297,7 @@ def test_a_run_in_less_than_a_second_is_now() -> None:
     assert explain_next(soon, NOW, has_live_node=True).text == "next run now because of baseline-interval"
 
 
-def test_nothing_is_promised_while_nobody_is_there_to_keep_it() -> None:
+def test_no_preview_is_shown_while_no_node_runs() -> None:
     served, down = (
         serialize_explanation(explain_next(make_schedule_record(), NOW, has_live_node=each)) for each in (True, False)
     )

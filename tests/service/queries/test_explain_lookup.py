@@ -57,7 +57,7 @@ async def test_a_beat_within_a_minute_is_the_one_that_is_meant(herd: SimulatedHe
     assert ("and ran" in explanation.text) is is_found
 
 
-async def test_the_beat_that_waits_is_told_with_the_next_run(herd: SimulatedHerd) -> None:
+async def test_a_waiting_beat_is_explained_with_the_next_run(herd: SimulatedHerd) -> None:
     held = ScriptedRunner(holds=True)
     herd.schedule("agent/one", every="1h", runner=held)
     herd.schedule("agent/two", every="1h")

@@ -27,13 +27,13 @@ def wish(every: timedelta, lasts: timedelta, origin: str = "rule:surge") -> Hint
     return Hint(origin=origin, every=every, expires_at=NOW + lasts)
 
 
-def test_an_interval_goes_on_at_its_pace() -> None:
+def test_an_interval_continues_every_so_often() -> None:
     found = preview_runs(make_schedule_record(), [], NOW)
 
     assert found == RunPreview(instants=after_now(4, 9, 14), pace="every 5m")
 
 
-def test_a_calendar_goes_on_in_its_own_words() -> None:
+def test_a_calendar_describes_its_own_recurrence() -> None:
     daily = make_schedule_spec(Cron.parse("0 9 * * *", UTC_ZONE))
 
     found = preview_runs(make_schedule_record(plan=daily), [], NOW)
@@ -55,7 +55,7 @@ def test_of_two_hints_the_end_of_the_stronger_counts() -> None:
     assert preview_runs(make_schedule_record(), hints, NOW).until == NOW + 11 * MINUTE
 
 
-def test_a_limit_shows_in_the_pace() -> None:
+def test_a_limit_shows_in_the_described_interval() -> None:
     record = make_schedule_record(plan=make_schedule_spec(limits=Limits(at_least=15 * SECOND)))
 
     found = preview_runs(record, [wish(5 * SECOND, 10 * MINUTE)], NOW)
@@ -63,7 +63,7 @@ def test_a_limit_shows_in_the_pace() -> None:
     assert found.pace == "every 15s"
 
 
-async def test_jitter_moves_what_is_told_as_it_moves_the_engine(tmp_path: Path) -> None:
+async def test_jitter_moves_the_preview_as_it_moves_the_engine(tmp_path: Path) -> None:
     """Once `explain` named two times for one run: the jitter was asked of a name that the engine does not use."""
     async with open_herd(tmp_path, NOW) as herd:
         herd.schedule("nightly", cron="0 2 * * *", jitter=Jitter(span=10 * MINUTE))
@@ -75,7 +75,7 @@ async def test_jitter_moves_what_is_told_as_it_moves_the_engine(tmp_path: Path) 
     assert preview_runs(record, [], NOW).instants[0] == planned
 
 
-def test_what_fails_goes_on_as_usual_only_if_it_succeeds() -> None:
+def test_the_preview_of_a_failing_schedule_holds_only_if_the_next_run_succeeds() -> None:
     record = make_schedule_record(failures=2, plan=make_schedule_spec(backoff=Backoff()), next_run_at=NOW + 19 * MINUTE)
 
     found = preview_runs(record, [], NOW)
@@ -84,13 +84,13 @@ def test_what_fails_goes_on_as_usual_only_if_it_succeeds() -> None:
     assert (found.pace, found.is_conditional) == ("every 5m", True)
 
 
-def test_the_last_of_its_runs_is_told_as_the_last() -> None:
+def test_the_last_run_is_marked_as_the_last() -> None:
     found = preview_runs(make_schedule_record(runs=8, plan=make_schedule_spec(bounds=Bounds(max_runs=10))), [], NOW)
 
     assert (found.instants, found.is_complete) == (after_now(4, 9), True)
 
 
-def test_what_fires_once_comes_once() -> None:
+def test_a_one_shot_has_one_instant() -> None:
     once = make_schedule_spec(Delay(NOW + MINUTE))
 
     found = preview_runs(make_schedule_record(plan=once, is_new=True), [], NOW)
@@ -104,10 +104,10 @@ def test_a_pause_is_waited_for() -> None:
     assert found.instants[0] == NOW + 60 * MINUTE
 
 
-def test_what_is_to_pass_is_not_promised() -> None:
+def test_beats_that_will_be_skipped_are_not_in_the_preview() -> None:
     assert preview_runs(make_schedule_record(skips=1), [], NOW).instants == after_now(9, 14, 19)
 
 
 @pytest.mark.parametrize("changes", [{"next_run_at": None, "running": 1}, {"quarantine": "no such zone"}])
-def test_nothing_is_promised_that_nobody_can_know(changes: dict[str, Any]) -> None:
+def test_a_schedule_whose_future_is_unknown_has_no_preview(changes: dict[str, Any]) -> None:
     assert preview_runs(make_schedule_record(**changes), [], NOW) == RunPreview()

@@ -29,14 +29,14 @@ def wallet(
     )
 
 
-def test_a_schedule_without_policies_has_the_gates_that_everybody_has() -> None:
+def test_a_schedule_without_policies_has_the_common_gates() -> None:
     found = evaluate_gates(make_schedule_record(), SERVED, NOW)
 
     assert [gate.gate for gate in found] == ["scheduler", "enabled", "not_paused", "not_running", "capacity"]
     assert all(gate.ok for gate in found)
 
 
-def test_the_gates_stand_in_the_order_in_which_the_engine_asks_them() -> None:
+def test_the_gates_come_in_the_order_in_which_the_engine_checks_them() -> None:
     everything = make_schedule_spec(
         active_hours=ActiveHours(opens=time(7), closes=time(22), zone=UTC_ZONE),
         bounds=Bounds(max_runs=3),
@@ -130,7 +130,7 @@ def test_the_bounds(chosen: dict[str, Any], changes: dict[str, Any], ok: bool, o
 
 
 @pytest.mark.parametrize(("closes", "ok"), [(time(22), True), (time(9), False)])
-def test_active_hours_are_asked_of_this_moment(closes: time, ok: bool) -> None:
+def test_active_hours_are_checked_at_this_moment(closes: time, ok: bool) -> None:
     hours = ActiveHours(opens=time(7), closes=closes, zone=UTC_ZONE)
 
     (gate,) = [
@@ -181,7 +181,7 @@ async def test_the_ledger_knows_what_is_left_of_shared_budgets(tmp_path: Path) -
         reader.close()
 
 
-async def test_a_schedule_without_a_budget_is_not_asked_about(tmp_path: Path) -> None:
+async def test_a_schedule_without_a_budget_has_none_in_its_gate_context(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOW) as herd:
         herd.schedule("scribe", every="10m")
         await herd.tick()

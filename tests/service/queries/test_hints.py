@@ -29,7 +29,7 @@ def states(herd: SimulatedHerd) -> list[str]:
         reader.close()
 
 
-async def test_the_strongest_pace_is_heard_and_a_newer_one_replaces_it(tmp_path: Path) -> None:
+async def test_the_strongest_interval_hint_is_in_effect_and_a_newer_one_replaces_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="2h")
         herd.schedule("other", every="2h")
@@ -42,7 +42,7 @@ async def test_the_strongest_pace_is_heard_and_a_newer_one_replaces_it(tmp_path:
         assert states(herd) == ["shadowed", "replaced", "active", "shadowed", "active"]
 
 
-async def test_a_one_shot_is_consumed_a_pace_expires_and_somebody_clears(tmp_path: Path) -> None:
+async def test_a_one_shot_is_consumed_an_interval_expires_and_a_person_clears(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="12h")
         await herd.tick()

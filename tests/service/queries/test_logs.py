@@ -30,7 +30,7 @@ def told(feed: LogFeed, herd: SimulatedHerd) -> list[tuple[str, str]]:
     return [(each.kind, each.text) for each in feed.poll(herd.now)]
 
 
-async def test_the_past_is_told_run_by_run_with_beginning_and_end(tmp_path: Path) -> None:
+async def test_past_output_is_returned_run_by_run_with_start_and_end(tmp_path: Path) -> None:
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("a", every="1h")
         await herd.tick()
@@ -79,7 +79,7 @@ async def test_a_follower_hears_a_run_that_is_going_and_those_that_come(tmp_path
         )
 
 
-async def test_only_those_that_are_wanted_are_heard(tmp_path: Path) -> None:
+async def test_only_output_of_selected_runs_is_returned(tmp_path: Path) -> None:
     async with open_herd(tmp_path, MONDAY) as herd:
         herd.schedule("triage/a", every="1h")
         herd.schedule("triage/b", every="1h", max_concurrent=2)

@@ -19,12 +19,12 @@ from herdbeat.service.queries.details import describe_policies, format_budget
         (Budget(usd_per_day=5), "$5 a day"),
     ],
 )
-def test_a_budget_is_told_in_whole_numbers(budget: Budget, words: str) -> None:
+def test_a_budget_is_shown_in_whole_numbers(budget: Budget, words: str) -> None:
     """Two million tokens were told as 2e+06."""
     assert format_budget(budget) == words
 
 
-def test_shared_budgets_are_told_with_who_shares_them() -> None:
+def test_shared_budgets_are_shown_with_their_scope() -> None:
     shared = {BudgetScope.FLEET: Budget(usd_per_day=20), BudgetScope.TARGET: Budget(usd_per_day=5)}
     policies = make_schedule_spec(budget=Budget(runs_per_day=8)).policies
 

@@ -84,7 +84,7 @@ async def test_names_tags_and_groups_add_up_and_a_state_narrows(
     assert listing.total == 3
 
 
-async def test_every_state_can_be_asked_for_and_gives_just_those(herd: SimulatedHerd) -> None:
+async def test_every_state_can_be_selected_and_returns_only_its_schedules(herd: SimulatedHerd) -> None:
     herd.pause("backup")
     herd.disable("triage/standup")
 

@@ -39,7 +39,7 @@ async def test_a_quiet_fleet_shows_only_what_comes_next(tmp_path: Path) -> None:
         assert (status.schedules, status.running) == (2, ())
 
 
-async def test_the_dollars_of_the_day_are_told_where_the_fleet_has_a_budget(tmp_path: Path) -> None:
+async def test_the_dollars_of_the_day_are_shown_where_the_fleet_has_a_budget(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("scribe", every="1h", runner=ScriptedRunner(usage={"usd": 1.25}))
         await herd.tick()

@@ -81,7 +81,7 @@ def test_a_row_shows_what_took_place(spans: list[TimelineSpan], row: str) -> Non
     assert drawn(*spans) == row
 
 
-def test_time_without_anybody_is_shaded_behind_what_was_missed() -> None:
+def test_time_without_a_node_is_shaded_behind_missed_beats() -> None:
     night = Gap(from_at=START - MINUTE, until=START + 4.5 * MINUTE, reason=MissedReason.SCHEDULER_DOWN)
 
     row = drawn(span(2, outcome=BeatOutcome.MISSED), ran(4.7, 0), gaps=(night,))

@@ -37,7 +37,7 @@ def outlooks(schedules: list[Schedule]) -> list[ForecastInput]:
     return [build_file_forecast(each, NOW) for each in schedules]
 
 
-def test_a_new_interval_runs_at_once_and_then_at_its_pace() -> None:
+def test_a_new_interval_runs_at_once_and_then_at_its_interval() -> None:
     found = list(islice(iter_schedule_runs(schedule("poll", Interval.parse("5m")), NOW), 3))
 
     assert [each.next_run_at for each in found] == [NOW, NOW + timedelta(minutes=5), NOW + timedelta(minutes=10)]
@@ -100,7 +100,7 @@ def test_a_schedule_without_a_time_is_never_shown_with_one(without: Schedule, ca
     assert list(iter_schedule_runs(without, NOW)) == []
 
 
-def test_what_is_to_be_let_pass_is_noted_at_the_first_of_its_schedule_only() -> None:
+def test_requested_skips_are_noted_only_at_the_first_instants_of_their_schedule() -> None:
     fleet = [schedule("daily", DAILY), schedule("other", DAILY)]
 
     found = list(islice(annotate_skips(iter_fleet_runs(outlooks(fleet), NOW), {"triage/daily": 2}), 6))

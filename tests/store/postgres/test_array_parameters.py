@@ -13,7 +13,7 @@ def test_a_missing_value_is_null_and_not_a_word() -> None:
     assert encode_array(["NULL", None, ""], "text") == '{"NULL",NULL,""}'
 
 
-def test_what_no_ledger_can_hold_is_replaced() -> None:
+def test_characters_that_no_ledger_can_hold_are_replaced() -> None:
     assert (
         encode_array(["a\x00b", "c\ud800d"], "text") == '{"a\N{REPLACEMENT CHARACTER}b","c\N{REPLACEMENT CHARACTER}d"}'
     )

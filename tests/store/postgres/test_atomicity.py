@@ -27,7 +27,7 @@ def store(database: PostgresLocation, request: pytest.FixtureRequest) -> Iterato
     found = PostgresStore(database)
     found.open()
     if request.param == "pooled":
-        found._session._connector.disable_prepared()
+        found.session._connector.disable_prepared()
     yield found
     found.close()
 
@@ -63,21 +63,21 @@ def test_work_with_bad_luck_to_the_last_comes_through(store: PostgresStore) -> N
     assert names(store) == ["half"]
 
 
-def test_half_of_what_was_refused_at_its_last_attempt_was_written(store: PostgresStore) -> None:
+def test_work_that_is_refused_at_its_last_attempt_writes_nothing(store: PostgresStore) -> None:
     with pytest.raises(Conflict):
         store.write_now(unlucky(MAX_RETRIES, refuse))
 
     assert names(store) == []
 
 
-def test_work_that_has_too_much_bad_luck_is_told_and_leaves_nothing(store: PostgresStore) -> None:
+def test_work_that_fails_at_every_retry_raises_and_leaves_nothing(store: PostgresStore) -> None:
     with pytest.raises(StoreUnavailable, match="sent away"):
         store.write_now(unlucky(MAX_RETRIES + 1, lambda: None))
 
     assert names(store) == []
 
 
-def test_work_that_looks_away_from_an_error_was_told_that_it_is_written(store: PostgresStore) -> None:
+def test_work_that_swallows_an_error_is_not_reported_as_written(store: PostgresStore) -> None:
     def look_away(tx: Transaction) -> None:
         put(tx, "lost")
         with suppress(psycopg.Error):
@@ -89,7 +89,7 @@ def test_work_that_looks_away_from_an_error_was_told_that_it_is_written(store: P
     assert names(store) == []
 
 
-def test_work_that_looks_away_from_a_lost_connection_committed_nothing_on_the_next_one(
+def test_work_that_swallows_a_lost_connection_commits_nothing_on_the_next_one(
     store: PostgresStore, database: PostgresLocation
 ) -> None:
     def look_away(tx: Transaction) -> None:
@@ -122,7 +122,7 @@ def test_an_error_of_ours_behind_a_write_that_fails_leaves_a_connection_that_wor
     assert names(store) == ["after"]
 
 
-def test_a_node_that_has_left_is_not_told_otherwise_when_the_answer_is_lost(database: PostgresLocation) -> None:
+def test_a_node_that_has_left_succeeds_when_the_answer_to_its_commit_is_lost(database: PostgresLocation) -> None:
     with (
         open_cut_proxy(database.url) as (proxy, url),
         open_nodes(PostgresLocation(url=url, state_dir=Path()), 1) as (node,),
@@ -137,7 +137,7 @@ def test_a_node_that_has_left_is_not_told_otherwise_when_the_answer_is_lost(data
         assert node.store.write_now(lambda tx: tx.node_get_last_seen()) == now
 
 
-def test_a_commit_after_a_lost_answer_was_taken_for_failed_although_it_was_done(database: PostgresLocation) -> None:
+def test_a_commit_after_a_lost_answer_succeeds(database: PostgresLocation) -> None:
     """The pipeline of the connection that was lost had never been left, and was in the way of the next commit."""
     session = PostgresSession(database.url, lease=DEFAULT_LEASE)
     session.open()
@@ -182,7 +182,7 @@ def test_a_transaction_that_was_undone_leaves_no_lock_behind(store: PostgresStor
     assert open_ones == (0,)
 
 
-def test_what_was_foreseen_in_one_transaction_is_no_answer_in_the_next(store: PostgresStore) -> None:
+def test_a_prefetched_answer_is_not_used_in_the_next_transaction(store: PostgresStore) -> None:
     store.write_now(lambda tx: put(tx, "one"))
 
     def ask_and_refuse(tx: Transaction) -> None:
@@ -207,7 +207,7 @@ def test_a_foreseen_answer_does_not_survive_a_write_of_the_same_transaction(stor
     assert store.write_now(write_over) == 1
 
 
-def test_a_node_without_a_lease_writes_nothing_even_if_nothing_is_ever_asked(
+def test_a_node_without_a_lease_writes_nothing_even_in_a_transaction_without_a_query(
     store: PostgresStore, database: PostgresLocation
 ) -> None:
     store.write_now(lambda tx: put(tx, "one"))
@@ -217,6 +217,6 @@ def test_a_node_without_a_lease_writes_nothing_even_if_nothing_is_ever_asked(
 
     with pytest.raises(ClaimLost, match="has lost its lease"):
         store.write_now(lambda tx: tx.target_adjust_running({1: 1}))
-    store.abandon_node()
+    store.session.abandon_node()
 
     assert store.write_now(lambda tx: tx.target_get_capacity([1]))[1].running == 0

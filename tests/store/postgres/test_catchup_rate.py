@@ -22,7 +22,7 @@ def starts(place: PostgresLocation) -> list[datetime]:
     return [from_micros(micros) for (micros,) in rows]
 
 
-def test_three_nodes_that_come_back_together_share_one_pace(database: PostgresLocation) -> None:
+def test_three_nodes_that_return_together_share_one_catchup_rate(database: PostgresLocation) -> None:
     set_clock(database, NOW)
     names = [f"t{number:03}" for number in range(240)]
     with open_nodes(database, 3) as some:

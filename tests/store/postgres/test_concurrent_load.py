@@ -7,7 +7,7 @@ from herdbeat.store.location import PostgresLocation
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_ledger_that_everybody_changes_at_once_agrees_with_the_oracle(database: PostgresLocation, seed: int) -> None:
+def test_a_ledger_that_all_nodes_change_at_once_agrees_with_the_oracle(database: PostgresLocation, seed: int) -> None:
     started = run_concurrent_load(database, rounds=12, seed=seed)
 
     assert started > 40

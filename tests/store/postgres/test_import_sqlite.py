@@ -19,7 +19,7 @@ def filled(path: Path) -> Path:
     return path
 
 
-def test_whoever_reads_the_copy_hears_what_the_file_says(tmp_path: Path, database: PostgresLocation) -> None:
+def test_a_reader_of_the_copy_gives_the_answers_of_the_file(tmp_path: Path, database: PostgresLocation) -> None:
     path = filled(tmp_path / "herdbeat.db")
     told: list[tuple[int, int]] = []
 
@@ -34,7 +34,7 @@ def test_whoever_reads_the_copy_hears_what_the_file_says(tmp_path: Path, databas
     there.close()
 
 
-def test_a_copied_fleet_goes_on_with_new_numbers_and_knows_when_nobody_was_there(
+def test_a_copied_fleet_continues_with_new_ids_and_knows_the_gap_without_a_node(
     tmp_path: Path, database: PostgresLocation
 ) -> None:
     migrate_to_postgres(filled(tmp_path / "herdbeat.db"), database, build_fleet())

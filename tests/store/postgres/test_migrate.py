@@ -49,7 +49,7 @@ def test_every_migration_lets_the_program_before_it_go_on() -> None:
     assert min_compatible_schema(NEXT, BREAKING) == NEXT
 
 
-def test_a_node_goes_on_beside_one_that_has_added_to_its_tables(
+def test_a_node_keeps_running_beside_one_that_has_added_to_its_tables(
     database: PostgresLocation, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = SystemClock().now()

@@ -40,7 +40,7 @@ def test_a_beat_is_claimed_by_one_node_only(database: PostgresLocation) -> None:
     assert sorted(labels) == sorted(f"t{number}/default" for number in range(60))
 
 
-def test_a_target_has_room_for_so_many_and_no_more_whoever_asks(database: PostgresLocation) -> None:
+def test_a_target_never_runs_more_than_its_limit_whichever_node_claims(database: PostgresLocation) -> None:
     fleet = build_fleet("worker", room=2)
     (one,) = fleet.schedules
     crowd = replace(fleet, schedules=tuple(replace(one, name=f"s{number}") for number in range(10)))
@@ -83,7 +83,7 @@ def test_nothing_is_claimed_before_the_database_says_that_it_is_time(database: P
     assert len(in_time.claims) == 1
 
 
-def test_a_node_that_was_given_up_changes_nothing_any_more(database: PostgresLocation) -> None:
+def test_a_node_that_was_declared_dead_changes_nothing(database: PostgresLocation) -> None:
     with open_nodes(database, 2) as (first, second):
         run_id = _claimed(first, second)
         set_clock(database, NOW + LEASE)
@@ -155,7 +155,7 @@ def test_a_node_without_workers_keeps_no_beat_from_being_missed(database: Postgr
     assert [(gap.from_at, gap.until) for gap in joined.gaps] == [(NOW, LATER)]
 
 
-def test_what_is_for_a_label_is_left_to_a_node_that_has_it(database: PostgresLocation) -> None:
+def test_a_schedule_with_a_label_is_left_to_a_node_that_has_it(database: PostgresLocation) -> None:
     with open_nodes(database, 2) as (plain, gpu):
         plain.store.write_now(lambda tx: apply_fleet(tx, build_fleet("train", runs_on="gpu"), NOW))
         plain.join(NOW)
@@ -168,7 +168,7 @@ def test_what_is_for_a_label_is_left_to_a_node_that_has_it(database: PostgresLoc
     assert turns[0].wake_at is None, "a node that cannot run it must not be woken for it"
 
 
-def test_what_no_living_node_may_run_is_skipped_and_says_so(database: PostgresLocation) -> None:
+def test_a_beat_that_no_live_node_may_run_is_skipped_with_a_reason(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (plain,):
         plain.store.write_now(lambda tx: apply_fleet(tx, build_fleet("train", runs_on="gpu"), NOW))
         plain.join(NOW)

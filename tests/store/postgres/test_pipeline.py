@@ -50,7 +50,7 @@ def test_a_write_of_megabytes_hung_for_ever(store: PostgresStore) -> None:
     assert len(store.write_now(lambda tx: tx.targets())) == 5_002
 
 
-def test_a_value_that_no_column_can_hold_is_told_to_who_wrote_it_and_to_nobody_else(store: PostgresStore) -> None:
+def test_a_value_that_no_column_can_hold_fails_only_the_write_that_has_it(store: PostgresStore) -> None:
     target, _ = store.write_now(lambda tx: tx.targets())["one"]
 
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
@@ -60,7 +60,7 @@ def test_a_value_that_no_column_can_hold_is_told_to_who_wrote_it_and_to_nobody_e
     assert store.write_now(lambda tx: tx.target_get_capacity([target]))[target].running == 1
 
 
-def test_a_beat_that_is_known_already_is_found_out_and_all_is_done_again_with_care(store: PostgresStore) -> None:
+def test_a_duplicate_beat_is_noticed_and_the_transaction_is_repeated_with_checks(store: PostgresStore) -> None:
     times: list[list[int | None]] = []
 
     def start_both(tx: Transaction) -> list[int | None]:
@@ -77,7 +77,7 @@ def test_a_beat_that_is_known_already_is_found_out_and_all_is_done_again_with_ca
     assert None not in times[0]  # taken for new, until the answer came
 
 
-def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statements: PostgresConnection) -> None:
+def test_prefetched_ids_are_used_up_before_more_are_fetched(statements: PostgresConnection) -> None:
     ahead = Prefetcher(statements)
     ahead.reserve_ids(2)
 
@@ -88,7 +88,7 @@ def test_numbers_that_were_foreseen_are_used_up_before_more_are_asked_for(statem
     assert ahead.take_run_ids(1) == [2]
 
 
-def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresConnection) -> None:
+def test_a_prefetched_answer_about_other_targets_is_not_used(statements: PostgresConnection) -> None:
     ahead = Prefetcher(statements)
     ahead.send("rooms", [1, 2])
     ahead.send("budgets", [1, 2])
@@ -98,7 +98,7 @@ def test_what_was_foreseen_of_other_targets_is_no_answer(statements: PostgresCon
     assert ahead.receive("budgets", [2, 1]) is None  # asked again, it may have changed
 
 
-def test_rows_that_were_not_there_are_heard_of_with_the_next_answer(statements: PostgresConnection) -> None:
+def test_a_wrong_row_count_is_raised_with_the_next_answer(statements: PostgresConnection) -> None:
     gone = statements.execute("renew_node", node=4_711, now=0, lease=0)
     statements.expect_row_count(gone, 1, lambda: LookupError("no such node"))
 

@@ -118,7 +118,9 @@ def test_a_node_finds_out_what_became_of_a_commit_whose_answer_was_lost(
         assert ("ours" in node.store.write_now(lambda tx: tx.targets())) is is_there
 
 
-def test_who_is_no_node_is_told_when_it_cannot_be_known_whether_a_change_was_made(database: PostgresLocation) -> None:
+def test_a_writer_without_a_node_gets_an_error_if_the_outcome_of_a_commit_is_unknown(
+    database: PostgresLocation,
+) -> None:
     with open_cut_proxy(database.url) as (proxy, url):
         store = opened(url)
         proxy.how, proxy.rate = "after", 1.0
@@ -174,5 +176,5 @@ def test_behind_a_pooler_nothing_is_prepared_any_more(database: PostgresLocation
     found = store.write_now(lambda tx: tx.targets())
 
     assert found == {}
-    assert store._session._connector.use_prepared is False
+    assert store.session._connector.use_prepared is False
     store.close()

@@ -48,7 +48,7 @@ def connection(postgres: Any) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.mark.parametrize("name", sorted(WRITES))
-def test_the_server_understands_each_statement(connection: psycopg.Connection[Any], name: str) -> None:
+def test_the_server_prepares_each_statement(connection: psycopg.Connection[Any], name: str) -> None:
     text = load_statement(name).text
 
     numbered = text.decode().replace("%%", "%")
@@ -76,9 +76,7 @@ VALUES: dict[str, Any] = {
 
 @pytest.mark.parametrize("is_asked_about", [True, False], ids=["given", "left out"])
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
-def test_the_server_understands_each_question(
-    connection: psycopg.Connection[Any], name: str, is_asked_about: bool
-) -> None:
+def test_the_server_answers_each_query(connection: psycopg.Connection[Any], name: str, is_asked_about: bool) -> None:
     text = load_statement(name).text
     asked = {given: VALUES.get(given, 7) for given in re.findall(r"%\((\w+)\)s", text.decode())}
     if not is_asked_about:

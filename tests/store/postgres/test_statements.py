@@ -8,7 +8,7 @@ def test_a_batch_becomes_an_array_for_each_column() -> None:
     assert found.columns == ("bigint", "text")
 
 
-def test_values_are_named_and_what_stands_in_quotes_or_is_a_cast_is_left_alone() -> None:
+def test_values_are_named_and_quoted_text_and_casts_are_left_alone() -> None:
     found = translate_statement("SELECT :id::bigint, 'cron:x' WHERE name LIKE 'a%' AND at = :at")
 
     assert found.text == b"SELECT %(id)s::bigint, 'cron:x' WHERE name LIKE 'a%%' AND at = %(at)s"

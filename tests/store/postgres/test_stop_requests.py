@@ -63,7 +63,7 @@ def test_a_cancel_on_another_machine_reaches_the_node_that_has_the_run(database:
         assert asked_of(second) == []
 
 
-def test_one_run_is_asked_for_alone_and_asked_again_it_is_forced(database: PostgresLocation) -> None:
+def test_one_run_is_requested_to_stop_and_a_second_request_forces_it(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (node,):
         node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("one", "other"), NOW))
         node.join(NOW)
@@ -75,7 +75,7 @@ def test_one_run_is_asked_for_alone_and_asked_again_it_is_forced(database: Postg
         assert asked_of(node) == [StopRequest(run_id, "cancelled by human:you", force=True)]
 
 
-def test_what_was_taken_up_and_what_came_too_late_is_forgotten(database: PostgresLocation) -> None:
+def test_stop_requests_that_were_handled_or_came_too_late_are_deleted(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (node,):
         node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("a", "b", "c"), NOW))
         node.join(NOW)
@@ -88,7 +88,7 @@ def test_what_was_taken_up_and_what_came_too_late_is_forgotten(database: Postgre
         assert [each.run_id for each in asked_of(node)] == [waits]
 
 
-def test_a_run_that_is_over_is_not_asked_for(database: PostgresLocation) -> None:
+def test_a_run_that_has_ended_is_not_requested_to_stop(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (node,):
         node.store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker"), NOW))
         node.join(NOW)

@@ -84,7 +84,7 @@ def test_a_beat_that_another_node_had_just_started_was_called_off(pair: list[Man
     assert outcomes(pair)[fired.beat_id] is BeatOutcome.RUNNING
 
 
-def test_the_same_attempt_was_started_twice_when_two_people_asked_for_it(pair: list[ManualNode]) -> None:
+def test_two_requests_for_the_same_retry_start_one_attempt(pair: list[ManualNode]) -> None:
     def retry_and_claim(tx: Transaction) -> list[Claim]:
         retry_run(tx, NOW, 1, by="human:you")
         return claiming(pair[0])(tx).claims

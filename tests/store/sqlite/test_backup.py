@@ -43,7 +43,7 @@ def gaps_in(file: Path) -> int:
     return int(number)
 
 
-def test_a_backup_holds_what_was_durable_when_it_began_although_the_node_goes_on(
+def test_a_backup_holds_what_was_durable_when_it_began_while_the_node_keeps_writing(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     grow(store, 200_000)
@@ -76,7 +76,7 @@ def test_a_backup_is_one_sound_file_for_our_eyes_only(store: SqliteStore, tmp_pa
     }
 
 
-def test_a_file_that_is_there_is_written_over_only_when_told(store: SqliteStore, tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_on_request(store: SqliteStore, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
 
     with pytest.raises(Conflict, match="exists already"):
@@ -162,7 +162,7 @@ def cut_short(folder: Path) -> Path:
     ],
     ids=["damaged", "cut short", "another database", "newer", "garbage", "missing", "folder"],
 )
-def test_what_is_no_whole_ledger_of_ours_is_refused(tmp_path: Path, make: object, said: str) -> None:
+def test_a_file_that_is_no_complete_ledger_is_refused(tmp_path: Path, make: object, said: str) -> None:
     file = make(tmp_path)  # type: ignore[operator]
 
     with pytest.raises(HerdbeatError) as caught:

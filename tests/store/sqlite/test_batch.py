@@ -27,7 +27,7 @@ def test_every_row_is_bound_once_whatever_their_number(connection: sqlite3.Conne
     assert stored == [(number, f"note {number}", "ann", 7) for number in range(count)]
 
 
-def test_what_a_batch_is_filled_up_with_changes_nothing(connection: sqlite3.Connection) -> None:
+def test_the_padding_of_a_batch_changes_nothing(connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT INTO note (id) VALUES (?)", [(number,) for number in range(10)])
 
     for sql, bound in split_batches(UPDATE, [(2,), (5,), (8,)], {"by": "ann", "now": 7}):

@@ -36,7 +36,7 @@ def test_a_ledger_of_an_older_version_is_not_called_damaged(tmp_path: Path) -> N
         (lambda path: None, "that this user may read"),
     ],
 )
-def test_a_ledger_that_cannot_be_read_was_asked_whether_anything_had_run(
+def test_reading_an_unreadable_file_raises_with_a_hint(
     tmp_path: Path, make: Callable[[Path], object], hint: str
 ) -> None:
     path = tmp_path / "herdbeat.db"

@@ -57,7 +57,7 @@ def test_a_ledger_is_for_its_owner_alone(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_was_spent_before_budgets_could_be_shared_is_still_known(tmp_path: Path) -> None:
+def test_spend_from_before_shared_budgets_is_still_known(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with closing(sqlite3.connect(path)) as old:
         for number, text in load_migrations()[:6]:

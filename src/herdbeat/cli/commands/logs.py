@@ -19,8 +19,14 @@ from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.logs import LogEntry, LogEntryKind, LogFeed, LogSelection
-from herdbeat.service.queries.run_output import find_remote_runs, resolve_log_selection
+from herdbeat.service.queries.logs import (
+    LogEntry,
+    LogEntryKind,
+    LogFeed,
+    LogSelection,
+    find_remote_runs,
+    resolve_log_selection,
+)
 from herdbeat.service.queries.selectors import split_selector
 from herdbeat.service.serialize import serialize_log_entry
 

@@ -214,8 +214,11 @@ def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | Non
     While a fleet runs, only its ledger counts: files that changed a moment ago, or are broken, are not what it runs.
     Otherwise the files count too, because the next `up` begins with them.
     """
-    from herdbeat.service.queries.forecast_inputs import load_ledger_forecasts, load_merged_forecasts  # noqa: PLC0415
-    from herdbeat.service.queries.upcoming import build_file_forecast  # noqa: PLC0415
+    from herdbeat.service.queries.upcoming import (  # noqa: PLC0415
+        build_file_forecast,
+        load_ledger_forecasts,
+        load_merged_forecasts,
+    )
 
     try:
         if (reader := handle.reader) is not None:

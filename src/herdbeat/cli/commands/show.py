@@ -33,7 +33,7 @@ from herdbeat.service.queries.details import (
 )
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
-from herdbeat.service.queries.run_output import find_log_path, read_output
+from herdbeat.service.queries.logs import find_log_path, read_output
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject, serialize_details
 

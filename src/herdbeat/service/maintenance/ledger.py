@@ -12,7 +12,8 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import HerdbeatError, MissingExtra, StoreUnavailable, UsageError, truncate_for_message
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect
 from herdbeat.scheduler.repair.restore import interrupt_open_runs, reschedule_all, settle_pending
-from herdbeat.store.location import LedgerAudit, PostgresLocation, StoreLocation, open_audit
+from herdbeat.store.audit import LedgerAudit
+from herdbeat.store.location import PostgresLocation, StoreLocation, open_audit
 from herdbeat.store.sqlite.backup import CopyProgress, copy_ledger_file, preserve_ledger, require_restorable
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock
@@ -42,9 +43,7 @@ class LedgerInspection:
 def inspect_ledger(location: StoreLocation, now: datetime) -> LedgerInspection:
     """Return everything that is wrong with a ledger. Content that cannot be read is damage and never raises."""
     audit = open_audit(location)
-    damage = audit.damage()
-    findings: list[Inconsistency] = []
-    quarantined: list[tuple[str, str]] = []
+    damage, findings, quarantined = audit.damage(), list[Inconsistency](), list[tuple[str, str]]()
     try:
         findings, quarantined = _find_inconsistencies(audit, now), audit.quarantined()
     except StoreUnavailable as error:

@@ -1,16 +1,16 @@
 """Retention: removes settled history that is too old or too much, in small batches that never delay a beat."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from herdbeat.domain.fleet import Retention
 from herdbeat.runners.run_log import prune_logs, remove_logs
 from herdbeat.service.commands.base import PruneResult
+from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store
-from herdbeat.store.location import LedgerAudit, resolve_state_dir
+from herdbeat.store.location import resolve_state_dir
 
 BEATS_PER_TRANSACTION = 200
 """Beats removed in one transaction, which shares the writer with beats that are due."""
@@ -32,11 +32,10 @@ async def prune_history(store: Store, audit: LedgerAudit, retention: Retention, 
         if not await _drop_batch(store, ids, state_dir, pruned):
             break  # something refers to them: the next query would return them again, forever
     surplus = await asyncio.to_thread(lambda: list(chain(*audit.surplus_beats(retention.beats, event_cutoff))))
-    for batch in _iter_batches(surplus):
-        await _drop_batch(store, batch, state_dir, pruned)
+    for start in range(0, len(surplus), BEATS_PER_TRANSACTION):
+        await _drop_batch(store, surplus[start : start + BEATS_PER_TRANSACTION], state_dir, pruned)
     pruned.logs += await asyncio.to_thread(_prune_log_days, audit, min(before, event_cutoff))
-    plans = await asyncio.to_thread(audit.unused_plans, BEATS_PER_TRANSACTION)
-    if plans:
+    if plans := await asyncio.to_thread(audit.unused_plans, BEATS_PER_TRANSACTION):
         pruned.plans = await store.write(lambda tx: tx.drop_plans(plans))
     while dropped := await store.write(lambda tx: tx.drop_hints(before, BEATS_PER_TRANSACTION)):
         pruned.hints += dropped
@@ -75,9 +74,3 @@ def _prune_log_days(audit: LedgerAudit, before: datetime) -> int:
     """Remove whole days of logs that no run of the ledger refers to, as after a restore."""
     oldest = audit.oldest_open_run()
     return prune_logs(resolve_state_dir(audit.location), (before if oldest is None else min(before, oldest)).date())
-
-
-def _iter_batches(ids: list[int]) -> Iterator[list[int]]:
-    left = iter(ids)
-    while batch := list(islice(left, BEATS_PER_TRANSACTION)):
-        yield batch

@@ -61,12 +61,9 @@ def _serialize_agent(records: Sequence[ScheduleRecord]) -> JsonObject:
 
 
 def _serialize_schedule(record: ScheduleRecord) -> JsonObject:
-    return {
-        "status": documented_status(record),
-        "last_run_at": format_optional_timestamp(record.last_run_at),
-        "next_run_at": format_optional_timestamp(record.next_run_at),
-        "last_error": record.quarantine or record.last_error,
-    }
+    last, upcoming = format_optional_timestamp(record.last_run_at), format_optional_timestamp(record.next_run_at)
+    error = record.quarantine or record.last_error
+    return {"status": documented_status(record), "last_run_at": last, "next_run_at": upcoming, "last_error": error}
 
 
 def _get_mapping(value: object, key: str) -> Mapping[str, object]:
@@ -82,10 +79,5 @@ def _parse_entry(agent: str, name: str, entry: object) -> StateEntry:
     except HerdbeatError as wrong:
         problem = Problem(code=wrong.code, message=f"{agent}/{name}: {wrong.message}", hint=wrong.hint)
         raise ConfigError([problem]) from wrong
-    return StateEntry(
-        agent=agent,
-        name=name,
-        last_run_at=moment,
-        last_error=str(error or "")[:MAX_ERROR_CHARS],
-        disabled=fields.get("status") == "disabled",
-    )
+    last_error, disabled = str(error or "")[:MAX_ERROR_CHARS], fields.get("status") == "disabled"
+    return StateEntry(agent=agent, name=name, last_run_at=moment, last_error=last_error, disabled=disabled)

@@ -12,8 +12,8 @@ from herdbeat.events import EventListener, InconsistencyRepaired, null_listener
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect, repair
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.maintenance.retention import prune_history
+from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Store
-from herdbeat.store.location import LedgerAudit
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +32,9 @@ class MaintenanceWorker:
         audit: LedgerAudit,
         timer: Timer,
         retention: Retention,
-        *,
         listener: EventListener = null_listener,
     ) -> None:
-        self._store = store
-        self._audit = audit
-        self._timer = timer
-        self._retention = retention
+        self._store, self._audit, self._timer, self._retention = store, audit, timer, retention
         self._publish = listener
         self._scan_cursor = 0
 

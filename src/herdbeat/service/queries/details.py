@@ -11,7 +11,7 @@ from herdbeat.config.build_policies import build_default_policies
 from herdbeat.config.schema.policies import BUDGET, ENDS_AT, MAX_RUNS, POLICIES, TIMEZONE
 from herdbeat.domain.budget import BudgetOwner, BudgetScope
 from herdbeat.domain.ids import parse_short_id
-from herdbeat.domain.policies import Backoff, Budget, Policies, Retry
+from herdbeat.domain.policies import Budget, Policies, Retry
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, RunSpec
 from herdbeat.domain.target import Target, TargetKind
@@ -46,12 +46,10 @@ def describe_policies(
     `shared` are the budgets that the schedule shares with others.
     """
     defaults = dict(_iter_policy_texts(build_default_policies(policies.zone, trigger, target), {}))
-    texts = [(key, text) for key, text in _iter_policy_texts(policies, shared) if text]
     # A stored zone no longer says whether the schedule named it or the fleet, so it is never called a default.
-    return [
-        PolicyValue(key=key, text=text, is_default=key != TIMEZONE.name and defaults[key] == text)
-        for key, text in texts
-    ]
+    defaults.pop(TIMEZONE.name)
+    texts = [(key, text) for key, text in _iter_policy_texts(policies, shared) if text]
+    return [PolicyValue(key=key, text=text, is_default=defaults.get(key) == text) for key, text in texts]
 
 
 def _iter_policy_texts(policies: Policies, shared: Mapping[BudgetScope, Budget]) -> Iterator[tuple[str, str]]:
@@ -75,10 +73,6 @@ def _format_value(value: object) -> str:
             return str(value)
 
 
-def _format_backoff(backoff: Backoff) -> str:
-    return f"x{backoff.factor} for each failure, up to {backoff.max_failures}"
-
-
 def _format_retry(retry: Retry) -> str:
     if retry.attempts <= 1:
         return "1 attempt"
@@ -86,7 +80,7 @@ def _format_retry(retry: Retry) -> str:
 
 
 _FORMATTERS: Mapping[str, Callable[[Any], str]] = {
-    "backoff": _format_backoff,
+    "backoff": lambda backoff: f"x{backoff.factor} for each failure, up to {backoff.max_failures}",
     "retry": _format_retry,
     "precheck": " ".join,
     "tags": ", ".join,
@@ -186,12 +180,10 @@ def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> R
 
 
 def _build_target_view(reader: Reader, name: str, schedules: Sequence[ScheduleRecord], now: datetime) -> TargetView:
-    found = reader.find_target(name)
-    assert found is not None, f"{name}: schedules without their target"
-    target_id, written_at, running = found
+    target, target_id, written_at, running = _load_target(reader, name)
     budget = reader.budgets(schedules[0].id).get(BudgetOwner(BudgetScope.TARGET, target_id))
     return TargetView(
-        target=reader.targets([target_id])[target_id],
+        target=target,
         written_at=written_at,
         running=running,
         schedules=tuple(summarize_schedules(reader, list(schedules), now)),
@@ -200,9 +192,7 @@ def _build_target_view(reader: Reader, name: str, schedules: Sequence[ScheduleRe
 
 
 def _build_schedule_view(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleView:
-    found = reader.find_target(record.target)
-    assert found is not None, f"{record.label}: a schedule without its target"
-    target = reader.targets([found[0]])[found[0]]
+    target, *_ = _load_target(reader, record.target)
     hints = tuple(classify_hints(reader.hints([record.id], ended_since=now), now))
     shared = {holder.scope: budget for holder, budget in reader.budgets(record.id).items()}
     active_hints = [build_hint(each.record) for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED)]
@@ -215,6 +205,13 @@ def _build_schedule_view(reader: Reader, record: ScheduleRecord, now: datetime) 
         hints=hints,
         runs=tuple(reader.runs(Filter(target=record.target, name=record.name, limit=MAX_SHOWN_RUNS))),
     )
+
+
+def _load_target(reader: Reader, name: str) -> tuple[Target, int, str, int]:
+    """Return a target that has schedules, with its id, its origin and the number of its open runs."""
+    found = reader.find_target(name)
+    assert found is not None, f"{name}: schedules without their target"
+    return reader.targets([found[0]])[found[0]], *found
 
 
 def _build_run_view(reader: Reader, run: RunRecord) -> RunView:

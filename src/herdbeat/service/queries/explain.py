@@ -121,10 +121,9 @@ def load_instant_explanation(
     gaps = reader.gaps(beat.due_at) if beat.outcome is BeatOutcome.MISSED else []
     gap = next((gap for gap in gaps if gap.covers(beat.last_due_at)), None)
     runs = tuple(reader.runs(Filter(beat=beat.id, limit=len(beat.runs)))) if beat.runs else ()
-    budgets = (
-        load_schedule_budgets(reader, record, beat.last_due_at) if beat.reason == SkipReason.BUDGET_EXCEEDED else None
-    )
-    past = BeatHistory(beat=beat, gap=gap, runs=runs, trace=reader.beat_trace(beat.id), budgets=budgets)
+    past = BeatHistory(beat=beat, gap=gap, runs=runs, trace=reader.beat_trace(beat.id))
+    if beat.reason == SkipReason.BUDGET_EXCEEDED:
+        past = replace(past, budgets=load_schedule_budgets(reader, record, beat.last_due_at))
     return explain_instant(record, past, now, zone)
 
 
@@ -152,13 +151,15 @@ def explain_next(
     `hints` are those of now: the trace has those of the moment it was decided, which may be long ago.
     """
     hints = tuple(each for each in hints if each.state in (HintState.ACTIVE, HintState.SHADOWED))
-    steps, traced = _refresh_trace_steps(record, hints, now)
+    steps, traced = _parse_trace_steps(record.next_trace), tuple[HintView, ...]()
+    if record.next_run_at is not None:  # during a run they are what caused the run
+        steps, traced = refresh_hint_steps(steps, hints, now)
     condition = resolve_condition(record, now)
     gates = evaluate_gates(record, context or GateContext(has_live_node=has_live_node), now)
     sentences = (
-        *([_describe_pending_beat(record, waiting, now, has_live_node=has_live_node)] if waiting is not None else []),
+        _describe_pending_beat(record, waiting, now, has_live_node=has_live_node) if waiting is not None else "",
         _describe_next_run(record, now, condition, steps, has_live_node=has_live_node),
-        *([describe_skips(record)] if record.skips else []),
+        describe_skips(record) if record.skips else "",
         *describe_closed(gates, now),
     )
     # Without a scheduler nothing would happen at those times.
@@ -166,7 +167,7 @@ def explain_next(
     return Explanation(
         schedule=record.label,
         now=now,
-        text="; ".join(sentences),
+        text="; ".join(filter(None, sentences)),
         next_run_at=record.next_run_at,
         source=record.next_source,
         origin=record.next_origin,
@@ -181,22 +182,13 @@ def explain_next(
     )
 
 
-def _refresh_trace_steps(
-    record: ScheduleRecord, hints: tuple[HintView, ...], now: datetime
-) -> tuple[TraceSteps, tuple[HintView, ...]]:
-    """Return the steps of the next decision and the hints in them. During a run they are what caused the run."""
-    steps = _parse_trace_steps(record.next_trace)
-    return (steps, ()) if record.next_run_at is None else refresh_hint_steps(steps, hints, now)
-
-
 def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zone: ZoneInfo) -> Explanation:
     """Explain the outcome of a beat."""
     beat, runs = past.beat, past.runs
     due = _format_local_time(beat.due_at, zone)
     if beat.count > 1:
         due = f"{beat.count} times from {due} to {_format_local_time(beat.last_due_at, zone)}"
-    word, why = _describe_outcome(past, zone)
-    facts = [(word, why)]
+    facts = [_describe_outcome(past, zone)]
     rule = find_deciding_policy(record, beat, past.budgets)
     fix = ""
     if rule is not None:
@@ -204,12 +196,7 @@ def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zo
         fix = _suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule.fix else ""
     if beat.settled_at is not None:
         facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone)}"))
-    outcome_phrases = {
-        BeatOutcome.RAN: "and ran",
-        BeatOutcome.RUNNING: "and is running",
-        BeatOutcome.PENDING: "and waits",
-    }
-    text = f"{record.label} was due {due} {outcome_phrases.get(beat.outcome, 'and did not run')}."
+    text = f"{record.label} was due {due} and {_OUTCOME_PHRASES.get(beat.outcome, 'did not run')}."
     return replace(
         _explain_past(record, now, text, facts, fix),
         source=beat.source,
@@ -220,12 +207,12 @@ def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zo
     )
 
 
+Neighbours: TypeAlias = tuple[BeatRecord | None, BeatRecord | None]
+"""The last beat that was due before a moment, and the first after it."""
+
+
 def explain_no_beat(
-    record: ScheduleRecord,
-    at: datetime,
-    neighbours: tuple[BeatRecord | None, BeatRecord | None],
-    now: datetime,
-    zone: ZoneInfo,
+    record: ScheduleRecord, at: datetime, neighbours: Neighbours, now: datetime, zone: ZoneInfo
 ) -> Explanation:
     """Explain a moment at which nothing was due, by what was due before and after it."""
     if is_skipped_by_active_hours(record, at, now):
@@ -301,6 +288,8 @@ def explain_run(
 
 # The sentences and lines of an explanation.
 
+_OUTCOME_PHRASES = {BeatOutcome.RAN: "ran", BeatOutcome.RUNNING: "is running", BeatOutcome.PENDING: "waits"}
+
 
 def _describe_next_run(
     record: ScheduleRecord, now: datetime, condition: ScheduleCondition, steps: TraceSteps, *, has_live_node: bool
@@ -344,8 +333,7 @@ def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
 def _describe_no_next_run(record: ScheduleRecord, steps: TraceSteps) -> str:
     if record.waiting:
         return "the next time is decided when that one has run"
-    detail = next((str(step["text"]) for step in reversed(steps)), "nothing is planned")
-    return f"no next run: {detail}"
+    return f"no next run: {steps[-1]['text'] if steps else 'nothing is planned'}"
 
 
 def _describe_overlap(record: ScheduleRecord, at: datetime, now: datetime, steps: TraceSteps) -> str:
@@ -383,7 +371,9 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
     beat = past.beat
     match beat.outcome:
         case BeatOutcome.MISSED:
-            return "missed", _describe_missed(beat, past.gap, zone)
+            gap, cause = past.gap, MISSED_TEXTS[MissedReason(beat.reason)]
+            ends = [] if gap is None else [_format_local_time(each, zone) for each in (gap.from_at, gap.until)]
+            return "missed", f"{cause} from {ends[0]} to {ends[1]}" if ends else cause
         case BeatOutcome.SKIPPED:
             return "skipped", f"{beat.reason}: {describe_skip(beat.reason)}"
         case BeatOutcome.MERGED:
@@ -395,13 +385,6 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
             return beat.outcome.value, "; ".join(results) or "no run is kept"
         case never:
             assert_never(never)
-
-
-def _describe_missed(beat: BeatRecord, gap: Gap | None, zone: ZoneInfo) -> str:
-    cause = MISSED_TEXTS[MissedReason(beat.reason)]
-    if gap is None:
-        return cause
-    return f"{cause} from {_format_local_time(gap.from_at, zone)} to {_format_local_time(gap.until, zone)}"
 
 
 def _describe_run_result(run: RunRecord) -> str:

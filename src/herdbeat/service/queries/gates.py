@@ -98,9 +98,7 @@ def describe_closed(gates: Iterable[GateStatus], now: datetime) -> Iterator[str]
 
 def format_amount(name: str, number: float) -> str:
     """Format a number of a budget as people write it: $0.25, 41,000."""
-    if name == "usd_per_day":
-        return f"${number:,.2f}".removesuffix(".00")
-    return f"{number:,.0f}"
+    return f"${number:,.2f}".removesuffix(".00") if name == "usd_per_day" else f"{number:,.0f}"
 
 
 def _check_bounds(bounds: Bounds, runs: int, now: datetime) -> GateStatus | None:
@@ -249,18 +247,16 @@ def find_deciding_policy(
     if beat.outcome is BeatOutcome.MERGED:
         if beat.reason == Catchup.ONCE:
             return DecidingPolicy("catchup", "once: one run stands for everything that was missed", "catchup: all")
-        return DecidingPolicy(
-            "overlap", f"{policies.overlap}: the beat that was waiting stands for it", "overlap: queue_all"
-        )
+        text = f"{policies.overlap}: the beat that was waiting stands for it"
+        return DecidingPolicy("overlap", text, "overlap: queue_all")
     return _explain_skipped(policies, beat, budgets) if beat.outcome is BeatOutcome.SKIPPED else None
 
 
 def _explain_skipped(policies: Policies, beat: BeatRecord, budgets: ScheduleBudgets | None) -> DecidingPolicy | None:
     match beat.reason:
         case SkipReason.ALREADY_RUNNING:
-            return DecidingPolicy(
-                "overlap", f"{policies.overlap}: a beat that meets an earlier run is skipped", "overlap: queue"
-            )
+            text = f"{policies.overlap}: a beat that meets an earlier run is skipped"
+            return DecidingPolicy("overlap", text, "overlap: queue")
         case SkipReason.INACTIVE_HOURS if policies.active_hours is not None:
             text = f"{policies.active_hours} {policies.active_hours.zone.key}: nothing runs outside"
             return DecidingPolicy("active_hours", text, "active_hours: wider")
@@ -280,20 +276,16 @@ def _explain_skipped(policies: Policies, beat: BeatRecord, budgets: ScheduleBudg
 def _explain_budget(policies: Policies, budgets: ScheduleBudgets) -> DecidingPolicy:
     scope, limit = find_tightest_limit(budgets)
     text = f"{describe_usage(scope, limit)}, on {budgets.budget_usages[0].account.day} {policies.zone.key}"
-    fix = {
-        BudgetScope.TARGET: "budget: more beside its target",
-        BudgetScope.FLEET: "budget: more at the top of the fleet file",
-    }
-    return DecidingPolicy("budget", text, fix.get(scope, "budget: more"), is_shared=scope is not BudgetScope.SCHEDULE)
+    places = {BudgetScope.TARGET: " beside its target", BudgetScope.FLEET: " at the top of the fleet file"}
+    return DecidingPolicy("budget", text, f"budget: more{places.get(scope, '')}", is_shared=scope in places)
 
 
 def _explain_expired(policies: Policies, beat: BeatRecord) -> DecidingPolicy | None:
     """`ends_at` if it had passed, else `max_runs`; None if neither was set, as for a removed schedule."""
     bounds, settled_at = policies.bounds, beat.settled_at
     if bounds.ends_at is not None and (settled_at is None or settled_at > bounds.ends_at):
-        return DecidingPolicy(
-            "ends_at", f"{format_timestamp(bounds.ends_at)}: nothing starts after it", "a later ends_at"
-        )
+        text = f"{format_timestamp(bounds.ends_at)}: nothing starts after it"
+        return DecidingPolicy("ends_at", text, "a later ends_at")
     if bounds.max_runs is not None:
         return DecidingPolicy("max_runs", f"{bounds.max_runs}: it has had them, or they are going on", "max_runs: more")
     return None
@@ -304,9 +296,8 @@ def _explain_missed(kind: TriggerKind, policies: Policies, reason: str) -> Decid
         limit = format_duration(policies.max_late)
         return DecidingPolicy("max_late", f"{limit}: what is older is never run", f"max_late: longer than {limit}")
     if policies.catchup is Catchup.ALL:
-        return DecidingPolicy(
-            "catchup", f"all, but the newest {policies.catchup_max} only (catchup_max)", "catchup_max: more"
-        )
+        text = f"all, but the newest {policies.catchup_max} only (catchup_max)"
+        return DecidingPolicy("catchup", text, "catchup_max: more")
     if kind is TriggerKind.CRON:
         return DecidingPolicy("catchup", "skip: cron schedules are not caught up unless you ask", "catchup: once")
     return DecidingPolicy("catchup", f"{policies.catchup}: what was missed is not run later", "catchup: once")

@@ -1,7 +1,7 @@
 """The hints of schedules: which are in effect, which a stronger one shadows, and how the others ended."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 
@@ -73,11 +73,4 @@ def _classify_hint(
 
 
 def build_hint(record: HintRecord) -> Hint:
-    return Hint(
-        origin=record.origin,
-        every=record.every,
-        at=record.at,
-        reason=record.reason,
-        expires_at=record.expires_at,
-        created_at=record.created_at,
-    )
+    return Hint(**{each.name: getattr(record, each.name) for each in fields(Hint) if each.init})

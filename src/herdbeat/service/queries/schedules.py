@@ -70,15 +70,12 @@ def find_schedules(reader: Reader, query: ScheduleQuery) -> list[ScheduleRecord]
 
 def summarize_schedules(reader: Reader, records: list[ScheduleRecord], now: datetime) -> list[ScheduleSummary]:
     ids = [each.id for each in records]
-    strips, interval_hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
+    strips, hints = reader.recent_beat_marks(ids, MAX_STRIP_BEATS), find_interval_hints(reader, ids, now)
     waiting = reader.oldest_waiting(each.id for each in records if each.waiting)
+    summaries = [(each, _summarize_schedule(each, now, waiting.get(each.id))) for each in records]
     return [
-        replace(
-            _summarize_schedule(each, now, waiting.get(each.id)),
-            strip=tuple(strips.get(each.id, ())),
-            hint=interval_hints.get(each.label),
-        )
-        for each in records
+        replace(summary, strip=tuple(strips.get(each.id, ())), hint=hints.get(each.label))
+        for each, summary in summaries
     ]
 
 
@@ -154,12 +151,11 @@ def _require_known_names(reader: Reader, query: ScheduleQuery) -> None:
     for name in query.names:
         if not reader.find(replace(first, names=(name,))):
             raise no_such_name(reader, name)
-    for tag in query.tags:
-        if not reader.find(replace(first, tags=(tag,))):
-            raise no_such_tag("tag", tag, reader.tags_and_groups())
-    for group in query.groups:
-        if not reader.find(replace(first, groups=(group,))):
-            raise no_such_tag("group", group, reader.tags_and_groups())
+    marks = [("tag", tag, replace(first, tags=(tag,))) for tag in query.tags]
+    marks += [("group", group, replace(first, groups=(group,))) for group in query.groups]
+    for kind, mark, marked in marks:
+        if not reader.find(marked):
+            raise no_such_tag(kind, mark, reader.tags_and_groups())
 
 
 def _is_selected(schedule: "Schedule", query: ScheduleQuery) -> bool:

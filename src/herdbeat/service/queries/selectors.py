@@ -36,18 +36,15 @@ def select_schedules(reader: Reader, selection: Selection) -> list[ScheduleRecor
     """
     _validate_selection(selection)
     if selection.everything:
-        everything = list(_iter_all(reader))
-        if not everything:
-            raise NotFound("There are no schedules here.", hint=_LIST_HINT)
-        return everything
+        if everything := list(_iter_schedules(reader)):
+            return everything
+        raise NotFound("There are no schedules here.", hint=_LIST_HINT)
     selected = {each.id: each for name in selection.names for each in _select_by_name(reader, name)}
     if selection.tags or selection.groups:
-        tags = [(each, each.plan.policies.tags) for each in _iter_all(reader)]
+        tags = [(each, each.plan.policies.tags) for each in _iter_schedules(reader)]
         groups = [(each, (group,) if (group := each.plan.policies.group) else ()) for each, _ in tags]
-        for tag in selection.tags:
-            selected |= {each.id: each for each in _select_by_mark("tag", tag, tags)}
-        for group in selection.groups:
-            selected |= {each.id: each for each in _select_by_mark("group", group, groups)}
+        for kind, marks, marked in (("tag", selection.tags, tags), ("group", selection.groups, groups)):
+            selected |= {each.id: each for mark in marks for each in _select_by_mark(kind, mark, marked)}
     return [selected[schedule_id] for schedule_id in sorted(selected)]
 
 
@@ -83,24 +80,21 @@ def find_close_match(word: str, known: Iterable[str]) -> str | None:
 def _validate_selection(selection: Selection) -> None:
     is_named = bool(selection.names or selection.tags or selection.groups)
     if not is_named and not selection.everything:
-        raise UsageError(
-            "Nothing is selected.", hint="Name a TARGET, TARGET/SCHEDULE or TARGET/*, or write --tag, --group or --all."
-        )
+        hint = "Name a TARGET, TARGET/SCHEDULE or TARGET/*, or write --tag, --group or --all."
+        raise UsageError("Nothing is selected.", hint=hint)
     if is_named and selection.everything:
         raise UsageError("--all means every schedule: there is nothing more to name.", hint="Leave one of them out.")
 
 
 def _select_by_name(reader: Reader, selector: str) -> list[ScheduleRecord]:
     if "*" in selector:
-        matching = [each for each in _iter_all(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
+        matching = [each for each in _iter_schedules(reader) if fnmatchcase(f"{each.target}/{each.name}", selector)]
         if not matching:
             raise no_such_schedule(selector, ())
         return matching
-    target, name = split_selector(selector)
-    found = list(_iter_schedules(reader, target, name))
-    if not found:
-        raise no_such_name(reader, selector)
-    return found
+    if found := list(_iter_schedules(reader, *split_selector(selector))):
+        return found
+    raise no_such_name(reader, selector)
 
 
 def _select_by_mark(
@@ -113,11 +107,7 @@ def _select_by_mark(
     return matching
 
 
-def _iter_all(reader: Reader) -> Iterator[ScheduleRecord]:
-    return _iter_schedules(reader, None, None)
-
-
-def _iter_schedules(reader: Reader, target: str | None, name: str | None) -> Iterator[ScheduleRecord]:
+def _iter_schedules(reader: Reader, target: str | None = None, name: str | None = None) -> Iterator[ScheduleRecord]:
     after: int | None = None
     while page := reader.schedules(Filter(target=target, name=name, before=after, limit=PAGE_SIZE)):
         yield from page
@@ -129,18 +119,15 @@ def _iter_schedules(reader: Reader, target: str | None, name: str | None) -> Ite
 def find_schedule(reader: Reader, selector: str) -> ScheduleRecord:
     """Return `target/schedule`, or the first schedule of a target. Raises NotFound with a guess."""
     target, name = split_selector(selector)
-    found = reader.schedules(Filter(target=target, name=name, limit=1))
-    if found:
-        return found[0]
+    for record in reader.schedules(Filter(target=target, name=name, limit=1)):
+        return record
     raise no_such_name(reader, selector)
 
 
 def find_run(reader: Reader, text: str) -> RunRecord | None:
     """Return the run of a short id such as `7f3k`; None if the text is no id, or there is no such run."""
     number = parse_short_id(text)
-    if not number or number >= 1 << 62:
-        return None
-    return reader.run(number)
+    return reader.run(number) if number and number < 1 << 62 else None
 
 
 def find_latest_attempt(reader: Reader, beat: str) -> RunRecord | None:
@@ -177,6 +164,5 @@ def find_latest_run(reader: Reader, schedule: ScheduleRecord) -> RunRecord:
             if run.status is not RunStatus.SKIPPED:
                 return run
         before = found[-1].id
-    raise NotFound(
-        f'"{truncate_for_message(schedule.label)}" has never run.', hint=f"Run it now: herdbeat run {schedule.label}"
-    )
+    message = f'"{truncate_for_message(schedule.label)}" has never run.'
+    raise NotFound(message, hint=f"Run it now: herdbeat run {schedule.label}")

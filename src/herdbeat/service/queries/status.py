@@ -22,7 +22,7 @@ from herdbeat.store.reader import Filter, Reader, ScheduleQuery
 
 MAX_ROWS = 1_000
 MAX_UPCOMING_SCHEDULES = 5
-_INTERVAL_SOURCE = Source.BASELINE_INTERVAL
+_INTERVAL_SOURCES = (Source.BASELINE_INTERVAL, Source.CLAMPED_MAX)
 MAX_SHOWN_ROWS = 10
 """Rows of a group that fit on a screen."""
 
@@ -167,20 +167,15 @@ def _filter_status(status: FleetStatus, records: list[ScheduleRecord]) -> FleetS
 
 def estimate_duration(runs: Iterable[RunRecord]) -> tuple[timedelta, timedelta] | None:
     """Return the durations between which nine of ten successful runs lie; None if there are fewer than three."""
-    spent = sorted(
-        run.elapsed(run.finished_at)
-        for run in runs
-        if run.finished_at is not None and run.status is RunStatus.SUCCEEDED
-    )
-    if len(spent) < 3:
-        return None
-    return spent[len(spent) // 20], spent[-1 - len(spent) // 20]
+    succeeded = [run for run in runs if run.status is RunStatus.SUCCEEDED]
+    spent = sorted(run.elapsed(run.finished_at) for run in succeeded if run.finished_at is not None)
+    return (spent[len(spent) // 20], spent[-1 - len(spent) // 20]) if len(spent) >= 3 else None
 
 
 def describe_backoff(record: ScheduleRecord) -> str:
     """Return for example `backoff x8 = 40m, max_interval makes it 15m`; empty where no backoff applies."""
     pace, policies = record.plan.trigger.interval, record.plan.policies
-    if pace is None or not record.failures or record.next_source not in (_INTERVAL_SOURCE, Source.CLAMPED_MAX):
+    if pace is None or not record.failures or record.next_source not in _INTERVAL_SOURCES:
         return ""
     factor = backoff_multiplier(policies.backoff, record.failures)
     backoff_wait = backoff_interval(pace, policies.backoff, record.failures)
@@ -219,17 +214,14 @@ def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateB
             continue
         if beat.due_at + record.late_after < now:
             reason, detail = _explain_pending(record, beat.reason, pid)
-            run = _find_blocking_run(reader, record) if reason == SkipReason.AT_CAPACITY else None
+            running = Filter(target=record.target, status=RunStatus.RUNNING, limit=1)
+            run = next(iter(reader.runs(running)), None) if reason == SkipReason.AT_CAPACITY else None
             yield LateBeat(schedule=beat.schedule, due_at=beat.due_at, reason=reason, detail=detail, blocking_run=run)
     for record in _load_records(reader, reader.overdue_schedules(now, MAX_ROWS)):
         due_at = resolve_condition(record, now).late_since
         if due_at is not None:
             reason, detail = _explain_pending(record, "", pid)
             yield LateBeat(schedule=record.label, due_at=due_at, reason=reason, detail=detail)
-
-
-def _find_blocking_run(reader: Reader, record: ScheduleRecord) -> RunRecord | None:
-    return next(iter(reader.runs(Filter(target=record.target, status=RunStatus.RUNNING, limit=1))), None)
 
 
 def _find_held(reader: Reader, now: datetime) -> Iterable[HeldSchedule]:
@@ -241,25 +233,19 @@ def _find_held(reader: Reader, now: datetime) -> Iterable[HeldSchedule]:
 def _explain_pending(record: ScheduleRecord, reason: str, pid: int | None) -> tuple[str, str]:
     if pid is None:
         return "scheduler_down", ""
-    match reason:
-        case SkipReason.AT_CAPACITY:
-            return reason, f"{record.target_running} of {record.target_room} running"
-        case SkipReason.ALREADY_RUNNING:
-            return reason, "its earlier run is still going"
-        case SkipReason.INACTIVE_HOURS:
-            return reason, f"it waits for {record.plan.policies.active_hours}"
-        case SkipReason.TARGET_OFFLINE:
-            return reason, f"no live node has the label {record.plan.policies.runs_on}"
-        case Source.CATCH_UP:
-            return reason, "caught up one after the other"
-        case _:
-            return reason or "not_started", "the scheduler has not come to it yet"
+    details: dict[str, str] = {
+        SkipReason.AT_CAPACITY: f"{record.target_running} of {record.target_room} running",
+        SkipReason.ALREADY_RUNNING: "its earlier run is still going",
+        SkipReason.INACTIVE_HOURS: f"it waits for {record.plan.policies.active_hours}",
+        SkipReason.TARGET_OFFLINE: f"no live node has the label {record.plan.policies.runs_on}",
+        Source.CATCH_UP: "caught up one after the other",
+    }
+    return reason or "not_started", details.get(reason, "the scheduler has not come to it yet")
 
 
 def _find_record(reader: Reader, label: str) -> ScheduleRecord | None:
     target, name = split_selector(label)
-    found = reader.schedules(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1))
-    return found[0] if found else None
+    return next(iter(reader.schedules(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=1))), None)
 
 
 def _load_records(reader: Reader, ids: Iterable[int]) -> Iterable[ScheduleRecord]:

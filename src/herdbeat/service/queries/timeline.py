@@ -85,13 +85,7 @@ class Timeline:
 
 
 def load_timeline(
-    reader: Reader,
-    names: Sequence[str],
-    *,
-    since: datetime,
-    now: datetime,
-    max_rows: int | None,
-    has_live_node: bool,
+    reader: Reader, names: Sequence[str], *, since: datetime, now: datetime, max_rows: int | None, has_live_node: bool
 ) -> Timeline:
     """Return what happened to the named schedules, or without names to all that were active. Raises NotFound."""
     if names:

@@ -27,9 +27,13 @@ from herdbeat.service.queries.expressions import (
     describe_clock_change,
     stop_at_calendar_end,
 )
+from herdbeat.service.queries.hints import build_hint
 from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_enabled, resolve_condition
+from herdbeat.service.queries.schedules import find_schedules
+from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
 
+MAX_SCHEDULES = 1_000_000
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
@@ -76,12 +80,8 @@ class ForecastInput:
 
 def build_file_forecast(schedule: Schedule, now: datetime) -> ForecastInput:
     """Forecast a schedule that is in no ledger."""
-    return ForecastInput(
-        label=schedule.label,
-        zone=schedule.policies.zone,
-        as_of=now,
-        state=ScheduleState.fresh(schedule, now),
-    )
+    state = ScheduleState.fresh(schedule, now)
+    return ForecastInput(label=schedule.label, zone=schedule.policies.zone, as_of=now, state=state)
 
 
 def build_ledger_forecast(
@@ -185,6 +185,35 @@ def _forecast_start(record: ScheduleRecord, now: datetime, *, has_live_node: boo
     if due is None or at is None or due > now or (at <= now and not has_live_node):
         return None
     return due - _ONE_MICROSECOND
+
+
+def load_ledger_forecasts(
+    reader: Reader, selector: str | None, now: datetime, *, has_live_node: bool
+) -> list[ForecastInput]:
+    """Return the schedules that a selector names, or all, as the ledger has them. Raises NotFound."""
+    names = () if selector is None else (selector,)
+    records = find_schedules(reader, ScheduleQuery(now=now, names=names, limit=MAX_SCHEDULES))
+    hints = _find_open_hints(reader, records, now)
+    return [
+        build_ledger_forecast(record, hints.get(record.label, []), now, has_live_node=has_live_node)
+        for record in records
+    ]
+
+
+def load_merged_forecasts(reader: Reader, schedules: Iterable[Schedule], now: datetime) -> list[ForecastInput]:
+    """Return what the next `up` would begin with: the schedules of the files, in the state that the ledger has."""
+    records = reader.find(ScheduleQuery(now=now, limit=MAX_SCHEDULES))
+    return merge_files_and_ledger(schedules, records, _find_open_hints(reader, records, now), now)
+
+
+def _find_open_hints(reader: Reader, records: Iterable[ScheduleRecord], now: datetime) -> dict[str, list[Hint]]:
+    """Return the hints that have not ended, by the label of their schedule."""
+    hints: dict[str, list[Hint]] = {}
+    if reader.has_hints():
+        for record in reader.hints([each.id for each in records], ended_since=now, limit=MAX_SCHEDULES):
+            if record.ended_at is None:
+                hints.setdefault(record.schedule, []).append(build_hint(record))
+    return hints
 
 
 MAX_PREVIEW_INSTANTS = 3
@@ -299,11 +328,7 @@ def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[Up
             due_at=due_at,
             next_run_at=max(start, decision.next_run_at),
             source=decision.source,
-            notes=(
-                *describe_clock_change(forecast.trigger, due_at, previous),
-                *_describe_adjustments(decision),
-                *_describe_pause_end(forecast, decision),
-            ),
+            notes=(*describe_clock_change(forecast.trigger, due_at, previous), *_describe_changes(forecast, decision)),
             trace=decision.trace,
         )
         previous = due_at
@@ -324,14 +349,9 @@ def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> Unsched
     return UnscheduledEntry(schedule=forecast.label, when=forecast.trigger.describe(), cause=cause, reason=reason)
 
 
-def _describe_adjustments(decision: Decision) -> tuple[str, ...]:
-    return tuple(
-        step.text
-        for step in decision.trace
-        if step.kind in _ADJUSTMENT_STEPS or (step.won and step.source in _HINT_SOURCES)
-    )
-
-
-def _describe_pause_end(forecast: ForecastInput, decision: Decision) -> tuple[str, ...]:
-    pause = forecast.state.pause
-    return ("its pause ends then",) if pause is not None and pause.until == decision.next_run_at else ()
+def _describe_changes(forecast: ForecastInput, decision: Decision) -> Iterator[str]:
+    for step in decision.trace:
+        if step.kind in _ADJUSTMENT_STEPS or (step.won and step.source in _HINT_SOURCES):
+            yield step.text
+    if forecast.state.pause is not None and forecast.state.pause.until == decision.next_run_at:
+        yield "its pause ends then"

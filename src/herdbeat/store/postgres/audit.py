@@ -8,7 +8,7 @@ from typing import Any, LiteralString, TypeVar
 import psycopg
 
 from herdbeat.errors import StoreUnavailable
-from herdbeat.store.audit import SqlAudit
+from herdbeat.store.audit import LedgerAudit
 from herdbeat.store.base import Transaction
 from herdbeat.store.location import PostgresLocation
 from herdbeat.store.postgres.connection import connect
@@ -23,9 +23,10 @@ _MAX_DAMAGE_LINES = 100
 _BEGIN_READ_ONLY = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class PostgresAudit(SqlAudit):
+class PostgresAudit(LedgerAudit):
     def __init__(self, location: PostgresLocation) -> None:
         self.location = location
+        self._url = location.url
 
     def read_transaction(self, work: Callable[[Transaction], T]) -> T:
         """Run work that only reads, without locks: a node may be changing what it sees. Check again before a repair."""
@@ -43,21 +44,21 @@ class PostgresAudit(SqlAudit):
     def check_writable(self) -> None:
         """Raises StoreUnavailable if the server takes no more rows: it is full, read-only, or not for this user."""
         with self._open_raw_connection("BEGIN") as connection:
-            PostgresConnection(connection, display_url(self.location.url)).execute("try_writing")
+            PostgresConnection(connection, display_url(self._url)).execute("try_writing")
 
     @contextmanager
     def _open_connection(self) -> Iterator[PostgresConnection]:
         with self._open_raw_connection() as connection:
-            yield PostgresConnection(connection, display_url(self.location.url))
+            yield PostgresConnection(connection, display_url(self._url))
 
     @contextmanager
     def _open_raw_connection(self, begin: LiteralString = _BEGIN_READ_ONLY) -> Iterator[psycopg.Connection[Any]]:
         """It is closed without a commit, so nothing that is done here stays."""
-        connection = connect(self.location.url, timeout=AUDIT_TIMEOUT)
+        connection = connect(self._url, timeout=AUDIT_TIMEOUT)
         try:
             connection.execute(begin)
             yield connection
         except psycopg.Error as error:
-            raise to_store_unavailable(display_url(self.location.url), error) from error
+            raise to_store_unavailable(display_url(self._url), error) from error
         finally:
             connection.close()

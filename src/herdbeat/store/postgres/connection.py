@@ -47,15 +47,12 @@ class PostgresConnector:
     @property
     def is_read_only(self) -> bool:
         """Whether the server has reported that it takes no writes. Versions before 14 do not report it."""
-        if self._connection is None:
-            return False
-        statuses = (self._connection.info.parameter_status(name) for name in _READ_ONLY_PARAMETERS)
-        return "on" in statuses
+        connection = self._connection
+        return connection is not None and "on" in map(connection.info.parameter_status, _READ_ONLY_PARAMETERS)
 
     def get(self) -> psycopg.Connection[Any]:
         """Return the connection. Raises StoreUnavailable, at once if the next attempt is not due yet."""
-        if self.is_connected:
-            assert self._connection is not None
+        if self._connection is not None and self.is_connected:
             return self._connection
         if self._error is not None and time.monotonic() < self._retry_at:
             raise self._error
@@ -85,8 +82,7 @@ class PostgresConnector:
 
 def connect(url: str, *, timeout: timedelta, use_prepared: bool = True) -> psycopg.Connection[Any]:
     """Raises StoreUnavailable. `timeout` is how long the server may be silent before the connection is given up."""
-    error_in_url = check_url(url)
-    if error_in_url is not None:
+    if (error_in_url := check_url(url)) is not None:
         raise error_in_url
     milliseconds = str(timeout // timedelta(milliseconds=1))
     seconds = str(max(1, timeout // timedelta(seconds=3)))

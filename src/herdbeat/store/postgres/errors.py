@@ -3,6 +3,8 @@
 Nothing here ever repeats a URL: it may hold a password.
 """
 
+from contextlib import suppress
+
 import psycopg
 from psycopg import conninfo, errors
 
@@ -22,6 +24,8 @@ _HINTS = {
     "57P03": "The server is starting or stopping.",
     "42501": "Give the user the right to make tables in this database.",
 }
+_CODES_BY_TEXT = {"password": "28P01", "does not exist": "3D000", "too many": "53300", "read-only": "25006"}
+"""For errors without a code, as those of connecting."""
 
 
 def display_url(url: str) -> str:
@@ -63,28 +67,15 @@ def summarize_error(error: psycopg.Error) -> str:
 
 
 def suggest_fix(error: psycopg.Error) -> str:
-    if error.sqlstate in _HINTS:
-        return _HINTS[error.sqlstate]
-    text = str(error)
-    for code, pattern in (
-        ("28P01", "password"),
-        ("3D000", "does not exist"),
-        ("53300", "too many"),
-        ("25006", "read-only"),
-    ):
-        if pattern in text:
-            return _HINTS[code]
-    return "Look whether the server runs, and can be reached from here."
+    codes = [code for pattern, code in _CODES_BY_TEXT.items() if pattern in str(error)]
+    known = [_HINTS[code] for code in (error.sqlstate, *codes) if code in _HINTS]
+    return known[0] if known else "Look whether the server runs, and can be reached from here."
 
 
 def check_url(url: str) -> HerdbeatError | None:
     """Return the error of a URL that the driver cannot parse, or would parse differently than it was meant."""
-    try:
+    with suppress(psycopg.ProgrammingError):
         conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return _unreadable_url()
-    return None if redact_url(url) else _unreadable_url()
-
-
-def _unreadable_url() -> StoreUnavailable:
+        if redact_url(url):
+            return None
     return StoreUnavailable(UNREADABLE_URL_MESSAGE, hint=URL_FORMAT_HINT)

@@ -18,19 +18,10 @@ from herdbeat.store.postgres.migrate import migrate
 from herdbeat.store.sanitize import decode_lossy, sanitize_text
 from herdbeat.store.sqlite.backup import CopyProgress
 
+_TABLES_WITHOUT_ID = ("budget", "spend", "reservation")
 IMPORTED_TABLES = (
-    "plan",
-    "target",
-    "schedule",
-    "beat",
-    "run",
-    "hint",
-    "gap",
-    "change",
-    "node",
-    "budget",
-    "spend",
-    "reservation",
+    *("plan", "target", "schedule", "beat", "run", "hint", "gap", "change", "node"),
+    *_TABLES_WITHOUT_ID,
 )
 """In an order in which every row comes after the rows it refers to."""
 
@@ -48,7 +39,8 @@ def import_sqlite_ledger(
     Raises Conflict if the database holds a fleet already. The file must not be written to meanwhile.
     """
     with closing(_open_source(file)) as source_db:
-        counts = {table: _count_rows(source_db, table) for table in IMPORTED_TABLES}
+        count = "SELECT count(*) FROM "
+        counts = {table: source_db.execute(count + table).fetchone()[0] for table in IMPORTED_TABLES}
         try:
             with connect(location.url, timeout=IMPORT_TIMEOUT) as target_db:
                 migrate(target_db)
@@ -71,9 +63,8 @@ def _open_source(file: Path) -> sqlite3.Connection:
 def _require_empty(target_db: psycopg.Connection[Any], location: PostgresLocation) -> None:
     row = target_db.execute("SELECT count(*) FROM target").fetchone()
     if row is not None and row[0]:
-        raise Conflict(
-            f"{display_url(location.url)} holds a fleet already.", hint="Copy into an empty database: createdb NAME"
-        )
+        hint = "Copy into an empty database: createdb NAME"
+        raise Conflict(f"{display_url(location.url)} holds a fleet already.", hint=hint)
 
 
 def _copy_tables(
@@ -123,23 +114,12 @@ def _add_lease_column(columns: list[str], rows: Iterable[Row]) -> tuple[list[str
 
 def _advance_sequence(target_db: psycopg.Connection[Any], table: str) -> None:
     """Give the next row an id that none has had."""
-    row = (
-        target_db.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table]).fetchone()
-        if _has_sequence(table)
-        else None
-    )
+    if table in _TABLES_WITHOUT_ID:
+        return
+    row = target_db.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table]).fetchone()
     if row is not None:
         newest = SQL("SELECT setval(%s, (SELECT coalesce(max(id), 0) + 1 FROM {}), false)").format(Identifier(table))
         target_db.execute(newest, [row[0]])
-
-
-def _has_sequence(table: str) -> bool:
-    return table not in ("budget", "spend", "reservation")
-
-
-def _count_rows(source_db: sqlite3.Connection, table: str) -> int:
-    number: int = source_db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own names
-    return number
 
 
 def _verify_counts(target_db: psycopg.Connection[Any], counts: dict[str, int]) -> None:

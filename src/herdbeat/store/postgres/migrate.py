@@ -33,11 +33,8 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
         for number, text in missing:
             connection.execute(text.encode())
             _set_meta(connection, "schema", number)
-            _set_meta(
-                connection,
-                "understood_by",
-                max(min_compatible_schema(number, text), _get_meta(connection, "understood_by", 0)),
-            )
+            understood_by = max(min_compatible_schema(number, text), _get_meta(connection, "understood_by", 0))
+            _set_meta(connection, "understood_by", understood_by)
 
 
 def min_compatible_schema(number: int, text: str) -> int:
@@ -48,12 +45,10 @@ def min_compatible_schema(number: int, text: str) -> int:
 
 def require_known_schema(connection: psycopg.Connection[Any]) -> None:
     """Raises StoreUnavailable before anything is read or written in tables that this version does not understand."""
-    current = _current_schema(connection)
-    if current > _newest_schema() and _get_meta(connection, "understood_by", current) > _newest_schema():
-        raise StoreUnavailable(
-            f"The database was written by a newer herdbeat (schema {current}; this one knows {_newest_schema()}).",
-            hint="Use that version, or another database.",
-        )
+    current, newest = _current_schema(connection), _newest_schema()
+    if current > newest and _get_meta(connection, "understood_by", current) > newest:
+        message = f"The database was written by a newer herdbeat (schema {current}; this one knows {newest})."
+        raise StoreUnavailable(message, hint="Use that version, or another database.")
 
 
 def require_readable_ledger(connection: psycopg.Connection[Any]) -> None:
@@ -82,10 +77,8 @@ def _require_no_older_nodes(connection: psycopg.Connection[Any], current: int, m
 
 
 def _set_meta(connection: psycopg.Connection[Any], key: str, number: int) -> None:
-    connection.execute(
-        "INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        [key, str(number)],
-    )
+    upsert = "INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+    connection.execute(upsert, [key, str(number)])
 
 
 def _newest_schema() -> int:

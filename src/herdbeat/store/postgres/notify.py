@@ -74,7 +74,7 @@ class PostgresSharedStore:
                 on_change()
 
     def abandon_node(self) -> None:
-        self._store.abandon_node()
+        self._store.session.abandon_node()
 
     def close(self) -> None:
         self._is_closed.set()

@@ -83,20 +83,17 @@ class PostgresReader(Reader):
 
     def _run(self, action: Callable[[psycopg.Connection[Any]], T]) -> T:
         with self._lock:  # a node prepares its runs in a thread, and looks things up itself
-            return self._run_with_retry(action)
-
-    def _run_with_retry(self, action: Callable[[psycopg.Connection[Any]], T]) -> T:
-        try:
-            return action(self._connector.get())
-        except psycopg.Error as error:
-            if self._connector.is_connected or self._is_in_snapshot:
-                if is_statement_error(error):
-                    raise
+            try:
+                return action(self._connector.get())
+            except psycopg.Error as error:
+                if self._connector.is_connected or self._is_in_snapshot:
+                    if is_statement_error(error):
+                        raise
+                    raise to_store_unavailable(self._connector.location, error) from error
+            try:  # the server was restarted since the last query, or a pooler has closed an idle connection
+                return action(self._connector.get())
+            except psycopg.Error as error:
                 raise to_store_unavailable(self._connector.location, error) from error
-        try:  # the server was restarted since the last query, or a pooler has closed an idle connection
-            return action(self._connector.get())
-        except psycopg.Error as error:
-            raise to_store_unavailable(self._connector.location, error) from error
 
 
 def has_postgres_ledger(location: PostgresLocation) -> bool:

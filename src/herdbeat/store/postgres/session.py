@@ -42,10 +42,7 @@ class PostgresSession:
         self._connector = PostgresConnector(url, timeout=self._timeout)
         limit = f"{self._timeout // timedelta(milliseconds=1)}ms"
         idle = f"{2 * self._timeout // timedelta(milliseconds=1)}ms"
-        self._settings = (
-            load_statement("settings").text,
-            {"statement": limit, "lock": limit, "idle": idle},
-        )
+        self._settings = load_statement("settings").text, {"statement": limit, "lock": limit, "idle": idle}
         self._notify_sql = load_statement("tell_others").text
         self._replan_wait = 0.5
         self._replan_at = 0.0
@@ -64,12 +61,11 @@ class PostgresSession:
         connection = self._connector.get()
         try:
             migrate(connection)
-        except psycopg.Error as error:
+        except (psycopg.Error, StoreUnavailable) as error:
             self._connector.disconnect()
+            if isinstance(error, StoreUnavailable):
+                raise
             raise to_store_unavailable(self._connector.location, error) from error
-        except StoreUnavailable:
-            self._connector.disconnect()
-            raise
         self._transaction = PostgresTransaction(PostgresConnection(connection, self._connector.location), self._lease)
         self._bound_connection = connection
 

@@ -78,31 +78,14 @@ def translate_statement(text: str) -> TranslatedStatement:
     return TranslatedStatement(named.encode(), tuple(columns))
 
 
-NOTIFYING_STATEMENTS = frozenset(
-    [
-        "add_schedules",
-        "edit_schedules",
-        "remove_schedules",
-        "change_targets",
-        "arm_again",
-        "set_pause",
-        "set_disabled",
-        "set_skips",
-        "add_hint",
-        "extend_hint",
-        "end_hints",
-        "end_hints_of",
-        "retry_beat",
-        "wake_beats",
-        "wake_schedules",
-        "forget_failures",
-    ]
-)
+NOTIFYING_STATEMENTS = {
+    *("add_schedules", "edit_schedules", "remove_schedules", "wake_schedules", "change_targets", "arm_again"),
+    *("set_pause", "set_disabled", "set_skips", "add_hint", "extend_hint", "end_hints", "end_hints_of"),
+    *("retry_beat", "wake_beats", "forget_failures"),
+}
 """Statements after which other nodes are notified. Not claims and completions: their node evaluates again itself."""
 
 BoundValues = dict[str, object]
-
-
 ErrorFactory = Callable[[], Exception]
 
 
@@ -169,9 +152,7 @@ class PostgresConnection:
         return row
 
     def execute_many(self, name: str, rows: Sequence[object], **values: object) -> RowCount:
-        if not rows:
-            return zero_rows
-        return self._execute_batch(name, rows, values)
+        return self._execute_batch(name, rows, values) if rows else zero_rows
 
     def execute_values(self, name: str, rows: Sequence[Row], **values: object) -> RowCount:
         return self.execute_many(name, rows, **values)
@@ -201,10 +182,9 @@ class PostgresConnection:
         if not self._expected:
             return
         expected, self._expected = self._expected, []
-        for each in expected:
-            sent, number, make_error = each
+        for sent, number, make_error in expected:
             if not sent.has_result:
-                self._expected.append(each)
+                self._expected.append((sent, number, make_error))
             elif sent.cursor.rowcount != number:
                 raise make_error()
 
@@ -232,14 +212,12 @@ def bind_values(statement: TranslatedStatement, rows: Sequence[Any], values: Bou
     """Bind everything as untyped text: the statement has the types. Typed by the driver, 7 and 70,000 would be two
     statements for the server, and both prepared."""
     bound_values: BoundValues = {name: _encode_scalar(value) for name, value in values.items()}
-    if not statement.columns or not rows:
-        return bound_values
-    if len(statement.columns) == 1:
+    if len(statement.columns) == 1 and rows:
         singles = [row[0] if isinstance(row, tuple) else row for row in rows]
         bound_values["c0"] = encode_array(singles, statement.columns[0])
-        return bound_values
-    for place, (kind, each) in enumerate(zip(statement.columns, zip(*rows, strict=True), strict=True)):
-        bound_values[f"c{place}"] = encode_array(each, kind)
+    elif statement.columns and rows:
+        for place, (kind, each) in enumerate(zip(statement.columns, zip(*rows, strict=True), strict=True)):
+            bound_values[f"c{place}"] = encode_array(each, kind)
     return bound_values
 
 

@@ -194,9 +194,8 @@ class PostgresTransaction(SqlTransaction):
         return read_pending_beats(self._connection.query("some_beats", [beat for beat, _ in found]))
 
     def _claim_due(self, targets: list[int], now: datetime, limit: int, *, since: int) -> list[ScheduleSnapshot]:
-        found = self._read_snapshots(
-            self._connection.query("take_due", targets, limit=limit, since=since, **self._claim_values(now))
-        )
+        rows = self._connection.query("take_due", targets, limit=limit, since=since, **self._claim_values(now))
+        found = self._read_snapshots(rows)
         self._locked_schedules.update(each.id for each in found)
         target_ids = {each.target_id for each in found}
         self._prefetch.send("rooms", target_ids)
@@ -257,8 +256,9 @@ class PostgresTransaction(SqlTransaction):
     def schedules(self, ids: Iterable[int]) -> dict[int, ScheduleSnapshot]:
         """Lock them and their targets: a transaction reads schedules in order to change them."""
         wanted = list(ids)
-        self._lock_rows("lock_targets_of_schedules", [each for each in wanted if each not in self._locked_schedules])
-        self._lock_missing_schedules(wanted)
+        missing = [each for each in wanted if each not in self._locked_schedules]
+        self._lock_rows("lock_targets_of_schedules", missing)
+        self._locked_schedules.update(self._lock_rows("lock_schedules", missing))
         rows = self._prefetch.receive("some_schedules", wanted)
         if rows is None:
             return super().schedules(wanted)
@@ -284,11 +284,6 @@ class PostgresTransaction(SqlTransaction):
         self._locked_schedules |= schedules
         self._prefetch.add("some_schedules", schedules, snapshots)
         return found
-
-    def _lock_missing_schedules(self, schedule_ids: Iterable[int]) -> None:
-        """Lock the schedules that are not locked yet."""
-        missing = [each for each in schedule_ids if each not in self._locked_schedules]
-        self._locked_schedules.update(self._lock_rows("lock_schedules", missing))
 
     def _lock_rows(self, statement: str, ids: Iterable[int]) -> list[int]:
         """Wait for these rows. A transaction that only reads takes no locks."""
@@ -335,8 +330,8 @@ class PostgresTransaction(SqlTransaction):
     ) -> int:
         """From here on this connection writes as that node, and only while the node has its lease."""
         known = {"host": host, "pid": pid, "version": version, "labels": dump_sanitized(list(labels))}
-        row = self._connection.query_one("join_node", **known, now=to_micros(now), lease=self._lease, works=int(works))
-        number: int = row[0]
+        lease = {"lease": self._lease, "works": int(works)}
+        number = int(self._connection.query_one("join_node", **known, now=to_micros(now), **lease)[0])
         self.node_id, self._labels = number, tuple(labels)
         return number
 
@@ -365,11 +360,8 @@ class PostgresTransaction(SqlTransaction):
             return
         self.writes += 1
         node_id = self.node_id
-        self._pg_connection.expect_row_count(
-            self._pg_connection.execute("hold_node", node=node_id, writes=self.writes),
-            1,
-            lambda: lease_lost_error(node_id),
-        )
+        held = self._pg_connection.execute("hold_node", node=node_id, writes=self.writes)
+        self._pg_connection.expect_row_count(held, 1, lambda: lease_lost_error(node_id))
 
     def has_committed(self, node_id: int) -> bool:
         """Whether the last transaction of a node was committed, queried over another connection.
@@ -381,7 +373,5 @@ class PostgresTransaction(SqlTransaction):
 
 
 def lease_lost_error(node_id: int) -> ClaimLost:
-    return ClaimLost(
-        f"Node {node_id} has lost its lease: what it held may be somebody else's by now.",
-        hint="It stops what it runs and joins anew.",
-    )
+    message = f"Node {node_id} has lost its lease: what it held may be somebody else's by now."
+    return ClaimLost(message, hint="It stops what it runs and joins anew.")

@@ -39,6 +39,11 @@ def backup_ledger(ledger: Path, to: Path, *, replace: bool = False, progress: Co
 
 def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = None) -> None:
     """Write one file that only this user may read, without a journal beside it; it is on the disk when this returns."""
+
+    def report(_: int, remaining: int, total: int) -> None:
+        if progress is not None:
+            progress(total - remaining, total)
+
     to.unlink(missing_ok=True)
     os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(_open_read_only(source)) as source_db, closing(sqlite3.connect(to, isolation_level=None)) as target_db:
@@ -46,7 +51,7 @@ def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = Non
         source_db.execute("BEGIN")
         source_db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         target_db.execute("PRAGMA synchronous = FULL")
-        source_db.backup(target_db, pages=_PAGES_PER_STEP, progress=_sqlite_progress(progress))
+        source_db.backup(target_db, pages=_PAGES_PER_STEP, progress=report)
         target_db.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -59,8 +64,8 @@ def require_restorable(file: Path) -> None:
         tables = {name for (name,) in source_db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not version or not tables >= _LEDGER_TABLES:
         raise StoreUnavailable(f"{file} is not a ledger of herdbeat.", hint="Name a file of `herdbeat db backup`.")
-    if version > load_migrations()[-1][0]:
-        known = load_migrations()[-1][0]
+    known = load_migrations()[-1][0]
+    if version > known:
         message = f"{file} was written by a newer herdbeat (schema {version}; this one knows {known})."
         raise StoreUnavailable(message, hint="Use that version, or another backup.")
     if damage := find_damage(file):
@@ -87,12 +92,6 @@ def preserve_ledger(ledger: Path, kept_path: Path) -> None:
         kept_path.hardlink_to(ledger)
     except OSError:  # a file system without hard links
         shutil.copy2(ledger, kept_path)
-
-
-def _sqlite_progress(progress: CopyProgress | None) -> Callable[[int, int, int], None] | None:
-    if progress is None:
-        return None
-    return lambda _, remaining, total: progress(total - remaining, total)
 
 
 def _open_read_only(path: Path) -> sqlite3.Connection:

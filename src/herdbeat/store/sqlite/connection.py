@@ -63,9 +63,7 @@ class SqliteConnection:
         return self._connection.execute(self._sql[name], values).fetchone()
 
     def execute_many(self, name: str, rows: Sequence[object], **values: object) -> RowCount:
-        if not rows:
-            return zero_rows
-        return self.execute(name, rows=dump_sanitized(rows), **values)
+        return self.execute(name, rows=dump_sanitized(rows), **values) if rows else zero_rows
 
     def execute_values(self, name: str, rows: Sequence[Row], **values: object) -> RowCount:
         if not rows:

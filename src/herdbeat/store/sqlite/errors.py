@@ -26,9 +26,5 @@ def to_store_unavailable(path: Path, error: sqlite3.Error | UnicodeDecodeError) 
     if message.startswith(_OLD_SCHEMA_ERRORS):
         text = f"{path} was written by an older version of herdbeat ({message})."
         return StoreUnavailable(text, hint="Start it once, which brings it up to date: herdbeat up")
-    return StoreUnavailable(f"{path}: {message}", hint=_suggest_fix(message))
-
-
-def _suggest_fix(message: str) -> str:
-    known = (fix for words, fix in _HINTS.items() if any(word in message for word in words))
-    return next(known, "Look closer: herdbeat db check")
+    hints = (hint for words, hint in _HINTS.items() if any(word in message for word in words))
+    return StoreUnavailable(f"{path}: {message}", hint=next(hints, "Look closer: herdbeat db check"))

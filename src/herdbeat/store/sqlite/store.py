@@ -26,14 +26,12 @@ class SqliteTransaction(SqlTransaction):
         self._last_beat, self._last_run = sqlite_connection.query_one("last_ids")
 
     def _next_beat_ids(self, number: int) -> list[int]:
-        first = self._last_beat + 1
         self._last_beat += number
-        return list(range(first, first + number))
+        return list(range(self._last_beat - number + 1, self._last_beat + 1))
 
     def _next_run_ids(self, number: int) -> list[int]:
-        first = self._last_run + 1
         self._last_run += number
-        return list(range(first, first + number))
+        return list(range(self._last_run - number + 1, self._last_run + 1))
 
 
 T = TypeVar("T")
@@ -110,10 +108,8 @@ class SqliteSession:
     def on_idle(self) -> None:
         """Move the log into the main file. Inside a commit, this delayed beats by ten milliseconds."""
         changes, now = self._connection.total_changes, time.monotonic()
-        new = changes - self._checkpointed_changes
-        if new < CHECKPOINT_CHANGES and (
-            new < IDLE_CHECKPOINT_CHANGES or now < self._checkpointed_at + IDLE_CHECKPOINT_S
-        ):
+        enough = IDLE_CHECKPOINT_CHANGES if now >= self._checkpointed_at + IDLE_CHECKPOINT_S else CHECKPOINT_CHANGES
+        if changes - self._checkpointed_changes < enough:
             return
         self._checkpointed_changes, self._checkpointed_at = changes, now
         with suppress(sqlite3.Error):  # what stays in the log is as safe there; the next call tries again
@@ -129,47 +125,32 @@ class SqliteSession:
             raise to_store_unavailable(self._path, error) from error
 
 
-class SqliteStore:
+class SqliteStore(Writer[Transaction]):
     """A store in one file. A write is durable when it returns."""
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
-        self.path = path
-        self._writer = Writer[Transaction](SqliteSession(path, synchronous=synchronous), name="herdbeat-writer")
-
-    @property
-    def location(self) -> Path:
-        return self.path
+        super().__init__(SqliteSession(path, synchronous=synchronous), name="herdbeat-writer")
+        self.path = self.location = path
 
     def open(self) -> None:
         """Raises StoreUnavailable if the file cannot be opened, is no database, or is newer than this program."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self.path.exists():
+            self.location.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.location.exists():
                 # Only this user may read it and the files that SQLite makes beside it: specs may hold secrets.
-                self.path.touch(mode=0o600)
+                self.location.touch(mode=0o600)
         except OSError as error:
             hint = "Look at the folder, or name another place in store:."
-            raise StoreUnavailable(f"{self.path}: {error.strerror}", hint=hint) from error
-        self._writer.start()
-
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        return await self._writer.write(work)
-
-    def write_now(self, work: Callable[[Transaction], T]) -> T:
-        return self._writer.write_now(work)
-
-    def close(self) -> None:
-        self._writer.stop()
+            raise StoreUnavailable(f"{self.location}: {error.strerror}", hint=hint) from error
+        super().open()
 
 
 def _require_known_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raises StoreUnavailable before anything is changed in a file that this version does not understand."""
     current, newest = _current_schema(connection), load_migrations()[-1][0]
     if current > newest:
-        raise StoreUnavailable(
-            f"{path} was written by a newer herdbeat (schema {current}; this one knows {newest}).",
-            hint="Use that version, or restore a backup made by this one.",
-        )
+        message = f"{path} was written by a newer herdbeat (schema {current}; this one knows {newest})."
+        raise StoreUnavailable(message, hint="Use that version, or restore a backup made by this one.")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

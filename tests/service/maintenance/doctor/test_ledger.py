@@ -30,7 +30,7 @@ def a_ledger(folder: Path) -> Path:
     return store.path
 
 
-def test_a_ledger_that_is_well_is_told_with_its_schema_and_size(tmp_path: Path) -> None:
+def test_a_sound_ledger_is_reported_with_its_schema_and_size(tmp_path: Path) -> None:
     level, text = told(a_ledger(tmp_path))["store"]
 
     assert level is FindingLevel.OK
@@ -72,7 +72,7 @@ def test_a_folder_that_others_may_write_into_is_warned_about(tmp_path: Path) -> 
     assert told(folder / "ledger.db")["state"][0] is FindingLevel.WARNING
 
 
-async def test_a_night_asleep_is_told_with_the_beats_it_has_cost(tmp_path: Path) -> None:
+async def test_a_night_asleep_is_reported_with_the_beats_it_missed(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOW - 10 * HOUR) as herd:
         herd.schedule("hourly", cron="0 * * * *")
         await herd.tick()
@@ -103,7 +103,7 @@ async def test_a_schedule_in_quarantine_is_a_problem(tmp_path: Path) -> None:
     assert (level, "it makes no sense" in text) == (FindingLevel.PROBLEM, True)
 
 
-def test_whether_anybody_runs_the_fleet_is_told(tmp_path: Path) -> None:
+def test_the_report_says_whether_a_node_runs_the_fleet(tmp_path: Path) -> None:
     path = a_ledger(tmp_path)
     idle = next(check_node(path))
     with StateLock(path.parent):

@@ -29,7 +29,7 @@ def test_a_herdctl_that_lives_in_the_same_folder_is_warned_about(tmp_path: Path,
     assert [each.level for each in found] == [FindingLevel.WARNING] * count
 
 
-def test_a_folder_of_its_own_has_nobody_else(tmp_path: Path) -> None:
+def test_a_folder_of_its_own_has_no_other_scheduler(tmp_path: Path) -> None:
     assert list(check_other_schedulers(tmp_path, None)) == []
 
 

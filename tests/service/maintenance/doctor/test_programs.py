@@ -29,7 +29,7 @@ def test_programs_that_are_there_are_one_line(tmp_path: Path) -> None:
     assert [(each.level, each.text) for each in found] == [(FindingLevel.OK, "those of 2 targets are there")]
 
 
-def test_a_program_that_is_missing_is_told_once_with_all_who_need_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_once_with_all_targets_that_need_it(tmp_path: Path) -> None:
     agent = AgentSpec(runtime="cli", working_directory="/")
 
     found = list(check_programs(fleet_of(tmp_path, agent, agent, shell("ls")), {"PATH": str(tmp_path)}))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 
 class FindingLevel(StrEnum):
@@ -10,7 +11,7 @@ class FindingLevel(StrEnum):
     PROBLEM = "problem"  # something will not run, or history is in danger
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DoctorFinding:
     """`subject` is one short word that a check always uses: config, store, clock, the name of a program."""
 
@@ -20,13 +21,6 @@ class DoctorFinding:
     fix: str = ""
 
 
-def report_ok(subject: str, text: str) -> DoctorFinding:
-    return DoctorFinding(level=FindingLevel.OK, subject=subject, text=text)
-
-
-def report_warning(subject: str, text: str, fix: str) -> DoctorFinding:
-    return DoctorFinding(level=FindingLevel.WARNING, subject=subject, text=text, fix=fix)
-
-
-def report_problem(subject: str, text: str, fix: str) -> DoctorFinding:
-    return DoctorFinding(level=FindingLevel.PROBLEM, subject=subject, text=text, fix=fix)
+report_ok = partial(DoctorFinding, FindingLevel.OK)
+report_warning = partial(DoctorFinding, FindingLevel.WARNING)
+report_problem = partial(DoctorFinding, FindingLevel.PROBLEM)

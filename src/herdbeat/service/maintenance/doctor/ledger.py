@@ -2,15 +2,17 @@
 
 import os
 import shutil
+import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, MissedReason
 from herdbeat.durations import humanize
-from herdbeat.errors import HerdbeatError, StoreUnavailable
+from herdbeat.errors import HerdbeatError, StoreUnavailable, truncate_for_message
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_problem, report_warning
 from herdbeat.store.location import (
     PostgresLocation,
@@ -22,7 +24,8 @@ from herdbeat.store.location import (
     select_clock,
 )
 from herdbeat.store.reader import Filter
-from herdbeat.store.sqlite.health import read_health
+from herdbeat.store.sql_files import load_migrations
+from herdbeat.store.sqlite.errors import to_store_unavailable
 from herdbeat.store.state_lock import find_lock_holder
 
 ONE_DAY = timedelta(days=1)
@@ -30,6 +33,7 @@ MIN_REPORTED_CLOCK_DRIFT = timedelta(seconds=2)
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 """A ledger that cannot grow starts nothing."""
 
+_MAX_DAMAGE_CHARS = 200
 _SLEEP_REASONS = (MissedReason.SLEPT, MissedReason.CLOCK_JUMPED)
 
 
@@ -37,17 +41,16 @@ def check_ledger(path: StoreLocation, clock: Clock) -> Iterator[DoctorFinding]:
     if not isinstance(path, Path):
         yield from _check_database(path, clock)
         return
-    now = clock.now()
     folder = path.parent
     if not path.exists():
         yield report_ok("store", f"{path} is not there yet; the first herdbeat up makes it")
-        yield from _check_folder(folder if folder.exists() else _find_existing_parent(folder))
+        yield from _check_folder(next(each for each in (folder, *folder.parents) if each.exists()))
         return
     yield from _check_folder(folder)
     try:
         yield _check_integrity(path)
         yield from _check_quarantine(path)
-        yield from _check_missed_beats(path, now)
+        yield from _check_missed_beats(path, clock.now())
     except HerdbeatError as error:
         yield report_problem("store", error.message, error.hint)
 
@@ -59,8 +62,7 @@ def _check_database(location: PostgresLocation, own: Clock) -> Iterator[DoctorFi
             yield report_ok("store", f"{location.display_url} is empty yet; the first herdbeat up --apply fills it")
             return
         now = clock.now()
-        damage = open_audit(location).damage()
-        if damage:
+        if damage := open_audit(location).damage():
             yield report_problem("store", f"{location.display_url}: {damage[0]}", "herdbeat db check")
         check_writable(location)
         yield report_ok("store", f"{location.display_url} answers, and can be written")
@@ -73,19 +75,13 @@ def _check_database(location: PostgresLocation, own: Clock) -> Iterator[DoctorFi
 
 
 def _check_nodes(location: PostgresLocation, now: datetime) -> Iterator[DoctorFinding]:
-    reader = open_reader(location)
-    try:
+    with closing(open_reader(location)) as reader:
         alive = reader.nodes(100, now)
-    finally:
-        reader.close()
     if alive:
         yield report_ok("nodes", ", ".join(f"{each.host} (pid {each.pid})" for each in alive))
-        if not any(each.works for each in alive):
-            yield report_warning(
-                "nodes", "none of them works (--no-workers); its beats are being missed", "herdbeat up"
-            )
-    else:
-        yield report_warning("nodes", "no node runs this fleet; its beats are being missed", "herdbeat up")
+    if not any(each.works for each in alive):
+        what = "none of them works (--no-workers)" if alive else "no node runs this fleet"
+        yield report_warning("nodes", f"{what}; its beats are being missed", "herdbeat up")
 
 
 def _check_clock_drift(drift: timedelta) -> Iterator[DoctorFinding]:
@@ -113,10 +109,6 @@ def check_node(path: StoreLocation) -> Iterator[DoctorFinding]:
         yield report_warning("scheduler", "nothing runs this fleet; its beats are being missed", "herdbeat up")
 
 
-def _find_existing_parent(folder: Path) -> Path:
-    return next(each for each in (folder, *folder.parents) if each.exists())
-
-
 def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
     if not os.access(folder, os.W_OK | os.X_OK):
         yield report_problem("state", f"{folder} cannot be written by this user", f"chown or chmod {folder}")
@@ -125,24 +117,28 @@ def _check_folder(folder: Path) -> Iterator[DoctorFinding]:
         yield report_warning("state", f"others may write into {folder}", f"chmod go-w {folder}")
     free = shutil.disk_usage(folder).free
     if free < _MIN_FREE_BYTES:
-        yield report_warning(
-            "disk", f"{free // 1024 // 1024} MB are free for {folder}", "Make room: a full disk stops all."
-        )
+        text = f"{free // 1024 // 1024} MB are free for {folder}"
+        yield report_warning("disk", text, "Make room: a full disk stops all.")
 
 
 def _check_integrity(path: Path) -> DoctorFinding:
-    vitals = read_health(path)
-    size = f"{max(vitals.size / 1024 / 1024, 0.1):.1f} MB"
-    if vitals.damage:
+    """Check schema and pages. It is quick: indexes are not compared with their tables. Raises StoreUnavailable."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            pragmas = ("user_version", "journal_mode", "quick_check(1)")
+            schema, journal, check = (connection.execute(f"PRAGMA {each}").fetchone()[0] for each in pragmas)
+    except sqlite3.Error as error:
+        raise to_store_unavailable(path, error) from error
+    if check != "ok":
+        damage = truncate_for_message(check.removeprefix("*** in database main ***"), _MAX_DAMAGE_CHARS)
         fix = "Keep the file, and restore a backup: herdbeat db restore FILE"
-        return report_problem("store", f"{path} is damaged: {vitals.damage}", fix)
-    text = f"{path}  {vitals.journal.upper()}, {size}, schema {vitals.schema}"
-    if vitals.schema > vitals.newest:
+        return report_problem("store", f"{path} is damaged: {damage}", fix)
+    text = f"{path}  {journal.upper()}, {max(path.stat().st_size / 1024 / 1024, 0.1):.1f} MB, schema {schema}"
+    newest = load_migrations()[-1][0]
+    if schema > newest:
         return report_problem("store", f"{text}: written by a newer herdbeat", "Use that version.")
-    if vitals.schema < vitals.newest:
-        return report_warning(
-            "store", f"{text}; the next start brings it to {vitals.newest}", "herdbeat db backup first"
-        )
+    if schema < newest:
+        return report_warning("store", f"{text}; the next start brings it to {newest}", "herdbeat db backup first")
     return report_ok("store", text)
 
 
@@ -152,12 +148,9 @@ def _check_quarantine(path: StoreLocation) -> Iterator[DoctorFinding]:
 
 
 def _check_missed_beats(path: StoreLocation, now: datetime) -> Iterator[DoctorFinding]:
-    reader = open_reader(path)
-    try:
+    with closing(open_reader(path)) as reader:
         gaps = reader.gaps(now - ONE_DAY)
         missed = reader.beats(Filter(outcome=BeatOutcome.MISSED, since=now - ONE_DAY, limit=10_000))
-    finally:
-        reader.close()
     sleeps = [gap for gap in gaps if gap.reason in _SLEEP_REASONS]
     lost = sum((gap.until - max(gap.from_at, now - ONE_DAY) for gap in gaps), timedelta(0))
     count = sum(beat.count for beat in missed)
@@ -166,9 +159,8 @@ def _check_missed_beats(path: StoreLocation, now: datetime) -> Iterator[DoctorFi
         return
     cause = f"this machine slept {_format_times(len(sleeps))}" if sleeps else f"nothing ran {_format_times(len(gaps))}"
     text = f"{cause} in 24 h ({humanize(lost)} in all); {count} beat{'' if count == 1 else 's'} missed"
-    yield report_warning(
-        "sleep", text, "catchup: once makes up for it; see: herdbeat beats --outcome missed --since 24h"
-    )
+    fix = "catchup: once makes up for it; see: herdbeat beats --outcome missed --since 24h"
+    yield report_warning("sleep", text, fix)
 
 
 def _format_times(number: int) -> str:

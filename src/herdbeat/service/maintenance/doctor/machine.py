@@ -23,9 +23,8 @@ def check_clock() -> DoctorFinding:
         return report_ok("clock", f"{zones}; whether it is synchronised cannot be told here")
     if synchronised:
         return report_ok("clock", f"synchronised; {zones}")
-    return report_warning(
-        "clock", f"not synchronised; {zones}", "Switch on time synchronisation: timedatectl set-ntp true"
-    )
+    fix = "Switch on time synchronisation: timedatectl set-ntp true"
+    return report_warning("clock", f"not synchronised; {zones}", fix)
 
 
 def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFinding]:
@@ -33,14 +32,12 @@ def check_other_schedulers(home: Path, own_pid: int | None) -> Iterator[DoctorFi
     with suppress(OSError, ValueError):
         pid = int((home / _HERDCTL_PID_FILE).read_text(encoding="utf-8").strip())
         if _is_alive(pid):
-            yield report_warning(
-                "herdctl", f"pid {pid} runs the same fleet: every schedule would fire twice", "herdctl stop"
-            )
+            text = f"pid {pid} runs the same fleet: every schedule would fire twice"
+            yield report_warning("herdctl", text, "herdctl stop")
     for pid in _find_local_nodes(home):
         if pid not in (own_pid, os.getpid()) and not (own_pid and pid in _iter_ancestors(own_pid)):
-            yield report_warning(
-                "herdbeat", f"pid {pid} runs in {home} too, on another ledger", f"Stop one of them: kill {pid}"
-            )
+            text = f"pid {pid} runs in {home} too, on another ledger"
+            yield report_warning("herdbeat", text, f"Stop one of them: kill {pid}")
 
 
 def read_tzdata_version() -> str:
@@ -74,10 +71,8 @@ def _is_synchronised() -> bool | None:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 

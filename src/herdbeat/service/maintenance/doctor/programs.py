@@ -27,7 +27,7 @@ def check_programs(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[DoctorF
         else:
             missing[program].append(target.name)
     if found and not missing:
-        yield report_ok("programs", f"those of {_format_target_count(found)} are there")
+        yield report_ok("programs", f"those of {found} target{'' if found == 1 else 's'} are there")
     for program, names in missing.items():
         where = "is not there" if os.sep in program else "is not on the PATH"
         fix = _INSTALL_HINTS.get(program, "Install it, or correct command:.")
@@ -41,9 +41,8 @@ def check_modules(fleet: Fleet, path: Iterable[str]) -> Iterator[DoctorFinding]:
         if isinstance(target.spec, CallableSpec):
             module = target.spec.call.partition(":")[0]
             if not _is_module(module.partition(".")[0], folders):
-                yield report_problem(
-                    "callable", f"There is no module {module}: {target.name} cannot run", "Install it beside herdbeat."
-                )
+                text = f"There is no module {module}: {target.name} cannot run"
+                yield report_problem("callable", text, "Install it beside herdbeat.")
 
 
 def _is_module(name: str, folders: list[str]) -> bool:
@@ -59,9 +58,8 @@ def check_environment(fleet: Fleet, environ: Mapping[str, str]) -> Iterator[Doct
             if name not in environ:
                 wanted[name].append(target.name)
     for name, targets in wanted.items():
-        yield report_warning(
-            "variable", f"{name} is not set, and {_format_targets(targets)} asks for it", f"export {name}=…"
-        )
+        text = f"{name} is not set, and {_format_targets(targets)} asks for it"
+        yield report_warning("variable", text, f"export {name}=…")
 
 
 def _find_program(target: Target, home: str) -> tuple[str, str]:
@@ -76,10 +74,6 @@ def _is_executable(program: str, folder: str, path: str) -> bool:
     if os.sep in program:
         return os.access(Path(folder) / program, os.X_OK)
     return shutil.which(program, path=path) is not None
-
-
-def _format_target_count(number: int) -> str:
-    return f"{number} target{'' if number == 1 else 's'}"
 
 
 def _format_targets(names: list[str]) -> str:
