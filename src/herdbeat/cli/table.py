@@ -270,10 +270,7 @@ _CONFIG_COMMANDS = (
         path=("config", "show"),
         summary="the resolved configuration, with the origin of each value",
         run="herdbeat.cli.commands.config:run_config_show",
-        arguments=(
-            _PATH_ARGUMENT,
-            Argument(name="SELECTOR", meaning="a target, target/schedule or target/*"),
-        ),
+        arguments=(_PATH_ARGUMENT, Argument(name="SELECTOR", meaning="a target, target/schedule or target/*")),
         options=(CONFIG, JSON, PLAIN, WIDE),
         examples=(
             ("herdbeat config show", "the whole fleet"),
@@ -360,7 +357,7 @@ COMMAND_GROUPS: dict[str, str] = {
 """First words of two-word commands."""
 
 PLANNED_COMMANDS: dict[str, str] = {
-    "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN",
+    "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN"
 }
 """Commands of herdctl that do not exist here yet, and what to do meanwhile."""
 

@@ -78,10 +78,7 @@ DB_COMMANDS = (
         summary="remove history beyond `retention`; a running fleet does so every hour",
         run="herdbeat.cli.commands.db_admin:run_prune",
         options=(CONFIG, DRY_RUN, JSON),
-        examples=(
-            ("herdbeat db prune --dry-run", "what would go?"),
-            ("herdbeat db prune", "remove it now"),
-        ),
+        examples=(("herdbeat db prune --dry-run", "what would go?"), ("herdbeat db prune", "remove it now")),
         notes=("What is pending or running stays, and the beats of events and delays for at least seven days.",),
     ),
     CliCommand(

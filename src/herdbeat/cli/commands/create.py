@@ -246,11 +246,7 @@ def run_update(args: ParsedArgs, context: Context) -> int:
             context.terminal.info(f"{record.label} is so already. Nothing was changed.")
             return 0
         command = UpsertSchedule(
-            what=ChangeKind.EDIT,
-            target=record.target,
-            name=record.name,
-            new_schedule=after,
-            reason=parse_reason(args),
+            what=ChangeKind.EDIT, target=record.target, name=record.name, new_schedule=after, reason=parse_reason(args)
         )
         delivery = handle.dispatcher.deliver(current_actor(context), command)
         headline, undo = _describe_upsert(handle, command, delivery.result), update_command(record.label, before, after)

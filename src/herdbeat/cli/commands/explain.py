@@ -42,8 +42,7 @@ def run_explain(args: ParsedArgs, context: Context) -> Output:
     handle = context.enter(open_fleet_handle(args, context))
     explanation = _find_explanation(args, handle)
     return Output(
-        json=lambda: serialize_explanation(explanation),
-        lines=explanation_lines(context.terminal, handle, explanation),
+        json=lambda: serialize_explanation(explanation), lines=explanation_lines(context.terminal, handle, explanation)
     )
 
 

@@ -476,11 +476,7 @@ def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until
         "until": format_timestamp(until),
         "timezone": zone.key,
         "hours": [
-            {
-                "local": hour.starts_at.astimezone(zone).isoformat(),
-                "count": hour.count,
-                "most_at_once": hour.peak,
-            }
+            {"local": hour.starts_at.astimezone(zone).isoformat(), "count": hour.count, "most_at_once": hour.peak}
             for hour in hours
         ],
     }

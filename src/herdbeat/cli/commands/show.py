@@ -10,11 +10,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.details import field_lines, headline, section_lines
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.schedule_cells import (
-    format_last_run,
-    format_next_run,
-    schedule_row,
-)
+from herdbeat.cli.output.schedule_cells import format_last_run, format_next_run, schedule_row
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
@@ -23,14 +19,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
-from herdbeat.service.queries.details import (
-    BeatView,
-    DetailView,
-    RunView,
-    ScheduleView,
-    TargetView,
-    find_details,
-)
+from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView, find_details
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.run_output import find_log_path, read_output
