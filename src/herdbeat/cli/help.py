@@ -48,12 +48,7 @@ def _overview_rows() -> list[tuple[str, str]]:
 def show_group(terminal: Terminal, group: str) -> None:
     """Print the page of a group: the first word of two-word commands."""
     terminal.print(f"{terminal.style(f'herdbeat {group}', 'bold')}: {COMMAND_GROUPS[group]}")
-    rows = [
-        (" ".join(path), command.summary)
-        for command in COMMANDS
-        for path in (command.path, *command.aliases)
-        if path[0] == group
-    ]
+    rows = [(name, command.summary) for command in COMMANDS for name in command.names if name.startswith(f"{group} ")]
     _show_section(terminal, "Commands", rows)
 
 
@@ -62,8 +57,8 @@ def show_command(terminal: Terminal, command: CliCommand) -> None:
     _show_section(terminal, "Examples", command.examples)
     terminal.print()
     terminal.print(terminal.style("Usage", "bold"))
-    for path in (command.path, *command.aliases):
-        terminal.print("  " + " ".join(["herdbeat", *path, *_usage_words(command)]))
+    for name in command.names:
+        terminal.print("  " + " ".join(["herdbeat", name, *_usage_words(command)]))
     _show_section(terminal, "Arguments", [(argument.name, argument.meaning) for argument in command.arguments])
     _show_section(terminal, "Options", _option_rows(command.all_options))
     if command.notes:

@@ -104,7 +104,7 @@ def _run_invocation(request: Invocation, context: Context) -> int:
     if request.command is None or args.has(HELP):
         return _show_help_or_version(request, context.terminal)
     terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
-    run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.run)
+    run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.function)
     with ExitStack() as resources:
         result = run(args, replace(context, terminal=terminal, resources=resources))
         return result if isinstance(result, int) else render(result, args, terminal)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, VERSION, CliCommand, Option
-from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS, find_command
+from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS
 from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
 
 _OPTIONS_BY_NAME: dict[str, Option] = {
@@ -149,8 +149,9 @@ def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
     if not words:
         return None, []
     for length in (2, 1):
-        if command := find_command(tuple(words[:length])):
-            return command, words[length:]
+        for command in COMMANDS:
+            if words[:length] in map(str.split, command.names):
+                return command, words[length:]
     if words[0] in COMMAND_GROUPS and len(words) == 1:
         return None, words
     raise _unknown_command_error(words)
@@ -160,11 +161,10 @@ def _unknown_command_error(words: list[str]) -> UsageError:
     if words[0] in PLANNED_COMMANDS:
         raise UsageError(f'"herdbeat {words[0]}" is not there yet.', hint=PLANNED_COMMANDS[words[0]])
     typed = " ".join(words[:2]) if words[0] in COMMAND_GROUPS else words[0]
-    paths = [path for command in COMMANDS for path in (command.path, *command.aliases)]
-    names = [" ".join(path) for path in paths] + list(COMMAND_GROUPS)
+    names = [name for command in COMMANDS for name in command.names]
     # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.
-    seconds = {path[-1]: " ".join(path) for path in paths if len(path) > 1}
-    suggestion = closest_match(typed, names) or seconds.get(closest_match(typed, seconds) or "")
+    seconds = {name.split()[1]: name for name in names if " " in name}
+    suggestion = closest_match(typed, [*names, *COMMAND_GROUPS]) or seconds.get(closest_match(typed, seconds) or "")
     return UsageError(
         f'There is no command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}',
         hint='Run "herdbeat --help" to see all commands.',

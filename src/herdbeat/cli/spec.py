@@ -42,20 +42,29 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CliCommand:
-    """One command. `run` names its function as `module:function`, which is imported when the command runs."""
+    """One command. `names` are its name, of one word or two, and its aliases.
 
-    path: tuple[str, ...]
+    Its function is `run_` and its last word, in the module of `herdbeat.cli.commands` that is called as its first word;
+    `module` names another one. Both are imported when the command runs.
+    """
+
+    names: tuple[str, ...]
     summary: str
-    run: str
     examples: tuple[tuple[str, str], ...]
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
-    aliases: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    module: str = ""
 
     @property
     def name(self) -> str:
-        return " ".join(self.path)
+        return self.names[0]
+
+    @property
+    def function(self) -> str:
+        """`module:function`."""
+        words = self.name.split()
+        return f"herdbeat.cli.commands.{self.module or words[0]}:run_{words[-1]}"
 
     @property
     def all_options(self) -> tuple[Option, ...]:

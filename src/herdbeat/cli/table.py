@@ -54,10 +54,8 @@ _SELECTOR_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; 
 
 ENGINE_COMMANDS = (
     CliCommand(
-        path=("up",),
-        aliases=(("start",),),
+        names=("up", "start"),
         summary="run the fleet in the foreground",
-        run="herdbeat.cli.commands.up:run_up",
         options=(CONFIG, DEMO, STATE_DIR, MAX_CONCURRENT, LABEL, NO_WORKERS, APPLY, JSON),
         examples=(
             ("herdbeat up", "run the fleet here; Ctrl+C stops it, runs finish first"),
@@ -73,10 +71,8 @@ ENGINE_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("down",),
-        aliases=(("stop",),),
+        names=("down", "stop"),
         summary="stop the fleet that runs here",
-        run="herdbeat.cli.commands.down:run_down",
         options=(CONFIG, TIMEOUT, FORCE, JSON),
         examples=(
             ("herdbeat down", "stop; runs finish first"),
@@ -86,10 +82,8 @@ ENGINE_COMMANDS = (
         notes=("Exit status: 0 nothing runs (any more), 124 it was still running when the time was over.",),
     ),
     CliCommand(
-        path=("run",),
-        aliases=(("trigger",),),
+        names=("run", "trigger"),
         summary="run a schedule now; its own times stay as they are",
-        run="herdbeat.cli.commands.run:run_now",
         arguments=(Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
         options=(CONFIG, SCHEDULE, WAIT, QUEUE, JSON),
         examples=(
@@ -106,10 +100,8 @@ ENGINE_COMMANDS = (
 
 HISTORY_COMMANDS = (
     CliCommand(
-        path=("explain",),
-        aliases=(("why",),),
+        names=("explain", "why"),
         summary="why is the next run then; why did it, or did it not, run",
-        run="herdbeat.cli.commands.explain:run_explain",
         arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run", required=True),),
         options=(AT, CONFIG, ZONE, UTC, JSON),
         examples=(
@@ -120,9 +112,9 @@ HISTORY_COMMANDS = (
         notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
     ),
     CliCommand(
-        path=("beats",),
+        names=("beats",),
         summary="every due instant and what became of it",
-        run="herdbeat.cli.commands.history:run_beats",
+        module="history",
         arguments=(_SELECTOR_ARGUMENT,),
         options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -132,10 +124,9 @@ HISTORY_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("runs",),
-        aliases=(("jobs",),),
+        names=("runs", "jobs"),
         summary="what was run, how long it took and how it ended",
-        run="herdbeat.cli.commands.history:run_runs",
+        module="history",
         arguments=(_SELECTOR_ARGUMENT,),
         options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -155,9 +146,8 @@ _SELECTORS_ARGUMENT = Argument(
 
 VIEW_COMMANDS = (
     CliCommand(
-        path=("status",),
+        names=("status",),
         summary="one screen: running, late, failing, next",
-        run="herdbeat.cli.commands.status:run_status",
         arguments=(Argument(name="TARGET", meaning="only this target, or TARGET/SCHEDULE"),),
         options=(CHECK, WATCH, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -169,9 +159,8 @@ VIEW_COMMANDS = (
         notes=("Exit status: 0 all is well (or nobody asked), 3 unknown name, 6 with --check: something is not.",),
     ),
     CliCommand(
-        path=("nodes",),
+        names=("nodes",),
         summary="the processes that run this fleet: where, since when, with how many runs",
-        run="herdbeat.cli.commands.nodes:run_nodes",
         options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
@@ -180,10 +169,8 @@ VIEW_COMMANDS = (
         notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
     ),
     CliCommand(
-        path=("list",),
-        aliases=(("ls",),),
+        names=("list", "ls"),
         summary="all schedules: when, state, last, next, and the last ten beats",
-        run="herdbeat.cli.commands.list:run_list",
         arguments=(_SELECTORS_ARGUMENT,),
         options=(TAG, GROUP, IN_STATE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
         examples=(
@@ -198,10 +185,8 @@ VIEW_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("show",),
-        aliases=(("job",),),
+        names=("show", "job"),
         summary="everything about one target, schedule, run or beat",
-        run="herdbeat.cli.commands.show:run_show",
         arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -216,9 +201,8 @@ VIEW_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("logs",),
+        names=("logs",),
         summary="the output of runs, also while it is written",
-        run="herdbeat.cli.commands.logs:run_logs",
         arguments=(
             Argument(name="WHICH", meaning="TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),
         ),
@@ -235,9 +219,8 @@ VIEW_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("timeline",),
+        names=("timeline",),
         summary="the last hours as a picture: what ran when, what overlapped, where the gaps are",
-        run="herdbeat.cli.commands.timeline:run_timeline",
         arguments=(_SELECTORS_ARGUMENT,),
         options=(SINCE, COUNT, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
         examples=(
@@ -253,10 +236,8 @@ _PATH_ARGUMENT = Argument(name="PATH", meaning="the fleet file or folder; else f
 
 _CONFIG_COMMANDS = (
     CliCommand(
-        path=("validate",),
-        aliases=(("config", "validate"),),
+        names=("validate", "config validate"),
         summary="check the configuration: every problem, its place, its mend",
-        run="herdbeat.cli.commands.validate:run_validate",
         arguments=(_PATH_ARGUMENT,),
         options=(CONFIG, STRICT, JSON, PLAIN),
         examples=(
@@ -267,9 +248,8 @@ _CONFIG_COMMANDS = (
         notes=("Exit status: 0 all is well or only warned about, 2 errors.",),
     ),
     CliCommand(
-        path=("config", "show"),
+        names=("config show",),
         summary="the resolved configuration, with the origin of each value",
-        run="herdbeat.cli.commands.config:run_config_show",
         arguments=(_PATH_ARGUMENT, Argument(name="SELECTOR", meaning="a target, target/schedule or target/*")),
         options=(CONFIG, JSON, PLAIN, WIDE),
         examples=(
@@ -279,9 +259,9 @@ _CONFIG_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("schema",),
+        names=("schema",),
         summary="print the JSON Schema of a file, for editors",
-        run="herdbeat.cli.commands.config:run_schema",
+        module="config",
         arguments=(Argument(name="WHICH", meaning="fleet (the default) or agent", choices=("fleet", "agent")),),
         options=(JSON,),
         examples=(
@@ -290,9 +270,8 @@ _CONFIG_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("next",),
+        names=("next",),
         summary="upcoming times of an expression, a schedule or the whole fleet",
-        run="herdbeat.cli.commands.next:run_next",
         arguments=(
             Argument(
                 name="WHAT",
@@ -313,9 +292,8 @@ _CONFIG_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("completion",),
+        names=("completion",),
         summary="print a completion script for your shell",
-        run="herdbeat.cli.completion:run_completion",
         arguments=(
             Argument(
                 name="SHELL",
@@ -360,8 +338,3 @@ PLANNED_COMMANDS: dict[str, str] = {
     "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN"
 }
 """Commands of herdctl that do not exist here yet, and what to do meanwhile."""
-
-
-def find_command(path: tuple[str, ...]) -> CliCommand | None:
-    """Return the command of these words, by its name or an alias."""
-    return next((each for each in COMMANDS if path == each.path or path in each.aliases), None)

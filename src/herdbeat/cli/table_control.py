@@ -42,9 +42,9 @@ OFFLINE_NOTE = "While nothing runs, it is written into the ledger and counts fro
 
 CONTROL_COMMANDS = (
     CliCommand(
-        path=("pause",),
+        names=("pause",),
         summary="hold schedules for a while, or until they are resumed",
-        run="herdbeat.cli.commands.control:run_pause",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(FOR, UNTIL, CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
@@ -59,9 +59,9 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("resume",),
+        names=("resume",),
         summary="let paused schedules go on",
-        run="herdbeat.cli.commands.control:run_resume",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(
@@ -75,9 +75,9 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("disable",),
+        names=("disable",),
         summary="switch schedules off until they are enabled; survives restarts",
-        run="herdbeat.cli.commands.control:run_disable",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
@@ -87,9 +87,9 @@ CONTROL_COMMANDS = (
         notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
     ),
     CliCommand(
-        path=("enable",),
+        names=("enable",),
         summary="switch schedules on again; arms a one-shot that has fired",
-        run="herdbeat.cli.commands.control:run_enable",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(
@@ -103,9 +103,8 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("hint",),
+        names=("hint",),
         summary="another pace or moment for a while: set, clear, list",
-        run="herdbeat.cli.commands.hint:run_hint",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(EVERY, AT, FOR, REASON, CLEAR, LIST, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -121,9 +120,9 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("reset",),
+        names=("reset",),
         summary="forget failures, and try what is in quarantine again",
-        run="herdbeat.cli.commands.control:run_reset",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
@@ -133,9 +132,9 @@ CONTROL_COMMANDS = (
 
 CHANGE_LOG_COMMANDS = (
     CliCommand(
-        path=("changes",),
+        names=("changes",),
         summary="who changed what: files, pauses, hints",
-        run="herdbeat.cli.commands.history:run_changes",
+        module="history",
         arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet"),),
         options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -157,9 +156,9 @@ _SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET (its first schedule)
 
 BEAT_COMMANDS = (
     CliCommand(
-        path=("skip",),
+        names=("skip",),
         summary="let the next beat pass",
-        run="herdbeat.cli.commands.control:run_skip",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(COUNT, CLEAR, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON),
         examples=(
@@ -173,9 +172,8 @@ BEAT_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("cancel",),
+        names=("cancel",),
         summary="stop a run; call off what waits",
-        run="herdbeat.cli.commands.cancel:run_cancel",
         arguments=(_RUNS_ARGUMENT,),
         options=(FORCE, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, JSON),
         examples=(
@@ -189,9 +187,8 @@ BEAT_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("retry",),
+        names=("retry",),
         summary="run again what failed: one more attempt at the same beat",
-        run="herdbeat.cli.commands.retry:run_retry",
         arguments=(_REQUIRED_RUNS_ARGUMENT,),
         options=(WAIT, FORCE, REASON, DRY_RUN, CONFIG, JSON),
         examples=(
@@ -206,9 +203,8 @@ BEAT_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("backfill",),
+        names=("backfill",),
         summary="run the beats of a past window of a cron schedule",
-        run="herdbeat.cli.commands.backfill:run_backfill",
         arguments=(_SCHEDULE_ARGUMENT,),
         options=(FROM, UNTIL, MAX, YES, DRY_RUN, REASON, CONFIG, ZONE, UTC, JSON),
         examples=(

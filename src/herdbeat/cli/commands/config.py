@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from herdbeat.bootstrap.config import ResolvedValue
 
 
-def run_config_show(args: ParsedArgs, context: Context) -> Output:
+def run_show(args: ParsedArgs, context: Context) -> Output:
     path, selector = _path_and_selector(args)
     reading, fleet = load_fleet_files(path, context)
     prefixes = ("",) if selector is None else tuple(_selected_prefixes(fleet, selector))

@@ -91,7 +91,7 @@ def _show_end(context: Context, run: RunRecord) -> None:
     context.terminal.print(f"{context.terminal.style(glyph, colour)} {format_run_result(run)}{spent}{error}")
 
 
-def run_now(args: ParsedArgs, context: Context) -> int:
+def run_run(args: ParsedArgs, context: Context) -> int:
     selector = _parse_selector(args)
     with open_fleet_handle(args, context) as handle:
         record = find_schedule(handle.require_reader(), selector)

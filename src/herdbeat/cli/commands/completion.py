@@ -153,9 +153,7 @@ def _fish_lines() -> Iterator[str]:
 
 
 def _command_paths() -> Iterator[tuple[str, CliCommand]]:
-    for command in COMMANDS:
-        for path in (command.path, *command.aliases):
-            yield " ".join(path), command
+    return ((name, command) for command in COMMANDS for name in command.names)
 
 
 def _first_words() -> list[str]:
