@@ -49,7 +49,6 @@ DB_COMMANDS = (
     CliCommand(
         names=("db restore",),
         summary="put a backup in the place of the ledger, while nothing runs",
-        module="db_admin",
         arguments=(
             Argument(name="FILE", meaning="a file that `db backup` has written", required=True, takes_file=True),
         ),
@@ -63,7 +62,6 @@ DB_COMMANDS = (
     CliCommand(
         names=("db copy",),
         summary="copy the ledger of a file into PostgreSQL, while nothing runs",
-        module="db_admin",
         arguments=(Argument(name="URL", meaning="postgresql://USER@HOST/DATABASE, empty; else HERDBEAT_STORE"),),
         options=(CONFIG, JSON),
         examples=(("herdbeat db copy postgresql://herd@db/fleet", "then say so in store:, and start the nodes"),),
@@ -75,7 +73,6 @@ DB_COMMANDS = (
     CliCommand(
         names=("db prune",),
         summary="remove history beyond `retention`; a running fleet does so every hour",
-        module="db_admin",
         options=(CONFIG, DRY_RUN, JSON),
         examples=(("herdbeat db prune --dry-run", "what would go?"), ("herdbeat db prune", "remove it now")),
         notes=("What is pending or running stays, and the beats of events and delays for at least seven days.",),

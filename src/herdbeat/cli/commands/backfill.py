@@ -32,7 +32,7 @@ MAX_LISTED_INSTANTS = 10
 
 
 def run_backfill(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     record = find_schedule(handle.require_reader(), args.positionals[0])
     window = clip_to_past(_parse_window(args, handle), handle.now)
     instants = plan_backfill(record.plan, record.label, window, _parse_max_beats(args))

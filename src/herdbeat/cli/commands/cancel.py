@@ -28,7 +28,7 @@ POLL_INTERVAL_S = 0.05
 
 
 def run_cancel(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     runs, schedules = _select_subjects(args, handle)
     if args.has(flags.DRY_RUN):
         return _preview(context, handle, runs, schedules)

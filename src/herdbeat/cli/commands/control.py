@@ -162,7 +162,7 @@ def _read_int(data: ChangeData, key: str) -> int:
 
 
 def run_pause(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
 
 
@@ -187,7 +187,7 @@ def _run_simple_change(
     context: Context,
     kind: type[ResumeSchedules | DisableSchedules | EnableSchedules | ResetSchedules],
 ) -> Output:
-    return run_change(args, context, context.enter(open_fleet_handle(args, context)), kind())
+    return run_change(args, context, open_fleet_handle(args, context), kind())
 
 
 def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand) -> Output:
@@ -241,7 +241,7 @@ def preview_change(
 
 
 def run_skip(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     return run_change(args, context, handle, SkipBeats(count=_parse_skip_count(args)))
 
 

@@ -4,7 +4,6 @@ import os
 import shlex
 import socket
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from herdbeat.bootstrap.config import find_holder_pid
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.demo.fleet import demo_folder, open_socket, serve_endpoints, write_fleet
+from herdbeat.demo.fleet import demo_folder, open_socket, write_fleet
 from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
 
 _TOUR_COMMANDS = (
@@ -32,10 +31,6 @@ class DemoFleet:
     file: Path
     socket: socket.socket
     restart_command: str = "herdbeat up --demo"
-
-    def serve_endpoints(self) -> AbstractAsyncContextManager[None]:
-        """Serve the endpoints until the block is left."""
-        return serve_endpoints(self.socket)
 
     def tour_lines(self, context: Context) -> Iterator[str]:
         """Yield what to try in another terminal. The folder is named once: commands find the fleet from there."""

@@ -41,7 +41,7 @@ _STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·",
 
 def run_hint(args: ParsedArgs, context: Context) -> Output:
     _require_one_action(args)
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     if args.has(flags.LIST):
         return _list_hints(args, context, handle)
     if args.has(flags.CLEAR):

@@ -202,7 +202,7 @@ def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> 
     """Read a fleet, with its ledger if it has one. Raises NotFound or ConfigError."""
     from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415
 
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     schedules = _load_forecasts(handle, context, args.positional(0))
     own = schedules[0].zone if len(schedules) == 1 else handle.zone
     return UpcomingSource(zone=zone or own, schedules=tuple(schedules))

@@ -34,7 +34,7 @@ _STREAM_STYLES = {"out": (" ", ""), "err": ("!", "yellow"), "note": (" ", "dim")
 
 
 def run_show(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     view = find_details(handle.require_reader(), args.positionals[0], handle.now)
     return Output(json=lambda: _details_object(handle, view), lines=_detail_lines(context.terminal, handle, view))
 

@@ -35,7 +35,7 @@ MAX_GROUP_ROWS = 10
 
 
 def run_status(args: ParsedArgs, context: Context) -> Output | int:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     if args.has(flags.WATCH):
         return watch_screen(args, context, handle, _draw_status)
     status = _load_status(args, handle)

@@ -62,7 +62,7 @@ _LEGEND = {
 
 
 def run_timeline(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     since = _parse_since(args, handle)
     rows = parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS)
     if handle.reader is None:

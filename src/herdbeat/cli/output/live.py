@@ -409,8 +409,8 @@ def _needs_attention(event: Event) -> bool:
 class JsonFeed:
     """An event listener that prints every event as one line of JSON."""
 
-    def __init__(self, lines: LiveLineFormatter) -> None:
-        self._terminal = lines.terminal
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
 
     def __call__(self, event: Event) -> None:
         self._terminal.print(json.dumps(event_object(event), ensure_ascii=False))

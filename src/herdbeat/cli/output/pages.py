@@ -54,7 +54,7 @@ class ListingSpec(Generic[R]):
 
 def list_page(args: ParsedArgs, context: Context, spec: ListingSpec[R]) -> Output:
     """Return the page that the flags ask for. Raises UsageError for a flag, and what `spec.find` raises."""
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     limit = parse_row_count(args.value(flags.COUNT), spec.default_count)
     since, before = args.value(flags.SINCE), parse_cursor(args.value(flags.CURSOR))
     start = None if since is None else parse_past_time(since, handle.now, handle.zone)
