@@ -14,7 +14,7 @@ from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC041
 from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.fleet import Fleet

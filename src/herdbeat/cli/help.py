@@ -8,21 +8,11 @@ from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 
 _FEATURED_COMMANDS = ("up", "next")
 _GROUPED_COMMANDS = {
-    "look": ("show", "logs", "runs", "beats", "timeline", "changes", "nodes"),
-    "change": ("pause", "resume", "disable", "enable", "skip", "hint", "cancel", "retry", "backfill", "reset"),
-    "make": ("apply", "create", "update", "delete", "state", "service install", "service remove", "service status"),
-    "and": (
-        "doctor",
-        "validate",
-        "config show",
-        "schema",
-        "completion",
-        "db backup",
-        "db restore",
-        "db copy",
-        "db prune",
-        "db check",
-    ),
+    "look": "show · logs · runs · beats · timeline · changes · nodes",
+    "change": "pause · resume · disable · enable · skip · hint · cancel · retry · backfill · reset",
+    "make": "apply · create · update · delete · state · service install · service remove · service status",
+    "and": "doctor · validate · config show · schema · completion"
+    " · db backup · db restore · db copy · db prune · db check",
 }
 """Commands that share a line, so that the overview fits one screen."""
 
@@ -40,9 +30,9 @@ def show_overview(terminal: Terminal) -> None:
 
 
 def _overview_rows() -> list[tuple[str, str]]:
-    folded = {name for names in _GROUPED_COMMANDS.values() for name in names}
+    folded = {name for names in _GROUPED_COMMANDS.values() for name in names.split(" · ")}
     rows = [(command.name, command.summary) for command in COMMANDS if command.name not in folded]
-    return [*rows, *((word, " · ".join(names)) for word, names in _GROUPED_COMMANDS.items())]
+    return [*rows, *_GROUPED_COMMANDS.items()]
 
 
 def show_group(terminal: Terminal, group: str) -> None:

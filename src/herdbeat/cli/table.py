@@ -44,15 +44,19 @@ from herdbeat.cli.spec import (
     Argument,
     CliCommand,
 )
-from herdbeat.cli.table_admin import ADMIN_COMMANDS, APPLY_COMMANDS, DB_COMMANDS, INIT_COMMANDS
-from herdbeat.cli.table_control import BEAT_COMMANDS, CHANGE_LOG_COMMANDS, CONTROL_COMMANDS
+from herdbeat.cli.table_admin import ADMIN_COMMANDS, INIT_COMMANDS
+from herdbeat.cli.table_control import CONTROL_COMMANDS
 
-# Commands that start, stop and query a fleet.
+_SELECTOR_ARGUMENT = Argument("WHICH", "TARGET or TARGET/SCHEDULE; without it, the whole fleet")
 
 
-_SELECTOR_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet")
+_SELECTORS_ARGUMENT = Argument("WHICH", "TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True)
 
-ENGINE_COMMANDS = (
+
+_PATH_ARGUMENT = Argument("PATH", "the fleet file or folder; else found here or above", takes_file=True)
+
+
+_FLEET_COMMANDS = (
     CliCommand(
         names=("up", "start"),
         summary="run the fleet in the foreground",
@@ -84,7 +88,7 @@ ENGINE_COMMANDS = (
     CliCommand(
         names=("run", "trigger"),
         summary="run a schedule now; its own times stay as they are",
-        arguments=(Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
+        arguments=(Argument("WHICH", "TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
         options=(CONFIG, SCHEDULE, WAIT, QUEUE, JSON),
         examples=(
             ("herdbeat run triage/check-issues", "start it now"),
@@ -96,59 +100,10 @@ ENGINE_COMMANDS = (
             "A person may also run what is paused or disabled.",
         ),
     ),
-)
-
-HISTORY_COMMANDS = (
-    CliCommand(
-        names=("explain", "why"),
-        summary="why is the next run then; why did it, or did it not, run",
-        arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run", required=True),),
-        options=(AT, CONFIG, ZONE, UTC, JSON),
-        examples=(
-            ("herdbeat explain triage/standup", "why is its next run then?"),
-            ('herdbeat explain triage/standup --at "today 09:00"', "what became of 09:00?"),
-            ("herdbeat explain 7f3k", "why did this run happen?"),
-        ),
-        notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
-    ),
-    CliCommand(
-        names=("beats",),
-        summary="every due instant and what became of it",
-        module="history",
-        arguments=(_SELECTOR_ARGUMENT,),
-        options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(
-            ("herdbeat beats --since 8h", "the last eight hours"),
-            ("herdbeat beats triage/standup --outcome missed", "what one schedule has missed"),
-            ("herdbeat beats triage --since 5m --json", "for a program"),
-        ),
-    ),
-    CliCommand(
-        names=("runs", "jobs"),
-        summary="what was run, how long it took and how it ended",
-        module="history",
-        arguments=(_SELECTOR_ARGUMENT,),
-        options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(
-            ("herdbeat runs --since 2h", "the last two hours"),
-            ("herdbeat runs triage --status failed", "what went wrong with one target"),
-        ),
-    ),
-)
-
-
-# Commands that read a fleet and change nothing.
-
-
-_SELECTORS_ARGUMENT = Argument(
-    name="WHICH", meaning="TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True
-)
-
-VIEW_COMMANDS = (
     CliCommand(
         names=("status",),
         summary="one screen: running, late, failing, next",
-        arguments=(Argument(name="TARGET", meaning="only this target, or TARGET/SCHEDULE"),),
+        arguments=(Argument("TARGET", "only this target, or TARGET/SCHEDULE"),),
         options=(CHECK, WATCH, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat status", "how is the fleet?"),
@@ -187,7 +142,7 @@ VIEW_COMMANDS = (
     CliCommand(
         names=("show", "job"),
         summary="everything about one target, schedule, run or beat",
-        arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
+        arguments=(Argument("WHICH", "TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat show triage/standup", "policies, the next three times, the last runs, hints"),
@@ -203,9 +158,7 @@ VIEW_COMMANDS = (
     CliCommand(
         names=("logs",),
         summary="the output of runs, also while it is written",
-        arguments=(
-            Argument(name="WHICH", meaning="TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),
-        ),
+        arguments=(Argument("WHICH", "TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),),
         options=(FOLLOW, COUNT, SINCE, CONFIG, ZONE, UTC, JSONL),
         examples=(
             ("herdbeat logs triage", "the last lines of its last runs"),
@@ -231,10 +184,53 @@ VIEW_COMMANDS = (
     ),
 )
 
-
-_PATH_ARGUMENT = Argument(name="PATH", meaning="the fleet file or folder; else found here or above", takes_file=True)
-
-_CONFIG_COMMANDS = (
+_HISTORY_COMMANDS = (
+    CliCommand(
+        names=("explain", "why"),
+        summary="why is the next run then; why did it, or did it not, run",
+        arguments=(Argument("WHICH", "TARGET[/SCHEDULE], or the id of a run", required=True),),
+        options=(AT, CONFIG, ZONE, UTC, JSON),
+        examples=(
+            ("herdbeat explain triage/standup", "why is its next run then?"),
+            ('herdbeat explain triage/standup --at "today 09:00"', "what became of 09:00?"),
+            ("herdbeat explain 7f3k", "why did this run happen?"),
+        ),
+        notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
+    ),
+    CliCommand(
+        names=("beats",),
+        summary="every due instant and what became of it",
+        module="history",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat beats --since 8h", "the last eight hours"),
+            ("herdbeat beats triage/standup --outcome missed", "what one schedule has missed"),
+            ("herdbeat beats triage --since 5m --json", "for a program"),
+        ),
+    ),
+    CliCommand(
+        names=("runs", "jobs"),
+        summary="what was run, how long it took and how it ended",
+        module="history",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat runs --since 2h", "the last two hours"),
+            ("herdbeat runs triage --status failed", "what went wrong with one target"),
+        ),
+    ),
+    CliCommand(
+        names=("changes",),
+        summary="who changed what: files, pauses, hints",
+        module="history",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat changes --since 8h", "what was changed today?"),
+            ("herdbeat changes queue-depth", "of one target"),
+        ),
+    ),
     CliCommand(
         names=("validate", "config validate"),
         summary="check the configuration: every problem, its place, its mend",
@@ -250,7 +246,7 @@ _CONFIG_COMMANDS = (
     CliCommand(
         names=("config show",),
         summary="the resolved configuration, with the origin of each value",
-        arguments=(_PATH_ARGUMENT, Argument(name="SELECTOR", meaning="a target, target/schedule or target/*")),
+        arguments=(_PATH_ARGUMENT, Argument("SELECTOR", "a target, target/schedule or target/*")),
         options=(CONFIG, JSON, PLAIN, WIDE),
         examples=(
             ("herdbeat config show", "the whole fleet"),
@@ -262,7 +258,7 @@ _CONFIG_COMMANDS = (
         names=("schema",),
         summary="print the JSON Schema of a file, for editors",
         module="config",
-        arguments=(Argument(name="WHICH", meaning="fleet (the default) or agent", choices=("fleet", "agent")),),
+        arguments=(Argument("WHICH", "fleet (the default) or agent", choices=("fleet", "agent")),),
         options=(JSON,),
         examples=(
             ("herdbeat schema > herdbeat.schema.json", "of herdbeat.yaml"),
@@ -274,8 +270,7 @@ _CONFIG_COMMANDS = (
         summary="upcoming times of an expression, a schedule or the whole fleet",
         arguments=(
             Argument(
-                name="WHAT",
-                meaning="a cron expression, a duration, a time, or TARGET[/SCHEDULE]; without it, the whole fleet",
+                "WHAT", "a cron expression, a duration, a time, or TARGET[/SCHEDULE]; without it, the whole fleet"
             ),
         ),
         options=(COUNT, FROM, UNTIL, ZONE, UTC, BY, CRON, CONFIG, JSON, PLAIN, WIDE),
@@ -296,12 +291,12 @@ _CONFIG_COMMANDS = (
         summary="print a completion script for your shell",
         arguments=(
             Argument(
-                name="SHELL",
-                meaning="bash, zsh or fish; names prints what the scripts ask for",
+                "SHELL",
+                "bash, zsh or fish; names prints what the scripts ask for",
                 choices=("bash", "zsh", "fish", "names"),
                 required=True,
             ),
-            Argument(name="BEGINNING", meaning="of names, only those that begin so"),
+            Argument("BEGINNING", "of names, only those that begin so"),
         ),
         options=(CONFIG,),
         examples=(
@@ -313,19 +308,7 @@ _CONFIG_COMMANDS = (
     ),
 )
 
-COMMANDS: tuple[CliCommand, ...] = (
-    *INIT_COMMANDS,
-    *ENGINE_COMMANDS,
-    *VIEW_COMMANDS,
-    *CONTROL_COMMANDS,
-    *BEAT_COMMANDS,
-    *HISTORY_COMMANDS,
-    *CHANGE_LOG_COMMANDS,
-    *_CONFIG_COMMANDS,
-    *APPLY_COMMANDS,
-    *ADMIN_COMMANDS,
-    *DB_COMMANDS,
-)
+COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
 
 COMMAND_GROUPS: dict[str, str] = {
     "config": "look at the configuration",

@@ -28,69 +28,7 @@ from herdbeat.cli.spec import (
 )
 from herdbeat.cli.table_control import OFFLINE_NOTE
 
-# Commands that administer the ledger.
-
-
-DB_COMMANDS = (
-    CliCommand(
-        names=("db backup",),
-        summary="copy the ledger into one file, also while the fleet runs",
-        arguments=(
-            Argument(name="FILE", meaning="where to; else backups/ in the state directory, by time", takes_file=True),
-        ),
-        options=(CONFIG, FORCE, JSON),
-        examples=(
-            ("herdbeat db backup", "into the state directory, named after this moment"),
-            ("herdbeat db backup /mnt/safe/ledger.db", "into this file, which must not exist"),
-            ("herdbeat db backup ledger.db --force", "write over it"),
-        ),
-        notes=("The copy is of the moment it began, and is checked before it gets its name.",),
-    ),
-    CliCommand(
-        names=("db restore",),
-        summary="put a backup in the place of the ledger, while nothing runs",
-        arguments=(
-            Argument(name="FILE", meaning="a file that `db backup` has written", required=True, takes_file=True),
-        ),
-        options=(CONFIG, JSON),
-        examples=(("herdbeat db restore /mnt/safe/ledger.db", "the ledger from before is kept beside it"),),
-        notes=(
-            "What was waiting or running in the backup does not start again: it is settled as missed or interrupted.",
-            "What came due between the backup and now is missed too: nobody knows whether it ran.",
-        ),
-    ),
-    CliCommand(
-        names=("db copy",),
-        summary="copy the ledger of a file into PostgreSQL, while nothing runs",
-        arguments=(Argument(name="URL", meaning="postgresql://USER@HOST/DATABASE, empty; else HERDBEAT_STORE"),),
-        options=(CONFIG, JSON),
-        examples=(("herdbeat db copy postgresql://herd@db/fleet", "then say so in store:, and start the nodes"),),
-        notes=(
-            "All rows or none, counted on both sides. The file stays as it is.",
-            "A password is better given in HERDBEAT_STORE or PGPASSWORD: others can read a command line.",
-        ),
-    ),
-    CliCommand(
-        names=("db prune",),
-        summary="remove history beyond `retention`; a running fleet does so every hour",
-        options=(CONFIG, DRY_RUN, JSON),
-        examples=(("herdbeat db prune --dry-run", "what would go?"), ("herdbeat db prune", "remove it now")),
-        notes=("What is pending or running stays, and the beats of events and delays for at least seven days.",),
-    ),
-    CliCommand(
-        names=("db check",),
-        summary="is the ledger well? exit 6 if not",
-        options=(CONFIG, JSON),
-        examples=(
-            ("herdbeat db check", "read it through; nothing is changed"),
-            ("herdbeat db check --json", "for a script"),
-        ),
-        notes=("Exit status: 0 all is well, 6 something is wrong. A running fleet mends what the scan finds.",),
-    ),
-)
-
-
-_SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE", required=True)
+_SCHEDULE_ARGUMENT = Argument("WHICH", "TARGET or TARGET/SCHEDULE", required=True)
 _TRIGGER_FLAGS = (EVERY, CRON, AT)
 _FILE_OWNED_NOTE = "What stands in a file is changed there: the refusal names the file and the line."
 
@@ -98,7 +36,7 @@ INIT_COMMANDS = (
     CliCommand(
         names=("init",),
         summary="write a herdbeat.yaml to begin with",
-        arguments=(Argument(name="FOLDER", meaning="where; else here", takes_file=True),),
+        arguments=(Argument("FOLDER", "where; else here", takes_file=True),),
         options=(TEMPLATE, FORCE, JSON),
         examples=(
             ("herdbeat init", "asks what you want to schedule; at a terminal only"),
@@ -109,13 +47,11 @@ INIT_COMMANDS = (
     ),
 )
 
-APPLY_COMMANDS = (
+ADMIN_COMMANDS = (
     CliCommand(
         names=("apply",),
         summary="make the fleet match its files; --dry-run shows the plan",
-        arguments=(
-            Argument(name="PATH", meaning="the fleet file or folder, or one agent or workflow file", takes_file=True),
-        ),
+        arguments=(Argument("PATH", "the fleet file or folder, or one agent or workflow file", takes_file=True),),
         options=(DRY_RUN, EXIT_CODE, YES, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat apply --dry-run", "what would change, and when things would run then"),
@@ -132,7 +68,7 @@ APPLY_COMMANDS = (
     CliCommand(
         names=("create",),
         summary="make a schedule (and its target) without a file",
-        arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; the target may be new", required=True),),
+        arguments=(Argument("WHICH", "TARGET or TARGET/SCHEDULE; the target may be new", required=True),),
         options=(*_TRIGGER_FLAGS, PROMPT, COMMAND, URL, CALL, RUNTIME, ZONE, REASON, CONFIG, DRY_RUN, JSON),
         examples=(
             ('herdbeat create disk --command "df -h ." --every 1h', "a new command with one schedule"),
@@ -166,9 +102,6 @@ APPLY_COMMANDS = (
         ),
         notes=(_FILE_OWNED_NOTE, OFFLINE_NOTE),
     ),
-)
-
-ADMIN_COMMANDS = (
     CliCommand(
         names=("doctor",),
         summary="check this installation: files, ledger, clock, programs",
@@ -213,5 +146,56 @@ ADMIN_COMMANDS = (
         summary="is there a service for this fleet, and does it run?",
         options=(CONFIG, JSON),
         examples=(("herdbeat service status", "its unit, and what systemd says of it"),),
+    ),
+    CliCommand(
+        names=("db backup",),
+        summary="copy the ledger into one file, also while the fleet runs",
+        arguments=(Argument("FILE", "where to; else backups/ in the state directory, by time", takes_file=True),),
+        options=(CONFIG, FORCE, JSON),
+        examples=(
+            ("herdbeat db backup", "into the state directory, named after this moment"),
+            ("herdbeat db backup /mnt/safe/ledger.db", "into this file, which must not exist"),
+            ("herdbeat db backup ledger.db --force", "write over it"),
+        ),
+        notes=("The copy is of the moment it began, and is checked before it gets its name.",),
+    ),
+    CliCommand(
+        names=("db restore",),
+        summary="put a backup in the place of the ledger, while nothing runs",
+        arguments=(Argument("FILE", "a file that `db backup` has written", required=True, takes_file=True),),
+        options=(CONFIG, JSON),
+        examples=(("herdbeat db restore /mnt/safe/ledger.db", "the ledger from before is kept beside it"),),
+        notes=(
+            "What was waiting or running in the backup does not start again: it is settled as missed or interrupted.",
+            "What came due between the backup and now is missed too: nobody knows whether it ran.",
+        ),
+    ),
+    CliCommand(
+        names=("db copy",),
+        summary="copy the ledger of a file into PostgreSQL, while nothing runs",
+        arguments=(Argument("URL", "postgresql://USER@HOST/DATABASE, empty; else HERDBEAT_STORE"),),
+        options=(CONFIG, JSON),
+        examples=(("herdbeat db copy postgresql://herd@db/fleet", "then say so in store:, and start the nodes"),),
+        notes=(
+            "All rows or none, counted on both sides. The file stays as it is.",
+            "A password is better given in HERDBEAT_STORE or PGPASSWORD: others can read a command line.",
+        ),
+    ),
+    CliCommand(
+        names=("db prune",),
+        summary="remove history beyond `retention`; a running fleet does so every hour",
+        options=(CONFIG, DRY_RUN, JSON),
+        examples=(("herdbeat db prune --dry-run", "what would go?"), ("herdbeat db prune", "remove it now")),
+        notes=("What is pending or running stays, and the beats of events and delays for at least seven days.",),
+    ),
+    CliCommand(
+        names=("db check",),
+        summary="is the ledger well? exit 6 if not",
+        options=(CONFIG, JSON),
+        examples=(
+            ("herdbeat db check", "read it through; nothing is changed"),
+            ("herdbeat db check --json", "for a script"),
+        ),
+        notes=("Exit status: 0 all is well, 6 something is wrong. A running fleet mends what the scan finds.",),
     ),
 )

@@ -1,4 +1,4 @@
-"""The part of the command table that changes what runs, and shows who changed it."""
+"""The part of the command table that changes what runs."""
 
 from herdbeat.cli.spec import (
     ALL,
@@ -7,7 +7,6 @@ from herdbeat.cli.spec import (
     CLEAR,
     CONFIG,
     COUNT,
-    CURSOR,
     DRY_RUN,
     EVERY,
     FOR,
@@ -18,7 +17,6 @@ from herdbeat.cli.spec import (
     LIST,
     MAX,
     REASON,
-    SINCE,
     TAG,
     UNTIL,
     UTC,
@@ -30,15 +28,18 @@ from herdbeat.cli.spec import (
     CliCommand,
 )
 
-SCHEDULES_ARGUMENT = Argument(
-    name="WHICH", meaning="TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True
-)
+SCHEDULES_ARGUMENT = Argument("WHICH", "TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True)
 SELECTION_FLAGS = (TAG, GROUP, ALL)
 _CONTROL_FLAGS = (REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
 _EXIT_STATUS_NOTE = (
     "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
 )
 OFFLINE_NOTE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
+
+
+_RUNS_ARGUMENT = Argument("WHICH", "the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True)
+_REQUIRED_RUNS_ARGUMENT = Argument("WHICH", _RUNS_ARGUMENT.meaning, required=True, many=True)
+_SCHEDULE_ARGUMENT = Argument("WHICH", "TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
 
 CONTROL_COMMANDS = (
     CliCommand(
@@ -128,33 +129,6 @@ CONTROL_COMMANDS = (
         examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
         notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
     ),
-)
-
-CHANGE_LOG_COMMANDS = (
-    CliCommand(
-        names=("changes",),
-        summary="who changed what: files, pauses, hints",
-        module="history",
-        arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet"),),
-        options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(
-            ("herdbeat changes --since 8h", "what was changed today?"),
-            ("herdbeat changes queue-depth", "of one target"),
-        ),
-    ),
-)
-
-
-# Commands for single beats and runs: skip, cancel, retry, backfill.
-
-
-_RUNS_ARGUMENT = Argument(
-    name="WHICH", meaning="the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True
-)
-_REQUIRED_RUNS_ARGUMENT = Argument(name="WHICH", meaning=_RUNS_ARGUMENT.meaning, required=True, many=True)
-_SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
-
-BEAT_COMMANDS = (
     CliCommand(
         names=("skip",),
         summary="let the next beat pass",

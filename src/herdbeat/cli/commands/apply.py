@@ -7,12 +7,12 @@ from herdbeat.bootstrap.config import load_config, locate_config
 from herdbeat.bootstrap.handle import build_handle
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import DECLINED, current_actor, describe_effect
+from herdbeat.cli.dispatch import DECLINED, ask, current_actor, describe_effect
 from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.change import ChangeKind
@@ -81,9 +81,7 @@ def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bo
     removed = plan.count(ChangeKind.REMOVE)
     if not removed or args.has(flags.YES) or not context.is_interactive or context.stdin is None:
         return True
-    context.terminal.err.write(f"Removes {format_count(removed, 'schedule')}; history stays. Continue? [y/N] ")
-    context.terminal.err.flush()
-    return context.stdin.readline().strip().lower() in ("y", "yes")
+    return ask(context, f"Removes {format_count(removed, 'schedule')}; history stays.", context.stdin)
 
 
 def _preview(args: ParsedArgs, plan: ApplyPlan) -> Output:

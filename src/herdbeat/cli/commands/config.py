@@ -115,12 +115,5 @@ def _format_value(value: "ResolvedValue") -> str:
 
 
 def _value_object(value: "ResolvedValue") -> dict[str, object]:
-    place = None if isinstance(value.origin, str) else value.origin
-    return {
-        "path": value.path,
-        "value": value.value,
-        "origin": str(value.origin),
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-    }
+    place = {name: getattr(value.origin, name, None) for name in ("file", "line", "column")}
+    return {"path": value.path, "value": value.value, "origin": str(value.origin), **place}

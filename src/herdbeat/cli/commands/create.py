@@ -11,8 +11,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs, closest_match
 from herdbeat.cli.spec import Option
@@ -52,17 +51,13 @@ def build_inline_spec(
     known = targets.get(target)
     keys = _target_keys(args)
     if known is not None and keys:
-        raise Conflict(
-            f'There is already a target "{target}".',
-            hint=f"Leave {_format_target_flags(args)} out, or choose another name.",
-        )
+        hint = f"Leave {_format_target_flags(args)} out, or choose another name."
+        raise Conflict(f'There is already a target "{target}".', hint=hint)
     document = schedule if schedule is not None else schedule_document(args, handle)
     if known is None and document is not None and not keys:
-        suggestion = did_you_mean_suffix(closest_match(target, targets))
-        raise NotFound(
-            f'There is no target "{truncate_for_message(target)}"{suggestion}',
-            hint="Correct the name, or say what it is: --command, --url, --call or --runtime.",
-        )
+        suffix = did_you_mean_suffix(closest_match(target, targets))
+        hint = "Correct the name, or say what it is: --command, --url, --call or --runtime."
+        raise NotFound(f'There is no target "{truncate_for_message(target)}"{suffix}', hint=hint)
     kind = TargetKind(known.kind) if known is not None else _target_kind(args)
     if known is None and kind is TargetKind.AGENT and document is None and args.value(flags.PROMPT):
         keys["default_prompt"] = args.value(flags.PROMPT)
@@ -82,10 +77,9 @@ def schedule_document(args: ParsedArgs, handle: FleetHandle) -> dict[str, object
     found: dict[str, object] = {chosen[0].key: args.value(chosen[0])}
     if chosen[0] is flags.AT:
         found["at"] = format_timestamp(parse_future_time(str(found["at"]), handle.now, handle.zone))
-    if args.value(flags.PROMPT) is not None:
-        found["prompt"] = args.value(flags.PROMPT)
-    if args.value(flags.ZONE) is not None:
-        found["timezone"] = args.value(flags.ZONE)
+    for key, option in (("prompt", flags.PROMPT), ("timezone", flags.ZONE)):
+        if args.value(option) is not None:
+            found[key] = args.value(option)
     return found
 
 
@@ -103,7 +97,7 @@ def _load_spec(spec: InlineSpec, args: ParsedArgs, context: Context) -> tuple[Ta
 
 
 def _target_kind(args: ParsedArgs) -> TargetKind:
-    return next((kind for option, kind in _KIND_BY_FLAG.items() if args.value(option) is not None), TargetKind.AGENT)
+    return next((_KIND_BY_FLAG[option] for option in _target_flags(args)), TargetKind.AGENT)
 
 
 def _target_keys(args: ParsedArgs) -> dict[str, object]:

@@ -10,8 +10,8 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import FleetHandle, load_fleet_files
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count, short_label
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.symbols import short_label
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet, Retention
 from herdbeat.durations import format_duration

@@ -10,7 +10,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, load_fleet_files
 from herdbeat.cli.output.render import ErrorLine, Notice, Output
-from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import parse_duration
 

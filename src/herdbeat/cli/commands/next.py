@@ -342,15 +342,8 @@ def _single_rows(terminal: Terminal, view: UpcomingView) -> list[list[str]]:
     for number, instant in enumerate(view.instants, start=1):
         at = instant.next_run_at
         clock, utc_clock = (show(at, zone, seconds=seconds) for show in (format_clock, format_utc_clock))
-        rows.append(
-            [
-                f"{number:>{number_width}}",
-                format_date(at, zone),
-                terminal.style(clock, "bold"),
-                "" if utc_clock == clock else utc_clock,
-                _format_left(at, view.time_range),
-            ]
-        )
+        utc_cell, left = "" if utc_clock == clock else utc_clock, _format_left(at, view.time_range)
+        rows.append([f"{number:>{number_width}}", format_date(at, zone), terminal.style(clock, "bold"), utc_cell, left])
     return rows
 
 

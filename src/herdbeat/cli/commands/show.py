@@ -60,8 +60,7 @@ def _details_object(handle: FleetHandle, view: DetailView) -> JsonObject:
 
 def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> Iterator[str]:
     target = view.target
-    capacity_text = f"{view.running} of {target.max_concurrent} running"
-    yield from headline(terminal, target.name, target.kind, capacity_text)
+    yield from headline(terminal, target.name, target.kind, f"{view.running} of {target.max_concurrent} running")
     budget = f"{view.budget}, shared by its schedules" if view.budget else ""
     yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("written", view.written_at)])
     rows = [schedule_row(terminal, each, handle.now, handle.zone) for each in view.schedules]
@@ -102,19 +101,14 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[st
 
 def _target_fields(target: Target) -> list[tuple[str, str]]:
     match target.spec:
-        case CommandSpec() as spec:
-            return [("command", " ".join(spec.command)), ("in", _format_folder(spec.working_directory))]
+        case CommandSpec() | AgentSpec() as spec:
+            agent = f"{spec.runtime} {spec.model or ''}".strip() if isinstance(spec, AgentSpec) else ""
+            folder = _format_folder(spec.working_directory)
+            return [("agent", agent), ("command", " ".join(spec.command)), ("in", folder)]
         case EndpointSpec() as spec:
             return [("request", f"{spec.method} {spec.url}")]
         case CallableSpec() as spec:
             return [("calls", spec.call)]
-        case AgentSpec() as spec:
-            runtime_text = f"{spec.runtime} {spec.model or ''}".strip()
-            return [
-                ("agent", runtime_text),
-                ("command", " ".join(spec.command)),
-                ("in", _format_folder(spec.working_directory)),
-            ]
 
 
 def _format_folder(written: str) -> str:
@@ -168,15 +162,10 @@ def _next_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
 
 
 def _upcoming_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
-    source = view.summary.record.next_source or ""
-    return [
-        [
-            format_time_left(at, handle.now),
-            _format_time(handle, at),
-            "" if index or view.summary.next is not NextRunKind.AT else source,
-        ]
-        for index, at in enumerate(view.instants)
-    ]
+    rows = [[format_time_left(at, handle.now), _format_time(handle, at), ""] for at in view.instants]
+    if rows and view.summary.next is NextRunKind.AT:
+        rows[0][2] = view.summary.record.next_source or ""
+    return rows
 
 
 def _hint_row(handle: FleetHandle, view: HintView) -> list[str]:
@@ -234,17 +223,15 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
     many = f" x{beat.count}" if beat.count > 1 else ""
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
     yield from headline(terminal, f"beat {format_short_id(beat.id)}  {beat.schedule}", outcome)
-    yield from field_lines(
-        terminal,
-        [
-            ("due", _format_time(handle, beat.due_at)),
-            ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
-            ("reason", _format_reason(beat)),
-            ("why", f"{beat.source} {beat.origin}".strip()),
-            ("dedup", beat.dedup_id),
-            ("settled", _format_time(handle, beat.settled_at) or "not yet"),
-        ],
-    )
+    fields = [
+        ("due", _format_time(handle, beat.due_at)),
+        ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
+        ("reason", _format_reason(beat)),
+        ("why", f"{beat.source} {beat.origin}".strip()),
+        ("dedup", beat.dedup_id),
+        ("settled", _format_time(handle, beat.settled_at) or "not yet"),
+    ]
+    yield from field_lines(terminal, fields)
     yield from _runs_section(terminal, handle, "RUNS", view.runs)
 
 

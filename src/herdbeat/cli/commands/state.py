@@ -8,8 +8,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.schedule import display_name
 from herdbeat.errors import UsageError

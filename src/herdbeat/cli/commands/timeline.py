@@ -9,8 +9,8 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import Terminal, display_width, printable, shorten
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable, shorten
 from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.errors import UsageError

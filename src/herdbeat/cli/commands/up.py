@@ -21,8 +21,7 @@ from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
 from herdbeat.cli.output.render import ErrorLine, Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import Terminal, display_width
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.demo.fleet import serve_endpoints
 from herdbeat.domain.fleet import Fleet

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import truncate_for_message
 from herdbeat.service.commands.fleet import ApplyPlan, PlannedChange
