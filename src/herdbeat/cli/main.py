@@ -77,9 +77,8 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
         with _explain_permission_errors():
             return _run_invocation(parse_args(argv), context)
     except HerdbeatError as error:
-        _import_function("herdbeat.cli.output.errors:show_error")(
-            context.terminal, error, as_json=JSON.names[0] in argv
-        )
+        show_error = _import_function("herdbeat.cli.output.errors:show_error")
+        show_error(context.terminal, error, as_json=JSON.names[0] in argv)
         return error.exit_status
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

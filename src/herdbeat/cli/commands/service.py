@@ -97,14 +97,9 @@ def run_status(args: ParsedArgs, context: Context) -> Output:
     if is_installed and _has_user_manager(context):
         state = _run_systemctl(context, "is-active", unit.name).stdout.strip()
     stale_notice = Notice("It was written for another place or version. Write it anew: herdbeat service install")
+    facts = {"unit": unit.name, "path": str(unit.path), "installed": is_installed, "state": state}
     return Output(
-        json=lambda: {
-            "unit": unit.name,
-            "path": str(unit.path),
-            "installed": is_installed,
-            "state": state,
-            "up_to_date": not is_stale,
-        },
+        json=lambda: {**facts, "up_to_date": not is_stale},
         is_compact=True,
         lines=[f"{unit.name}   {state}   {unit.path}", *([stale_notice] if is_stale else [])],
     )

@@ -72,9 +72,8 @@ def parse_cursor(text: str | None) -> int | None:
     """Return the id at which the page before ended. Raises UsageError."""
     number = parse_short_id(text) if text is not None else None
     if text is not None and (number is None or number >= 1 << 62):
-        raise UsageError(
-            f'"{truncate_for_message(text)}" is not a cursor.', hint="Take the next_cursor of the page before."
-        )
+        message = f'"{truncate_for_message(text)}" is not a cursor.'
+        raise UsageError(message, hint="Take the next_cursor of the page before.")
     return number
 
 

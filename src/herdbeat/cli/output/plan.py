@@ -77,9 +77,8 @@ def _format_differences(before: Mapping[str, object], after: Mapping[str, object
 def _format_value(value: object) -> str:
     if value is None:
         return "—"
-    return truncate_for_message(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_VALUE_CHARS
-    )
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return truncate_for_message(text, _MAX_VALUE_CHARS)
 
 
 def _format_times(item: PlannedChange, now: datetime, zone: ZoneInfo) -> str:
