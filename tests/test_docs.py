@@ -85,7 +85,7 @@ def test_the_reference_has_every_command_with_its_options(command: CliCommand) -
 
     words = [argument.name for argument in command.arguments]
     words += [name for option in command.options for name in option.names]
-    words += [" ".join(alias) for alias in command.aliases]
+    words += command.names[1:]
     assert [word for word in words if word not in page] == []
 
 

@@ -70,13 +70,6 @@ IMPURE_MODULES = {
 }
 
 KNOWN_VIOLATIONS = {
-    "cli.commands.apply": "config store",
-    "cli.commands.create": "config store",
-    "cli.commands.db": "store",
-    "cli.commands.db_admin": "store",
-    "cli.commands.run": "runners",
-    "cli.commands.up": "config scheduler store",
-    "cli.fleet_handle": "config store",
     "python_api.client": "scheduler store",
     "python_api.herd": "runners scheduler store",
     "python_api.herdctl_types": "scheduler",

@@ -49,7 +49,7 @@ def page() -> str:
 
 
 def _command(command: CliCommand) -> str:
-    others = ", ".join(markdown.code(f"herdbeat {' '.join(alias)}") for alias in command.aliases)
+    others = ", ".join(markdown.code(f"herdbeat {alias}") for alias in command.names[1:])
     return markdown.section(
         markdown.code(f"herdbeat {command.name}"),
         f"{command.summary[0].upper()}{command.summary[1:]}.",

@@ -51,7 +51,7 @@ def test_every_command_answers_nonsense_in_words(fleet: CommandLine, name: str) 
     for _ in range(25):
         option = [random.choice(valued), nonsense(random)] if valued and random.random() < 0.6 else []
         word = random.choice(["poll", "0001", "1", nonsense(random)])
-        words = [*command.path, *([word] if command.arguments else []), *option]
+        words = [*command.name.split(), *([word] if command.arguments else []), *option]
         answer = fleet.run(*words)
 
         assert is_in_words(answer), (words, answer)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from herdbeat.cli.commands.init import STARTERS, Starter, render_starter
 from herdbeat.cli.spec import TEMPLATE
-from herdbeat.cli.starters import STARTERS, Starter, render_starter
 from herdbeat.testing import FakeClock
 from herdbeat.testing.command_line import CommandLine
 

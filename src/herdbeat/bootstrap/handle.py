@@ -5,7 +5,7 @@ It loads no engine: listing and showing go through it.
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,14 @@ from zoneinfo import ZoneInfo
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import NotFound, UsageError
-from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir
+from herdbeat.store.location import (
+    StoreLocation,
+    open_audit,
+    open_reader,
+    resolve_state_dir,
+    select_clock,
+    store_location,
+)
 from herdbeat.store.reader import Reader
 from herdbeat.store.state_lock import find_lock_holder
 
@@ -31,6 +38,21 @@ def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
     path = state_dir / LEDGER_FILE_NAME
     utc = ZoneInfo("UTC")
     return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
+
+
+def build_handle(fleet: "Fleet", clock: Clock) -> "FleetHandle":
+    """The handle of a fleet whose files are read already: without a reader, and with the clock of this machine."""
+    path, now = store_location(fleet), clock.now()
+    return FleetHandle(name=fleet.name, path=path, now=now, clock=clock, zone=fleet.zone, load_fleet=lambda: fleet)
+
+
+def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
+    """The fleet of a ledger without files. Its name alone is known: its program has the rest."""
+    from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415 -- most ledgers have files
+
+    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) or ""
+    fleet = Fleet(name=name, zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
+    return replace(build_handle(fleet, clock), path=path, has_files=False)
 
 
 def answers_ping(state_dir: Path, **options: float) -> bool:
@@ -129,8 +151,16 @@ class FleetHandle:
             return ()
         if self.reader is not None:
             return tuple(self.reader.nodes(MAX_NODES, self.clock.now()))
-        with closing(open_reader(self.path)) as reader:
+        with closing(self.open_reader()) as reader:
             return tuple(reader.nodes(MAX_NODES, self.clock.now()))
+
+    def use_ledger_clock(self) -> "FleetHandle":
+        """The same with the time that counts in the ledger; unchanged if there is no ledger."""
+        clock = select_clock(self.path, self.clock)
+        return self if clock is None else replace(self, has_ledger=True, clock=clock, now=clock.now())
+
+    def open_reader(self) -> Reader:
+        return open_reader(self.path)
 
     def require_reader(self) -> Reader:
         """Raises NotFound if nothing has ever run."""

@@ -1,15 +1,13 @@
 """Everything a command may touch, in one value, so that a test can pass another world."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 from herdbeat.cli.output.terminal import Terminal
 from herdbeat.clock import Clock
-
-ResourceT = TypeVar("ResourceT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +25,3 @@ class Context:
     def is_interactive(self) -> bool:
         """Whether a person can answer a question here."""
         return self.stdin is not None and self.stdin.isatty()
-
-    def enter(self, resource: AbstractContextManager[ResourceT]) -> ResourceT:
-        """Open a resource that stays open until the output of the command is printed."""
-        return self.resources.enter_context(resource)

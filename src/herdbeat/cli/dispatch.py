@@ -3,14 +3,14 @@
 import os
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from pwd import getpwuid
+from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
@@ -60,9 +60,7 @@ def describe_effect(handle: FleetHandle) -> str:
     working = [node for node in handle.live_nodes if node.works]
     if working:
         return f"{describe_nodes(working)} this fleet: it counts at once."
-    if isinstance(handle.path, Path):
-        return f"Nothing runs here: {STORED_NOTICE}"
-    return f"No node runs this fleet: {STORED_NOTICE}"
+    return f"{'No node runs this fleet' if handle.is_shared else 'Nothing runs here'}: {STORED_NOTICE}"
 
 
 def build_selection(args: ParsedArgs) -> Selection:
@@ -96,9 +94,13 @@ def confirm(args: ParsedArgs, context: Context, sentence: str) -> bool:
         return True
     if not context.is_interactive or context.stdin is None:
         raise UsageError(f"{sentence} Nobody can be asked here.", hint="Say so with --yes; --dry-run shows them.")
+    return ask(context, sentence, context.stdin)
+
+
+def ask(context: Context, sentence: str, stdin: TextIO) -> bool:
     context.terminal.err.write(f"{sentence} Continue? [y/N] ")
     context.terminal.err.flush()
-    return context.stdin.readline().strip().lower() in ("y", "yes")
+    return stdin.readline().strip().lower() in ("y", "yes")
 
 
 def deliver_change(context: Context, handle: FleetHandle, command: ScheduleCommand) -> Delivery[ScheduleChanges]:
@@ -146,12 +148,10 @@ def format_selection(args: ParsedArgs, result: ScheduleChanges) -> str:
     if len(changed) < len(result.items) and len(changed) <= MAX_NAMED_SCHEDULES:
         words = [shlex.quote(each) for each in changed]
     else:
-        words = [
-            *(shlex.quote(each) for each in args.positionals),
-            *(f"--tag {shlex.quote(each)}" for each in args.all_values(flags.TAG)),
-            *(f"--group {shlex.quote(each)}" for each in args.all_values(flags.GROUP)),
-            *(["--all"] if args.has(flags.ALL) else []),
-        ]
+        words = [shlex.quote(each) for each in args.positionals]
+        for option in (flags.TAG, flags.GROUP):
+            words += [f"{option.names[-1]} {shlex.quote(each)}" for each in args.all_values(option)]
+        words += ["--all"] if args.has(flags.ALL) else []
     return " ".join(words) + format_config_flag(args)
 
 

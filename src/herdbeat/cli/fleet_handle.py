@@ -1,7 +1,7 @@
 """Finding the fleet that a command line means, and opening its ledger. Nothing is changed, and nothing has to run."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -11,27 +11,19 @@ from typing import TYPE_CHECKING
 from herdbeat.bootstrap.config import detect_system_zone, load_config
 from herdbeat.bootstrap.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
 from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
+from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
-from herdbeat.domain.fleet import Fleet, ServerSettings
+from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ConfigError, NotFound
 from herdbeat.service.queries.selectors import no_such_schedule
-from herdbeat.store.location import (
-    StoreLocation,
-    open_audit,
-    open_reader,
-    resolve_state_dir,
-    select_clock,
-    store_location,
-)
-from herdbeat.store.state_lock import find_lock_holder
 
 if TYPE_CHECKING:
-    from herdbeat.config import LoadResult
+    from herdbeat.bootstrap.config import LoadResult
 
 
 def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
@@ -43,7 +35,7 @@ def load_fleet_files(path: str | None, context: Context) -> "tuple[LoadResult, F
     if reading.fleet is None:
         raise ConfigError(reading.errors)
     if reading.errors:
-        count = "1 problem" if len(reading.errors) == 1 else f"{len(reading.errors)} problems"
+        count = format_count(len(reading.errors), "problem")
         context.terminal.info(f"{count}; what is broken is left out. See: herdbeat validate")
     return reading, reading.fleet
 
@@ -74,47 +66,35 @@ MAX_ROWS = 10_000
 NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
 
 
-@contextmanager
-def open_fleet_handle(args: ParsedArgs, context: Context) -> Iterator[FleetHandle]:
-    found = use_ledger_clock(_locate_fleet(args.value(flags.CONFIG), context), context)
-    reader = open_reader(found.path) if found.has_ledger else None
-    try:
-        # What the time is is asked last: to reach a database takes a while, in which others start and end.
-        yield replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
-    finally:
-        if reader is not None:
-            reader.close()
-
-
-def use_ledger_clock(found: FleetHandle, context: Context) -> FleetHandle:
-    """The same, with the time that counts there."""
-    clock = select_clock(found.path, context.clock)
-    if clock is None:
-        return found
-    return replace(found, has_ledger=True, clock=clock, now=clock.now())
+def open_fleet_handle(args: ParsedArgs, context: Context) -> FleetHandle:
+    """Return the fleet with its ledger, which stays open until the output of the command is printed."""
+    found = _locate_fleet(args.value(flags.CONFIG), context).use_ledger_clock()
+    reader = context.resources.enter_context(closing(found.open_reader())) if found.has_ledger else None
+    # What the time is is asked last: to reach a database takes a while, in which others start and end.
+    return replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
 
 
 def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
-    cached = find_cached_config(config, context.environ, context.folder)
-    if cached is not None:
+    place = (config, context.environ, context.folder)
+    if (cached := find_cached_config(*place)) is not None:
         return _build_from_cache(cached, config, context)
-    last = find_cached_config(config, context.environ, context.folder, is_current=False)
-    if last is not None and find_lock_holder(resolve_state_dir(last.ledger)) is not None:
+    last_config = find_cached_config(*place, is_current=False)
+    last = None if last_config is None else _build_from_cache(last_config, config, context)
+    if last is not None and last.local_pid is not None:
         # Who runs the fleet reads its changed files, and goes on with its name, zone and ledger until it is started
         # anew. With ten thousand targets, the first command after each edit took 6 s to read them, too.
-        return _build_from_cache(last, config, context)
-    bare = find_bare_ledger(config, context.environ, context.folder)
-    if bare is not None:
-        return _build_from_fleet(_load_bare_fleet(bare, context), bare, context, has_files=False)
+        return last
+    if (bare := find_bare_ledger(*place)) is not None:
+        return open_bare_ledger(bare, detect_system_zone(context.environ), context.clock)
     try:
-        return _build_from_fleet(*_read_files(config, context), context)
+        return build_handle(_read_files(config, context), context.clock)
     except ConfigError as error:
         # Who breaks a file at night wants to know what is running, and was told of a missing bracket instead.
         if last is None:
             raise
         count = format_count(len(error.problems), "problem")
         context.terminal.info(f"The files cannot be read ({count}); this is the ledger. See: herdbeat validate")
-        return _build_from_cache(last, config, context)
+        return last
 
 
 def _build_from_cache(cached: CachedConfig, config: str | None, context: Context) -> FleetHandle:
@@ -125,40 +105,16 @@ def _build_from_cache(cached: CachedConfig, config: str | None, context: Context
         now=context.clock.now(),
         clock=context.clock,
         zone=cached.zone,
-        load_fleet=cache(lambda: _read_files(config, context)[0]),
+        load_fleet=cache(lambda: _read_files(config, context)),
     )
 
 
-def build_handle(fleet: Fleet, context: Context) -> FleetHandle:
-    """The handle of a fleet whose files are read already: without a reader, and with the clock of this machine."""
-    return _build_from_fleet(fleet, store_location(fleet), context)
-
-
-def _build_from_fleet(fleet: Fleet, path: StoreLocation, context: Context, *, has_files: bool = True) -> FleetHandle:
-    return FleetHandle(
-        name=fleet.name,
-        path=path,
-        now=context.clock.now(),
-        clock=context.clock,
-        zone=fleet.zone,
-        load_fleet=lambda: fleet,
-        has_files=has_files,
-    )
-
-
-def _load_bare_fleet(path: Path, context: Context) -> Fleet:
-    """What is known of a fleet without files: its name. Its program has the rest."""
-    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name())
-    zone = detect_system_zone(context.environ)
-    return Fleet(name=name or "", zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
-
-
-def _read_files(config: str | None, context: Context) -> tuple[Fleet, StoreLocation]:
+def _read_files(config: str | None, context: Context) -> Fleet:
     reading, fleet = load_fleet_files(config, context)
-    path = store_location(fleet)
+    path = build_handle(fleet, context.clock).path
     if isinstance(path, Path):  # the way to a database may have a password in it, and is not written down
         write_config_cache(config, context.environ, context.folder, reading, path)
-    return fleet, path
+    return fleet
 
 
 def parse_row_count(text: str | None, default_count: int = 50) -> int:

@@ -8,21 +8,11 @@ from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS
 
 _FEATURED_COMMANDS = ("up", "next")
 _GROUPED_COMMANDS = {
-    "look": ("show", "logs", "runs", "beats", "timeline", "changes", "nodes"),
-    "change": ("pause", "resume", "disable", "enable", "skip", "hint", "cancel", "retry", "backfill", "reset"),
-    "make": ("apply", "create", "update", "delete", "state", "service install", "service remove", "service status"),
-    "and": (
-        "doctor",
-        "validate",
-        "config show",
-        "schema",
-        "completion",
-        "db backup",
-        "db restore",
-        "db copy",
-        "db prune",
-        "db check",
-    ),
+    "look": "show · logs · runs · beats · timeline · changes · nodes",
+    "change": "pause · resume · disable · enable · skip · hint · cancel · retry · backfill · reset",
+    "make": "apply · create · update · delete · state · service install · service remove · service status",
+    "and": "doctor · validate · config show · schema · completion"
+    " · db backup · db restore · db copy · db prune · db check",
 }
 """Commands that share a line, so that the overview fits one screen."""
 
@@ -40,20 +30,15 @@ def show_overview(terminal: Terminal) -> None:
 
 
 def _overview_rows() -> list[tuple[str, str]]:
-    folded = {name for names in _GROUPED_COMMANDS.values() for name in names}
+    folded = {name for names in _GROUPED_COMMANDS.values() for name in names.split(" · ")}
     rows = [(command.name, command.summary) for command in COMMANDS if command.name not in folded]
-    return [*rows, *((word, " · ".join(names)) for word, names in _GROUPED_COMMANDS.items())]
+    return [*rows, *_GROUPED_COMMANDS.items()]
 
 
 def show_group(terminal: Terminal, group: str) -> None:
     """Print the page of a group: the first word of two-word commands."""
     terminal.print(f"{terminal.style(f'herdbeat {group}', 'bold')}: {COMMAND_GROUPS[group]}")
-    rows = [
-        (" ".join(path), command.summary)
-        for command in COMMANDS
-        for path in (command.path, *command.aliases)
-        if path[0] == group
-    ]
+    rows = [(name, command.summary) for command in COMMANDS for name in command.names if name.startswith(f"{group} ")]
     _show_section(terminal, "Commands", rows)
 
 
@@ -62,8 +47,8 @@ def show_command(terminal: Terminal, command: CliCommand) -> None:
     _show_section(terminal, "Examples", command.examples)
     terminal.print()
     terminal.print(terminal.style("Usage", "bold"))
-    for path in (command.path, *command.aliases):
-        terminal.print("  " + " ".join(["herdbeat", *path, *_usage_words(command)]))
+    for name in command.names:
+        terminal.print("  " + " ".join(["herdbeat", name, *_usage_words(command)]))
     _show_section(terminal, "Arguments", [(argument.name, argument.meaning) for argument in command.arguments])
     _show_section(terminal, "Options", _option_rows(command.all_options))
     if command.notes:

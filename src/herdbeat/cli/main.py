@@ -77,9 +77,8 @@ def _run_safely(argv: Sequence[str], context: Context) -> int:
         with _explain_permission_errors():
             return _run_invocation(parse_args(argv), context)
     except HerdbeatError as error:
-        _import_function("herdbeat.cli.output.errors:show_error")(
-            context.terminal, error, as_json=JSON.names[0] in argv
-        )
+        show_error = _import_function("herdbeat.cli.output.errors:show_error")
+        show_error(context.terminal, error, as_json=JSON.names[0] in argv)
         return error.exit_status
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -104,7 +103,7 @@ def _run_invocation(request: Invocation, context: Context) -> int:
     if request.command is None or args.has(HELP):
         return _show_help_or_version(request, context.terminal)
     terminal = open_terminal(context.environ, context.terminal.out, context.terminal.err, tuple(args.switches))
-    run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.run)
+    run: Callable[[ParsedArgs, Context], Output | int] = _import_function(request.command.function)
     with ExitStack() as resources:
         result = run(args, replace(context, terminal=terminal, resources=resources))
         return result if isinstance(result, int) else render(result, args, terminal)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, VERSION, CliCommand, Option
-from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS, find_command
+from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS
 from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
 
 _OPTIONS_BY_NAME: dict[str, Option] = {
@@ -72,14 +72,15 @@ def parse_args(argv: Sequence[str]) -> Invocation:
         parts.positionals.pop(0)
         parts.used.append(HELP)
     command, words = _match_command(parts.positionals)
-    if command is None:
-        _check_options(parts, None)
-        return Invocation(command=None, args=_build_args((), parts), group=words[0] if words else "")
     _check_options(parts, command)
+    if command is None:
+        return Invocation(command=None, args=_build_args((), parts), group=words[0] if words else "")
     if not any(option is HELP for option in parts.used):
         _check_arguments(command, words)
         _check_utf8(command, words, parts)
-        _check_choices(command, parts)
+        for option in command.options:
+            if option.key in parts.values:
+                _check_choice(option.names[-1], option.choices, parts.values[option.key])
     return Invocation(command=command, args=_build_args(tuple(words), parts))
 
 
@@ -99,15 +100,11 @@ def _tokenize(argv: Sequence[str]) -> _Tokens:
         if word == "-" or not word.startswith("-"):
             parts.positionals.append(word)
         elif word.startswith("--"):
-            _read_option(parts, *_split_long_option(word), remaining)
+            name, equals, value = word.partition("=")
+            _read_option(parts, name, value if equals else None, remaining)
         else:
             _read_short_options(parts, word, remaining)
     return parts
-
-
-def _split_long_option(word: str) -> tuple[str, str | None]:
-    name, equals, value = word.partition("=")
-    return name, value if equals else None
 
 
 def _read_short_options(parts: _Tokens, word: str, remaining: list[str]) -> None:
@@ -149,8 +146,9 @@ def _match_command(words: list[str]) -> tuple[CliCommand | None, list[str]]:
     if not words:
         return None, []
     for length in (2, 1):
-        if command := find_command(tuple(words[:length])):
-            return command, words[length:]
+        for command in COMMANDS:
+            if words[:length] in map(str.split, command.names):
+                return command, words[length:]
     if words[0] in COMMAND_GROUPS and len(words) == 1:
         return None, words
     raise _unknown_command_error(words)
@@ -160,15 +158,12 @@ def _unknown_command_error(words: list[str]) -> UsageError:
     if words[0] in PLANNED_COMMANDS:
         raise UsageError(f'"herdbeat {words[0]}" is not there yet.', hint=PLANNED_COMMANDS[words[0]])
     typed = " ".join(words[:2]) if words[0] in COMMAND_GROUPS else words[0]
-    paths = [path for command in COMMANDS for path in (command.path, *command.aliases)]
-    names = [" ".join(path) for path in paths] + list(COMMAND_GROUPS)
+    names = [name for command in COMMANDS for name in command.names]
     # `herdbeat nxt` may also have been meant for the second word of a group, such as `show`.
-    seconds = {path[-1]: " ".join(path) for path in paths if len(path) > 1}
-    suggestion = closest_match(typed, names) or seconds.get(closest_match(typed, seconds) or "")
-    return UsageError(
-        f'There is no command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}',
-        hint='Run "herdbeat --help" to see all commands.',
-    )
+    seconds = {name.split()[1]: name for name in names if " " in name}
+    suggestion = closest_match(typed, [*names, *COMMAND_GROUPS]) or seconds.get(closest_match(typed, seconds) or "")
+    message = f'There is no command "{truncate_for_message(typed)}"{did_you_mean_suffix(suggestion)}'
+    return UsageError(message, hint='Run "herdbeat --help" to see all commands.')
 
 
 def _check_options(parts: _Tokens, command: CliCommand | None) -> None:
@@ -177,11 +172,9 @@ def _check_options(parts: _Tokens, command: CliCommand | None) -> None:
     if not unknown:
         return
     command_name = f"herdbeat {command.name}" if command else "herdbeat"
-    suggestion = closest_match(unknown[0], [name for option in allowed for name in option.names])
-    hint = f'Run "{command_name} --help" to see its options.'
-    raise UsageError(
-        f'"{command_name}" has no option {truncate_for_message(unknown[0])}{did_you_mean_suffix(suggestion)}', hint=hint
-    )
+    suffix = did_you_mean_suffix(closest_match(unknown[0], [name for option in allowed for name in option.names]))
+    message = f'"{command_name}" has no option {truncate_for_message(unknown[0])}{suffix}'
+    raise UsageError(message, hint=f'Run "{command_name} --help" to see its options.')
 
 
 def _check_arguments(command: CliCommand, words: list[str]) -> None:
@@ -208,31 +201,21 @@ def _check_utf8(command: CliCommand, words: list[str], parts: _Tokens) -> None:
             texts += parts.repeated.get(option.key) or [parts.values.get(option.key, "")]
     broken = next((text for text in texts if any("\ud800" <= letter <= "\udfff" for letter in text)), None)
     if broken is not None:
-        raise UsageError(
-            f'"{truncate_for_message(broken)}" is not text: its bytes are no UTF-8.', hint="Write it in UTF-8."
-        )
-
-
-def _check_choices(command: CliCommand, parts: _Tokens) -> None:
-    for option in command.options:
-        if option.key in parts.values:
-            _check_choice(option.names[-1], option.choices, parts.values[option.key])
+        message = f'"{truncate_for_message(broken)}" is not text: its bytes are no UTF-8.'
+        raise UsageError(message, hint="Write it in UTF-8.")
 
 
 def _check_choice(name: str, choices: tuple[str, ...], word: str) -> None:
     if choices and word not in choices:
-        suggestion = closest_match(word, choices)
-        listed = " or ".join(choices)
-        raise UsageError(
-            f'{name} cannot be "{truncate_for_message(word)}"{did_you_mean_suffix(suggestion)}', hint=f"Write {listed}."
-        )
+        suffix, hint = did_you_mean_suffix(closest_match(word, choices)), f"Write {' or '.join(choices)}."
+        raise UsageError(f'{name} cannot be "{truncate_for_message(word)}"{suffix}', hint=hint)
 
 
-def parse_count(text: str, maximum: int) -> int:
-    """Return the value of --count. Raises UsageError."""
+def parse_count(text: str, maximum: int, option: str = "--count") -> int:
+    """Return the value of an option that is a number from 1 on. Raises UsageError."""
     # isdecimal() alone accepts ٣, which int() reads and hardly anybody else does.
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= maximum):
-        raise UsageError(f'--count cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {maximum}.")
+        raise UsageError(f'{option} cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {maximum}.")
     return int(text)
 
 

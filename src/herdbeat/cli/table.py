@@ -44,20 +44,22 @@ from herdbeat.cli.spec import (
     Argument,
     CliCommand,
 )
-from herdbeat.cli.table_admin import ADMIN_COMMANDS, APPLY_COMMANDS, DB_COMMANDS, INIT_COMMANDS
-from herdbeat.cli.table_control import BEAT_COMMANDS, CHANGE_LOG_COMMANDS, CONTROL_COMMANDS
+from herdbeat.cli.table_admin import ADMIN_COMMANDS, INIT_COMMANDS
+from herdbeat.cli.table_control import CONTROL_COMMANDS
 
-# Commands that start, stop and query a fleet.
+_SELECTOR_ARGUMENT = Argument("WHICH", "TARGET or TARGET/SCHEDULE; without it, the whole fleet")
 
 
-_SELECTOR_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet")
+_SELECTORS_ARGUMENT = Argument("WHICH", "TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True)
 
-ENGINE_COMMANDS = (
+
+_PATH_ARGUMENT = Argument("PATH", "the fleet file or folder; else found here or above", takes_file=True)
+
+
+_FLEET_COMMANDS = (
     CliCommand(
-        path=("up",),
-        aliases=(("start",),),
+        names=("up", "start"),
         summary="run the fleet in the foreground",
-        run="herdbeat.cli.commands.up:run_up",
         options=(CONFIG, DEMO, STATE_DIR, MAX_CONCURRENT, LABEL, NO_WORKERS, APPLY, JSON),
         examples=(
             ("herdbeat up", "run the fleet here; Ctrl+C stops it, runs finish first"),
@@ -73,10 +75,8 @@ ENGINE_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("down",),
-        aliases=(("stop",),),
+        names=("down", "stop"),
         summary="stop the fleet that runs here",
-        run="herdbeat.cli.commands.down:run_down",
         options=(CONFIG, TIMEOUT, FORCE, JSON),
         examples=(
             ("herdbeat down", "stop; runs finish first"),
@@ -86,11 +86,9 @@ ENGINE_COMMANDS = (
         notes=("Exit status: 0 nothing runs (any more), 124 it was still running when the time was over.",),
     ),
     CliCommand(
-        path=("run",),
-        aliases=(("trigger",),),
+        names=("run", "trigger"),
         summary="run a schedule now; its own times stay as they are",
-        run="herdbeat.cli.commands.run:run_now",
-        arguments=(Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
+        arguments=(Argument("WHICH", "TARGET (its first schedule) or TARGET/SCHEDULE", required=True),),
         options=(CONFIG, SCHEDULE, WAIT, QUEUE, JSON),
         examples=(
             ("herdbeat run triage/check-issues", "start it now"),
@@ -102,63 +100,10 @@ ENGINE_COMMANDS = (
             "A person may also run what is paused or disabled.",
         ),
     ),
-)
-
-HISTORY_COMMANDS = (
     CliCommand(
-        path=("explain",),
-        aliases=(("why",),),
-        summary="why is the next run then; why did it, or did it not, run",
-        run="herdbeat.cli.commands.explain:run_explain",
-        arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run", required=True),),
-        options=(AT, CONFIG, ZONE, UTC, JSON),
-        examples=(
-            ("herdbeat explain triage/standup", "why is its next run then?"),
-            ('herdbeat explain triage/standup --at "today 09:00"', "what became of 09:00?"),
-            ("herdbeat explain 7f3k", "why did this run happen?"),
-        ),
-        notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
-    ),
-    CliCommand(
-        path=("beats",),
-        summary="every due instant and what became of it",
-        run="herdbeat.cli.commands.history:run_beats",
-        arguments=(_SELECTOR_ARGUMENT,),
-        options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(
-            ("herdbeat beats --since 8h", "the last eight hours"),
-            ("herdbeat beats triage/standup --outcome missed", "what one schedule has missed"),
-            ("herdbeat beats triage --since 5m --json", "for a program"),
-        ),
-    ),
-    CliCommand(
-        path=("runs",),
-        aliases=(("jobs",),),
-        summary="what was run, how long it took and how it ended",
-        run="herdbeat.cli.commands.history:run_runs",
-        arguments=(_SELECTOR_ARGUMENT,),
-        options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(
-            ("herdbeat runs --since 2h", "the last two hours"),
-            ("herdbeat runs triage --status failed", "what went wrong with one target"),
-        ),
-    ),
-)
-
-
-# Commands that read a fleet and change nothing.
-
-
-_SELECTORS_ARGUMENT = Argument(
-    name="WHICH", meaning="TARGET, TARGET/SCHEDULE or TARGET/*; without it, the whole fleet", many=True
-)
-
-VIEW_COMMANDS = (
-    CliCommand(
-        path=("status",),
+        names=("status",),
         summary="one screen: running, late, failing, next",
-        run="herdbeat.cli.commands.status:run_status",
-        arguments=(Argument(name="TARGET", meaning="only this target, or TARGET/SCHEDULE"),),
+        arguments=(Argument("TARGET", "only this target, or TARGET/SCHEDULE"),),
         options=(CHECK, WATCH, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat status", "how is the fleet?"),
@@ -169,9 +114,8 @@ VIEW_COMMANDS = (
         notes=("Exit status: 0 all is well (or nobody asked), 3 unknown name, 6 with --check: something is not.",),
     ),
     CliCommand(
-        path=("nodes",),
+        names=("nodes",),
         summary="the processes that run this fleet: where, since when, with how many runs",
-        run="herdbeat.cli.commands.nodes:run_nodes",
         options=(ALL, COUNT, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat nodes", "who is alive, and who has gone in the last hour"),
@@ -180,10 +124,8 @@ VIEW_COMMANDS = (
         notes=("A ledger in a file has one node at a time; one in PostgreSQL as many as you start.",),
     ),
     CliCommand(
-        path=("list",),
-        aliases=(("ls",),),
+        names=("list", "ls"),
         summary="all schedules: when, state, last, next, and the last ten beats",
-        run="herdbeat.cli.commands.list:run_list",
         arguments=(_SELECTORS_ARGUMENT,),
         options=(TAG, GROUP, IN_STATE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
         examples=(
@@ -198,11 +140,9 @@ VIEW_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("show",),
-        aliases=(("job",),),
+        names=("show", "job"),
         summary="everything about one target, schedule, run or beat",
-        run="herdbeat.cli.commands.show:run_show",
-        arguments=(Argument(name="WHICH", meaning="TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
+        arguments=(Argument("WHICH", "TARGET[/SCHEDULE], or the id of a run or a beat", required=True),),
         options=(CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat show triage/standup", "policies, the next three times, the last runs, hints"),
@@ -216,12 +156,9 @@ VIEW_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("logs",),
+        names=("logs",),
         summary="the output of runs, also while it is written",
-        run="herdbeat.cli.commands.logs:run_logs",
-        arguments=(
-            Argument(name="WHICH", meaning="TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),
-        ),
+        arguments=(Argument("WHICH", "TARGET, TARGET/SCHEDULE or the id of a run; else the fleet", many=True),),
         options=(FOLLOW, COUNT, SINCE, CONFIG, ZONE, UTC, JSONL),
         examples=(
             ("herdbeat logs triage", "the last lines of its last runs"),
@@ -235,9 +172,8 @@ VIEW_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("timeline",),
+        names=("timeline",),
         summary="the last hours as a picture: what ran when, what overlapped, where the gaps are",
-        run="herdbeat.cli.commands.timeline:run_timeline",
         arguments=(_SELECTORS_ARGUMENT,),
         options=(SINCE, COUNT, CONFIG, ZONE, UTC, JSON, PLAIN, WIDE),
         examples=(
@@ -248,15 +184,56 @@ VIEW_COMMANDS = (
     ),
 )
 
-
-_PATH_ARGUMENT = Argument(name="PATH", meaning="the fleet file or folder; else found here or above", takes_file=True)
-
-_CONFIG_COMMANDS = (
+_HISTORY_COMMANDS = (
     CliCommand(
-        path=("validate",),
-        aliases=(("config", "validate"),),
+        names=("explain", "why"),
+        summary="why is the next run then; why did it, or did it not, run",
+        arguments=(Argument("WHICH", "TARGET[/SCHEDULE], or the id of a run", required=True),),
+        options=(AT, CONFIG, ZONE, UTC, JSON),
+        examples=(
+            ("herdbeat explain triage/standup", "why is its next run then?"),
+            ('herdbeat explain triage/standup --at "today 09:00"', "what became of 09:00?"),
+            ("herdbeat explain 7f3k", "why did this run happen?"),
+        ),
+        notes=("Answers come from what was stored when it happened, not from the files as they are now.",),
+    ),
+    CliCommand(
+        names=("beats",),
+        summary="every due instant and what became of it",
+        module="history",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(SINCE, OUTCOME, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat beats --since 8h", "the last eight hours"),
+            ("herdbeat beats triage/standup --outcome missed", "what one schedule has missed"),
+            ("herdbeat beats triage --since 5m --json", "for a program"),
+        ),
+    ),
+    CliCommand(
+        names=("runs", "jobs"),
+        summary="what was run, how long it took and how it ended",
+        module="history",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(SINCE, RUN_STATUS, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat runs --since 2h", "the last two hours"),
+            ("herdbeat runs triage --status failed", "what went wrong with one target"),
+        ),
+    ),
+    CliCommand(
+        names=("changes",),
+        summary="who changed what: files, pauses, hints",
+        module="history",
+        arguments=(_SELECTOR_ARGUMENT,),
+        options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
+        examples=(
+            ("herdbeat changes --since 8h", "what was changed today?"),
+            ("herdbeat changes queue-depth", "of one target"),
+        ),
+    ),
+    CliCommand(
+        names=("validate", "config validate"),
         summary="check the configuration: every problem, its place, its mend",
-        run="herdbeat.cli.commands.validate:run_validate",
         arguments=(_PATH_ARGUMENT,),
         options=(CONFIG, STRICT, JSON, PLAIN),
         examples=(
@@ -267,13 +244,9 @@ _CONFIG_COMMANDS = (
         notes=("Exit status: 0 all is well or only warned about, 2 errors.",),
     ),
     CliCommand(
-        path=("config", "show"),
+        names=("config show",),
         summary="the resolved configuration, with the origin of each value",
-        run="herdbeat.cli.commands.config:run_config_show",
-        arguments=(
-            _PATH_ARGUMENT,
-            Argument(name="SELECTOR", meaning="a target, target/schedule or target/*"),
-        ),
+        arguments=(_PATH_ARGUMENT, Argument("SELECTOR", "a target, target/schedule or target/*")),
         options=(CONFIG, JSON, PLAIN, WIDE),
         examples=(
             ("herdbeat config show", "the whole fleet"),
@@ -282,10 +255,10 @@ _CONFIG_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("schema",),
+        names=("schema",),
         summary="print the JSON Schema of a file, for editors",
-        run="herdbeat.cli.commands.config:run_schema",
-        arguments=(Argument(name="WHICH", meaning="fleet (the default) or agent", choices=("fleet", "agent")),),
+        module="config",
+        arguments=(Argument("WHICH", "fleet (the default) or agent", choices=("fleet", "agent")),),
         options=(JSON,),
         examples=(
             ("herdbeat schema > herdbeat.schema.json", "of herdbeat.yaml"),
@@ -293,13 +266,11 @@ _CONFIG_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("next",),
+        names=("next",),
         summary="upcoming times of an expression, a schedule or the whole fleet",
-        run="herdbeat.cli.commands.next:run_next",
         arguments=(
             Argument(
-                name="WHAT",
-                meaning="a cron expression, a duration, a time, or TARGET[/SCHEDULE]; without it, the whole fleet",
+                "WHAT", "a cron expression, a duration, a time, or TARGET[/SCHEDULE]; without it, the whole fleet"
             ),
         ),
         options=(COUNT, FROM, UNTIL, ZONE, UTC, BY, CRON, CONFIG, JSON, PLAIN, WIDE),
@@ -316,17 +287,16 @@ _CONFIG_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("completion",),
+        names=("completion",),
         summary="print a completion script for your shell",
-        run="herdbeat.cli.completion:run_completion",
         arguments=(
             Argument(
-                name="SHELL",
-                meaning="bash, zsh or fish; names prints what the scripts ask for",
+                "SHELL",
+                "bash, zsh or fish; names prints what the scripts ask for",
                 choices=("bash", "zsh", "fish", "names"),
                 required=True,
             ),
-            Argument(name="BEGINNING", meaning="of names, only those that begin so"),
+            Argument("BEGINNING", "of names, only those that begin so"),
         ),
         options=(CONFIG,),
         examples=(
@@ -338,19 +308,7 @@ _CONFIG_COMMANDS = (
     ),
 )
 
-COMMANDS: tuple[CliCommand, ...] = (
-    *INIT_COMMANDS,
-    *ENGINE_COMMANDS,
-    *VIEW_COMMANDS,
-    *CONTROL_COMMANDS,
-    *BEAT_COMMANDS,
-    *HISTORY_COMMANDS,
-    *CHANGE_LOG_COMMANDS,
-    *_CONFIG_COMMANDS,
-    *APPLY_COMMANDS,
-    *ADMIN_COMMANDS,
-    *DB_COMMANDS,
-)
+COMMANDS = (*INIT_COMMANDS, *_FLEET_COMMANDS, *CONTROL_COMMANDS, *_HISTORY_COMMANDS, *ADMIN_COMMANDS)
 
 COMMAND_GROUPS: dict[str, str] = {
     "config": "look at the configuration",
@@ -360,11 +318,6 @@ COMMAND_GROUPS: dict[str, str] = {
 """First words of two-word commands."""
 
 PLANNED_COMMANDS: dict[str, str] = {
-    "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN",
+    "sessions": "Sessions come with the agent runtimes. What a run has said of its own: herdbeat show RUN"
 }
 """Commands of herdctl that do not exist here yet, and what to do meanwhile."""
-
-
-def find_command(path: tuple[str, ...]) -> CliCommand | None:
-    """Return the command of these words, by its name or an alias."""
-    return next((each for each in COMMANDS if path == each.path or path in each.aliases), None)

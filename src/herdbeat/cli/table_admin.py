@@ -28,86 +28,15 @@ from herdbeat.cli.spec import (
 )
 from herdbeat.cli.table_control import OFFLINE_NOTE
 
-# Commands that administer the ledger.
-
-
-DB_COMMANDS = (
-    CliCommand(
-        path=("db", "backup"),
-        summary="copy the ledger into one file, also while the fleet runs",
-        run="herdbeat.cli.commands.db:run_backup",
-        arguments=(
-            Argument(name="FILE", meaning="where to; else backups/ in the state directory, by time", takes_file=True),
-        ),
-        options=(CONFIG, FORCE, JSON),
-        examples=(
-            ("herdbeat db backup", "into the state directory, named after this moment"),
-            ("herdbeat db backup /mnt/safe/ledger.db", "into this file, which must not exist"),
-            ("herdbeat db backup ledger.db --force", "write over it"),
-        ),
-        notes=("The copy is of the moment it began, and is checked before it gets its name.",),
-    ),
-    CliCommand(
-        path=("db", "restore"),
-        summary="put a backup in the place of the ledger, while nothing runs",
-        run="herdbeat.cli.commands.db_admin:run_restore",
-        arguments=(
-            Argument(name="FILE", meaning="a file that `db backup` has written", required=True, takes_file=True),
-        ),
-        options=(CONFIG, JSON),
-        examples=(("herdbeat db restore /mnt/safe/ledger.db", "the ledger from before is kept beside it"),),
-        notes=(
-            "What was waiting or running in the backup does not start again: it is settled as missed or interrupted.",
-            "What came due between the backup and now is missed too: nobody knows whether it ran.",
-        ),
-    ),
-    CliCommand(
-        path=("db", "copy"),
-        summary="copy the ledger of a file into PostgreSQL, while nothing runs",
-        run="herdbeat.cli.commands.db_admin:run_copy",
-        arguments=(Argument(name="URL", meaning="postgresql://USER@HOST/DATABASE, empty; else HERDBEAT_STORE"),),
-        options=(CONFIG, JSON),
-        examples=(("herdbeat db copy postgresql://herd@db/fleet", "then say so in store:, and start the nodes"),),
-        notes=(
-            "All rows or none, counted on both sides. The file stays as it is.",
-            "A password is better given in HERDBEAT_STORE or PGPASSWORD: others can read a command line.",
-        ),
-    ),
-    CliCommand(
-        path=("db", "prune"),
-        summary="remove history beyond `retention`; a running fleet does so every hour",
-        run="herdbeat.cli.commands.db_admin:run_prune",
-        options=(CONFIG, DRY_RUN, JSON),
-        examples=(
-            ("herdbeat db prune --dry-run", "what would go?"),
-            ("herdbeat db prune", "remove it now"),
-        ),
-        notes=("What is pending or running stays, and the beats of events and delays for at least seven days.",),
-    ),
-    CliCommand(
-        path=("db", "check"),
-        summary="is the ledger well? exit 6 if not",
-        run="herdbeat.cli.commands.db:run_check",
-        options=(CONFIG, JSON),
-        examples=(
-            ("herdbeat db check", "read it through; nothing is changed"),
-            ("herdbeat db check --json", "for a script"),
-        ),
-        notes=("Exit status: 0 all is well, 6 something is wrong. A running fleet mends what the scan finds.",),
-    ),
-)
-
-
-_SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE", required=True)
+_SCHEDULE_ARGUMENT = Argument("WHICH", "TARGET or TARGET/SCHEDULE", required=True)
 _TRIGGER_FLAGS = (EVERY, CRON, AT)
 _FILE_OWNED_NOTE = "What stands in a file is changed there: the refusal names the file and the line."
 
 INIT_COMMANDS = (
     CliCommand(
-        path=("init",),
+        names=("init",),
         summary="write a herdbeat.yaml to begin with",
-        run="herdbeat.cli.commands.init:run_init",
-        arguments=(Argument(name="FOLDER", meaning="where; else here", takes_file=True),),
+        arguments=(Argument("FOLDER", "where; else here", takes_file=True),),
         options=(TEMPLATE, FORCE, JSON),
         examples=(
             ("herdbeat init", "asks what you want to schedule; at a terminal only"),
@@ -118,14 +47,11 @@ INIT_COMMANDS = (
     ),
 )
 
-APPLY_COMMANDS = (
+ADMIN_COMMANDS = (
     CliCommand(
-        path=("apply",),
+        names=("apply",),
         summary="make the fleet match its files; --dry-run shows the plan",
-        run="herdbeat.cli.commands.apply:run_apply",
-        arguments=(
-            Argument(name="PATH", meaning="the fleet file or folder, or one agent or workflow file", takes_file=True),
-        ),
+        arguments=(Argument("PATH", "the fleet file or folder, or one agent or workflow file", takes_file=True),),
         options=(DRY_RUN, EXIT_CODE, YES, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
             ("herdbeat apply --dry-run", "what would change, and when things would run then"),
@@ -140,10 +66,9 @@ APPLY_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("create",),
+        names=("create",),
         summary="make a schedule (and its target) without a file",
-        run="herdbeat.cli.commands.create:run_create",
-        arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; the target may be new", required=True),),
+        arguments=(Argument("WHICH", "TARGET or TARGET/SCHEDULE; the target may be new", required=True),),
         options=(*_TRIGGER_FLAGS, PROMPT, COMMAND, URL, CALL, RUNTIME, ZONE, REASON, CONFIG, DRY_RUN, JSON),
         examples=(
             ('herdbeat create disk --command "df -h ." --every 1h', "a new command with one schedule"),
@@ -154,9 +79,9 @@ APPLY_COMMANDS = (
         notes=("It stays when the files are applied. " + OFFLINE_NOTE,),
     ),
     CliCommand(
-        path=("update",),
+        names=("update",),
         summary="change a schedule that was made without a file",
-        run="herdbeat.cli.commands.create:run_update",
+        module="create",
         arguments=(_SCHEDULE_ARGUMENT,),
         options=(*_TRIGGER_FLAGS, PROMPT, ENABLED, ZONE, REASON, CONFIG, JSON),
         examples=(
@@ -166,9 +91,9 @@ APPLY_COMMANDS = (
         notes=(_FILE_OWNED_NOTE, OFFLINE_NOTE),
     ),
     CliCommand(
-        path=("delete",),
+        names=("delete",),
         summary="remove what was made without a file; its history stays",
-        run="herdbeat.cli.commands.create:run_delete",
+        module="create",
         arguments=(_SCHEDULE_ARGUMENT,),
         options=(REASON, CONFIG, JSON),
         examples=(
@@ -177,13 +102,9 @@ APPLY_COMMANDS = (
         ),
         notes=(_FILE_OWNED_NOTE, OFFLINE_NOTE),
     ),
-)
-
-ADMIN_COMMANDS = (
     CliCommand(
-        path=("doctor",),
+        names=("doctor",),
         summary="check this installation: files, ledger, clock, programs",
-        run="herdbeat.cli.commands.doctor:run_doctor",
         options=(CONFIG, JSON, WIDE),
         examples=(
             ("herdbeat doctor", "what is well, what is not, and what to do about it"),
@@ -192,9 +113,8 @@ ADMIN_COMMANDS = (
         notes=("Nothing is changed. Exit status: 0 all is well or only warned about, 6 problems.",),
     ),
     CliCommand(
-        path=("state",),
+        names=("state",),
         summary="print the state of all schedules as state.yaml, or import one",
-        run="herdbeat.cli.commands.state:run_state",
         options=(IMPORT, DRY_RUN, CONFIG, JSON),
         examples=(
             ("herdbeat state", "in the shape of herdctl's state.yaml"),
@@ -206,9 +126,8 @@ ADMIN_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("service", "install"),
+        names=("service install",),
         summary="run the fleet as a service of this user (systemd)",
-        run="herdbeat.cli.commands.service:run_install",
         options=(PRINT, FORCE, CONFIG),
         examples=(
             ("herdbeat service install", "write the unit, start it, and keep it started"),
@@ -217,17 +136,66 @@ ADMIN_COMMANDS = (
         notes=("Where there is no systemd for users, it writes the unit and says what to do.",),
     ),
     CliCommand(
-        path=("service", "remove"),
+        names=("service remove",),
         summary="stop that service and remove its unit",
-        run="herdbeat.cli.commands.service:run_remove",
         options=(CONFIG,),
         examples=(("herdbeat service remove", "the ledger and the files stay"),),
     ),
     CliCommand(
-        path=("service", "status"),
+        names=("service status",),
         summary="is there a service for this fleet, and does it run?",
-        run="herdbeat.cli.commands.service:run_status",
         options=(CONFIG, JSON),
         examples=(("herdbeat service status", "its unit, and what systemd says of it"),),
+    ),
+    CliCommand(
+        names=("db backup",),
+        summary="copy the ledger into one file, also while the fleet runs",
+        arguments=(Argument("FILE", "where to; else backups/ in the state directory, by time", takes_file=True),),
+        options=(CONFIG, FORCE, JSON),
+        examples=(
+            ("herdbeat db backup", "into the state directory, named after this moment"),
+            ("herdbeat db backup /mnt/safe/ledger.db", "into this file, which must not exist"),
+            ("herdbeat db backup ledger.db --force", "write over it"),
+        ),
+        notes=("The copy is of the moment it began, and is checked before it gets its name.",),
+    ),
+    CliCommand(
+        names=("db restore",),
+        summary="put a backup in the place of the ledger, while nothing runs",
+        arguments=(Argument("FILE", "a file that `db backup` has written", required=True, takes_file=True),),
+        options=(CONFIG, JSON),
+        examples=(("herdbeat db restore /mnt/safe/ledger.db", "the ledger from before is kept beside it"),),
+        notes=(
+            "What was waiting or running in the backup does not start again: it is settled as missed or interrupted.",
+            "What came due between the backup and now is missed too: nobody knows whether it ran.",
+        ),
+    ),
+    CliCommand(
+        names=("db copy",),
+        summary="copy the ledger of a file into PostgreSQL, while nothing runs",
+        arguments=(Argument("URL", "postgresql://USER@HOST/DATABASE, empty; else HERDBEAT_STORE"),),
+        options=(CONFIG, JSON),
+        examples=(("herdbeat db copy postgresql://herd@db/fleet", "then say so in store:, and start the nodes"),),
+        notes=(
+            "All rows or none, counted on both sides. The file stays as it is.",
+            "A password is better given in HERDBEAT_STORE or PGPASSWORD: others can read a command line.",
+        ),
+    ),
+    CliCommand(
+        names=("db prune",),
+        summary="remove history beyond `retention`; a running fleet does so every hour",
+        options=(CONFIG, DRY_RUN, JSON),
+        examples=(("herdbeat db prune --dry-run", "what would go?"), ("herdbeat db prune", "remove it now")),
+        notes=("What is pending or running stays, and the beats of events and delays for at least seven days.",),
+    ),
+    CliCommand(
+        names=("db check",),
+        summary="is the ledger well? exit 6 if not",
+        options=(CONFIG, JSON),
+        examples=(
+            ("herdbeat db check", "read it through; nothing is changed"),
+            ("herdbeat db check --json", "for a script"),
+        ),
+        notes=("Exit status: 0 all is well, 6 something is wrong. A running fleet mends what the scan finds.",),
     ),
 )

@@ -1,4 +1,4 @@
-"""The part of the command table that changes what runs, and shows who changed it."""
+"""The part of the command table that changes what runs."""
 
 from herdbeat.cli.spec import (
     ALL,
@@ -7,7 +7,6 @@ from herdbeat.cli.spec import (
     CLEAR,
     CONFIG,
     COUNT,
-    CURSOR,
     DRY_RUN,
     EVERY,
     FOR,
@@ -18,7 +17,6 @@ from herdbeat.cli.spec import (
     LIST,
     MAX,
     REASON,
-    SINCE,
     TAG,
     UNTIL,
     UTC,
@@ -30,9 +28,7 @@ from herdbeat.cli.spec import (
     CliCommand,
 )
 
-SCHEDULES_ARGUMENT = Argument(
-    name="WHICH", meaning="TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True
-)
+SCHEDULES_ARGUMENT = Argument("WHICH", "TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True)
 SELECTION_FLAGS = (TAG, GROUP, ALL)
 _CONTROL_FLAGS = (REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
 _EXIT_STATUS_NOTE = (
@@ -40,11 +36,16 @@ _EXIT_STATUS_NOTE = (
 )
 OFFLINE_NOTE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
 
+
+_RUNS_ARGUMENT = Argument("WHICH", "the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True)
+_REQUIRED_RUNS_ARGUMENT = Argument("WHICH", _RUNS_ARGUMENT.meaning, required=True, many=True)
+_SCHEDULE_ARGUMENT = Argument("WHICH", "TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
+
 CONTROL_COMMANDS = (
     CliCommand(
-        path=("pause",),
+        names=("pause",),
         summary="hold schedules for a while, or until they are resumed",
-        run="herdbeat.cli.commands.control:run_pause",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(FOR, UNTIL, CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
@@ -59,9 +60,9 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("resume",),
+        names=("resume",),
         summary="let paused schedules go on",
-        run="herdbeat.cli.commands.control:run_resume",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(
@@ -75,9 +76,9 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("disable",),
+        names=("disable",),
         summary="switch schedules off until they are enabled; survives restarts",
-        run="herdbeat.cli.commands.control:run_disable",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(CANCEL_RUNNING, *_CONTROL_FLAGS),
         examples=(
@@ -87,9 +88,9 @@ CONTROL_COMMANDS = (
         notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
     ),
     CliCommand(
-        path=("enable",),
+        names=("enable",),
         summary="switch schedules on again; arms a one-shot that has fired",
-        run="herdbeat.cli.commands.control:run_enable",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(
@@ -103,9 +104,8 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("hint",),
+        names=("hint",),
         summary="another pace or moment for a while: set, clear, list",
-        run="herdbeat.cli.commands.hint:run_hint",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(EVERY, AT, FOR, REASON, CLEAR, LIST, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON, WIDE),
         examples=(
@@ -121,45 +121,18 @@ CONTROL_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("reset",),
+        names=("reset",),
         summary="forget failures, and try what is in quarantine again",
-        run="herdbeat.cli.commands.control:run_reset",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
         notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
     ),
-)
-
-CHANGE_LOG_COMMANDS = (
     CliCommand(
-        path=("changes",),
-        summary="who changed what: files, pauses, hints",
-        run="herdbeat.cli.commands.history:run_changes",
-        arguments=(Argument(name="WHICH", meaning="TARGET or TARGET/SCHEDULE; without it, the whole fleet"),),
-        options=(SINCE, COUNT, CURSOR, CONFIG, ZONE, UTC, JSON, WIDE),
-        examples=(
-            ("herdbeat changes --since 8h", "what was changed today?"),
-            ("herdbeat changes queue-depth", "of one target"),
-        ),
-    ),
-)
-
-
-# Commands for single beats and runs: skip, cancel, retry, backfill.
-
-
-_RUNS_ARGUMENT = Argument(
-    name="WHICH", meaning="the id of a run, TARGET (all its schedules) or TARGET/SCHEDULE", many=True
-)
-_REQUIRED_RUNS_ARGUMENT = Argument(name="WHICH", meaning=_RUNS_ARGUMENT.meaning, required=True, many=True)
-_SCHEDULE_ARGUMENT = Argument(name="WHICH", meaning="TARGET (its first schedule) or TARGET/SCHEDULE", required=True)
-
-BEAT_COMMANDS = (
-    CliCommand(
-        path=("skip",),
+        names=("skip",),
         summary="let the next beat pass",
-        run="herdbeat.cli.commands.control:run_skip",
+        module="control",
         arguments=(SCHEDULES_ARGUMENT,),
         options=(COUNT, CLEAR, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON),
         examples=(
@@ -173,9 +146,8 @@ BEAT_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("cancel",),
+        names=("cancel",),
         summary="stop a run; call off what waits",
-        run="herdbeat.cli.commands.cancel:run_cancel",
         arguments=(_RUNS_ARGUMENT,),
         options=(FORCE, REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, JSON),
         examples=(
@@ -189,9 +161,8 @@ BEAT_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("retry",),
+        names=("retry",),
         summary="run again what failed: one more attempt at the same beat",
-        run="herdbeat.cli.commands.retry:run_retry",
         arguments=(_REQUIRED_RUNS_ARGUMENT,),
         options=(WAIT, FORCE, REASON, DRY_RUN, CONFIG, JSON),
         examples=(
@@ -206,9 +177,8 @@ BEAT_COMMANDS = (
         ),
     ),
     CliCommand(
-        path=("backfill",),
+        names=("backfill",),
         summary="run the beats of a past window of a cron schedule",
-        run="herdbeat.cli.commands.backfill:run_backfill",
         arguments=(_SCHEDULE_ARGUMENT,),
         options=(FROM, UNTIL, MAX, YES, DRY_RUN, REASON, CONFIG, ZONE, UTC, JSON),
         examples=(

@@ -1,21 +1,20 @@
 """`herdbeat apply`: show the plan, then apply it. With --dry-run the plan alone; nothing is written."""
 
 import os
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import load_config, locate_config
+from herdbeat.bootstrap.handle import build_handle
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import DECLINED, current_actor, describe_effect
-from herdbeat.cli.fleet_handle import FleetHandle, build_handle, use_ledger_clock
+from herdbeat.cli.dispatch import DECLINED, ask, current_actor, describe_effect
+from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.errors import show_error
 from herdbeat.cli.output.plan import format_plan, summarize_plan
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
+from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.config import find_config
 from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import ConfigError, UsageError
 from herdbeat.service.commands.base import AppliedFleet, ApplyFleet
@@ -28,7 +27,6 @@ from herdbeat.service.commands.fleet import (
     require_valid_fleet,
     serialize_plan,
 )
-from herdbeat.store.location import store_location
 
 EXIT_CHANGES_PENDING = 6
 """What --exit-code answers if there is something to do."""
@@ -36,24 +34,14 @@ EXIT_CHANGES_PENDING = 6
 _UP_TO_DATE = "The fleet is as the files say. Nothing was changed."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyRequest:
-    """What to apply, and to which ledger."""
-
-    loaded: LoadedFleet
-    handle: FleetHandle
-    file: Path
-
-
 def run_apply(args: ParsedArgs, context: Context) -> Output | int:
     """Files with a mistake change nothing, and every mistake is printed."""
     try:
-        apply_request = _load_request(args, context)
+        loaded, handle, command = _load_request(args, context)
     except ConfigError as error:
         show_error(context.terminal, error, as_json=args.has(flags.JSON))
         context.terminal.info("Nothing was changed; a fleet that runs keeps the last good configuration.")
         return error.exit_status
-    handle, loaded = apply_request.handle, apply_request.loaded
     plan = preview_apply(handle.path, loaded.fleet, handle.now, is_whole=loaded.is_whole)
     if not args.has(flags.JSON):
         # Printed before anything is asked or applied.
@@ -63,7 +51,6 @@ def run_apply(args: ParsedArgs, context: Context) -> Output | int:
         return _preview(args, plan)
     if not _confirm_removals(args, context, plan):
         return DECLINED
-    command = ApplyFleet(path=os.fspath(apply_request.file))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
     return Output(
         json=lambda: {**serialize_plan(plan), "applied": True, "served": delivery.has_live_node},
@@ -71,24 +58,22 @@ def run_apply(args: ParsedArgs, context: Context) -> Output | int:
     )
 
 
-def _load_request(args: ParsedArgs, context: Context) -> ApplyRequest:
+def _load_request(args: ParsedArgs, context: Context) -> tuple[LoadedFleet, FleetHandle, ApplyFleet]:
+    """What to apply, to which ledger, and the command that does so."""
     word, option = args.positional(0), args.value(flags.CONFIG)
     reading = load_config(word or option, context.environ, context.folder)
     is_part = word is not None and reading.kind in PARTIAL_FILE_KINDS
     if word is not None and option is not None and not is_part:
         raise UsageError("PATH and --config say the same thing.", hint="Give the path once.")
     whole = require_valid_fleet(load_config(option, context.environ, context.folder) if is_part else reading)
-    loaded = load_applied_fleet(whole, reading, store_location(whole)) if is_part else LoadedFleet(fleet=whole)
+    handle = build_handle(whole, context.clock)
+    loaded = load_applied_fleet(whole, reading, handle.path) if is_part else LoadedFleet(fleet=whole)
     # Read once: what is applied is what the plan has shown.
-    handle = replace(
-        use_ledger_clock(build_handle(whole, context), context),
-        zone=parse_zone_flags(args) or whole.zone,
-        load_applied=lambda _: loaded,
-    )
-    named = word or option
-    file = find_config(context.folder, context.environ, None if named is None else Path(named))
+    zone = parse_zone_flags(args) or whole.zone
+    handle = replace(handle.use_ledger_clock(), zone=zone, load_applied=lambda _: loaded)
+    file = locate_config(word or option, context.environ, context.folder)
     assert file is not None, "it was read a moment ago"
-    return ApplyRequest(loaded=loaded, handle=handle, file=file.absolute())
+    return loaded, handle, ApplyFleet(path=os.fspath(file.absolute()))
 
 
 def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bool:
@@ -96,9 +81,7 @@ def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bo
     removed = plan.count(ChangeKind.REMOVE)
     if not removed or args.has(flags.YES) or not context.is_interactive or context.stdin is None:
         return True
-    context.terminal.err.write(f"Removes {format_count(removed, 'schedule')}; history stays. Continue? [y/N] ")
-    context.terminal.err.flush()
-    return context.stdin.readline().strip().lower() in ("y", "yes")
+    return ask(context, f"Removes {format_count(removed, 'schedule')}; history stays.", context.stdin)
 
 
 def _preview(args: ParsedArgs, plan: ApplyPlan) -> Output:

@@ -8,10 +8,10 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import DECLINED, confirm, current_actor, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_past_time
-from herdbeat.cli.parser import ParsedArgs
+from herdbeat.cli.parser import ParsedArgs, parse_count
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import humanize
 from herdbeat.errors import UsageError
@@ -32,7 +32,7 @@ MAX_LISTED_INSTANTS = 10
 
 
 def run_backfill(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     record = find_schedule(handle.require_reader(), args.positionals[0])
     window = clip_to_past(_parse_window(args, handle), handle.now)
     instants = plan_backfill(record.plan, record.label, window, _parse_max_beats(args))
@@ -59,13 +59,7 @@ def _parse_window(args: ParsedArgs, handle: FleetHandle) -> BackfillWindow:
 
 def _parse_max_beats(args: ParsedArgs) -> int:
     text = args.value(flags.MAX)
-    if text is None:
-        return DEFAULT_MAX_BACKFILL_BEATS
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and 0 < int(text) <= MAX_BACKFILL_BEATS):
-        raise UsageError(
-            f'--max cannot be "{text[:20]}".', hint=f"Write a whole number from 1 to {MAX_BACKFILL_BEATS}."
-        )
-    return int(text)
+    return DEFAULT_MAX_BACKFILL_BEATS if text is None else parse_count(text, MAX_BACKFILL_BEATS, "--max")
 
 
 def _result_lines(args: ParsedArgs, handle: FleetHandle, delivery: Delivery[BackfilledSchedule]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from herdbeat.cli import spec as flags
@@ -9,8 +10,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import DECLINED, confirm_if_all, current_actor, parse_reason, select_records
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import RunRecord, ScheduleRecord
@@ -28,7 +28,7 @@ POLL_INTERVAL_S = 0.05
 
 
 def run_cancel(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     runs, schedules = _select_subjects(args, handle)
     if args.has(flags.DRY_RUN):
         return _preview(context, handle, runs, schedules)
@@ -47,19 +47,14 @@ def _select_subjects(args: ParsedArgs, handle: FleetHandle) -> tuple[list[RunRec
     found = [resolve_selector(handle.require_reader(), word) for word in args.positionals]
     runs = [each.run for each in found if each.run is not None]
     for run in runs:
-        _require_running(handle, run)
+        if run.status is not RunStatus.RUNNING:
+            when = f", {humanize(handle.now - run.finished_at)} ago" if run.finished_at else ""
+            name = format_short_id(run.id)
+            raise Conflict(f"Run {name} is over: {run.status}{when}.", hint=f"Look at it: herdbeat explain {name}")
     if runs and len(runs) == len(args.positionals):
         return runs, []
     words = tuple(word for word, each in zip(args.positionals, found, strict=True) if each.run is None)
-    rest = ParsedArgs(positionals=words, values=args.values, switches=args.switches, repeated=args.repeated)
-    return runs, select_records(rest, handle)
-
-
-def _require_running(handle: FleetHandle, run: RunRecord) -> None:
-    if run.status is not RunStatus.RUNNING:
-        when = f", {humanize(handle.now - run.finished_at)} ago" if run.finished_at else ""
-        name = format_short_id(run.id)
-        raise Conflict(f"Run {name} is over: {run.status}{when}.", hint=f"Look at it: herdbeat explain {name}")
+    return runs, select_records(replace(args, positionals=words), handle)
 
 
 def _execute(

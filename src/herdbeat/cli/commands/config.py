@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from herdbeat.bootstrap.config import ResolvedValue
 
 
-def run_config_show(args: ParsedArgs, context: Context) -> Output:
+def run_show(args: ParsedArgs, context: Context) -> Output:
     path, selector = _path_and_selector(args)
     reading, fleet = load_fleet_files(path, context)
     prefixes = ("",) if selector is None else tuple(_selected_prefixes(fleet, selector))
@@ -115,12 +115,5 @@ def _format_value(value: "ResolvedValue") -> str:
 
 
 def _value_object(value: "ResolvedValue") -> dict[str, object]:
-    place = None if isinstance(value.origin, str) else value.origin
-    return {
-        "path": value.path,
-        "value": value.value,
-        "origin": str(value.origin),
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-    }
+    place = {name: getattr(value.origin, name, None) for name in ("file", "line", "column")}
+    return {"path": value.path, "value": value.value, "origin": str(value.origin), **place}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from zoneinfo import ZoneInfo
 
@@ -20,8 +21,8 @@ from herdbeat.cli.dispatch import (
 )
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.change import ChangeData, ChangeKind
@@ -162,32 +163,18 @@ def _read_int(data: ChangeData, key: str) -> int:
 
 
 def run_pause(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     return run_change(args, context, handle, PauseSchedules(until=_parse_pause_end(args, handle)))
 
 
-def run_resume(args: ParsedArgs, context: Context) -> Output:
-    return _run_simple_change(args, context, ResumeSchedules)
+def _run_simple_change(command: ScheduleCommand, args: ParsedArgs, context: Context) -> Output:
+    return run_change(args, context, open_fleet_handle(args, context), command)
 
 
-def run_disable(args: ParsedArgs, context: Context) -> Output:
-    return _run_simple_change(args, context, DisableSchedules)
-
-
-def run_enable(args: ParsedArgs, context: Context) -> Output:
-    return _run_simple_change(args, context, EnableSchedules)
-
-
-def run_reset(args: ParsedArgs, context: Context) -> Output:
-    return _run_simple_change(args, context, ResetSchedules)
-
-
-def _run_simple_change(
-    args: ParsedArgs,
-    context: Context,
-    kind: type[ResumeSchedules | DisableSchedules | EnableSchedules | ResetSchedules],
-) -> Output:
-    return run_change(args, context, context.enter(open_fleet_handle(args, context)), kind())
+run_resume = partial(_run_simple_change, ResumeSchedules())
+run_disable = partial(_run_simple_change, DisableSchedules())
+run_enable = partial(_run_simple_change, EnableSchedules())
+run_reset = partial(_run_simple_change, ResetSchedules())
 
 
 def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command: ScheduleCommand) -> Output:
@@ -241,7 +228,7 @@ def preview_change(
 
 
 def run_skip(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     return run_change(args, context, handle, SkipBeats(count=_parse_skip_count(args)))
 
 

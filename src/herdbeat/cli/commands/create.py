@@ -3,28 +3,24 @@
 import json
 import shlex
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from herdbeat.bootstrap.config import detect_system_zone
+from herdbeat.bootstrap.inline import InlineSpec, load_inline_spec
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.control import format_until
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.render import Output
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs, closest_match
 from herdbeat.cli.spec import Option
-from herdbeat.config.inline import InlineSpec, load_inline
-from herdbeat.config.locate import find_config, find_config_in_folder, is_agentd_folder
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.records import ScheduleRecord
-from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
-from herdbeat.domain.target import TargetKind, is_unmanaged
+from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
+from herdbeat.domain.target import Target, TargetKind, is_unmanaged
 from herdbeat.domain.trigger import Trigger
-from herdbeat.errors import ConfigError, Conflict, NotFound, UsageError, did_you_mean_suffix, truncate_for_message
+from herdbeat.errors import Conflict, NotFound, UsageError, did_you_mean_suffix, truncate_for_message
 from herdbeat.service.commands.base import (
     DeletedSchedules,
     DeleteSchedule,
@@ -34,17 +30,9 @@ from herdbeat.service.commands.base import (
     result_to_json,
 )
 from herdbeat.service.commands.dispatch import Delivery
-from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, require_unmanaged
+from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, list_targets, require_unmanaged
 from herdbeat.service.queries.selectors import find_schedule, split_selector
-from herdbeat.store.base import TargetRow
-from herdbeat.store.location import open_audit
-from herdbeat.store.reader import Filter
 from herdbeat.timestamps import format_timestamp, parse_zone
-
-if TYPE_CHECKING:
-    from herdbeat.domain.schedule import Schedule
-    from herdbeat.domain.target import Target
-
 
 TRIGGER_FLAGS = (flags.EVERY, flags.CRON, flags.AT)
 _KIND_BY_FLAG = {
@@ -59,40 +47,23 @@ def build_inline_spec(
     args: ParsedArgs, handle: FleetHandle, target: str, name: str, schedule: dict[str, object] | None = None
 ) -> InlineSpec:
     """A target that is there is taken as it is; a new one is what its options say, or an agent."""
-    targets = list_targets(handle)
+    targets = list_targets(handle.path) if handle.has_ledger else {}
     known = targets.get(target)
     keys = _target_keys(args)
     if known is not None and keys:
-        raise Conflict(
-            f'There is already a target "{target}".',
-            hint=f"Leave {_format_target_flags(args)} out, or choose another name.",
-        )
+        hint = f"Leave {_format_target_flags(args)} out, or choose another name."
+        raise Conflict(f'There is already a target "{target}".', hint=hint)
     document = schedule if schedule is not None else schedule_document(args, handle)
     if known is None and document is not None and not keys:
-        suggestion = did_you_mean_suffix(closest_match(target, targets))
-        raise NotFound(
-            f'There is no target "{truncate_for_message(target)}"{suggestion}',
-            hint="Correct the name, or say what it is: --command, --url, --call or --runtime.",
-        )
+        suffix = did_you_mean_suffix(closest_match(target, targets))
+        hint = "Correct the name, or say what it is: --command, --url, --call or --runtime."
+        raise NotFound(f'There is no target "{truncate_for_message(target)}"{suffix}', hint=hint)
     kind = TargetKind(known.kind) if known is not None else _target_kind(args)
     if known is None and kind is TargetKind.AGENT and document is None and args.value(flags.PROMPT):
         keys["default_prompt"] = args.value(flags.PROMPT)
     if known is not None and document is None:
         raise UsageError("The schedule has no trigger.", hint="Write --every 1h, --cron EXPR or --at TIME.")
     return InlineSpec(kind=kind, target=target, keys=None if known is not None else keys, name=name, schedule=document)
-
-
-def load_target_and_schedule(
-    inline_spec: InlineSpec, args: ParsedArgs, context: Context
-) -> "tuple[Target, Schedule | None]":
-    """Raises UsageError for what is wrong with it, in the words of a file."""
-    wanted = args.value(flags.CONFIG)
-    found = find_config(context.folder, context.environ, None if wanted is None else Path(wanted))
-    if found is None:
-        raise ConfigError([])
-    config_path = found if not found.is_dir() or is_agentd_folder(found) else find_config_in_folder(found) or found
-    zone = detect_system_zone(context.environ)
-    return load_inline(inline_spec, config_path, environ=context.environ, system_zone=zone, base=context.folder)
 
 
 def schedule_document(args: ParsedArgs, handle: FleetHandle) -> dict[str, object] | None:
@@ -106,10 +77,9 @@ def schedule_document(args: ParsedArgs, handle: FleetHandle) -> dict[str, object
     found: dict[str, object] = {chosen[0].key: args.value(chosen[0])}
     if chosen[0] is flags.AT:
         found["at"] = format_timestamp(parse_future_time(str(found["at"]), handle.now, handle.zone))
-    if args.value(flags.PROMPT) is not None:
-        found["prompt"] = args.value(flags.PROMPT)
-    if args.value(flags.ZONE) is not None:
-        found["timezone"] = args.value(flags.ZONE)
+    for key, option in (("prompt", flags.PROMPT), ("timezone", flags.ZONE)):
+        if args.value(option) is not None:
+            found[key] = args.value(option)
     return found
 
 
@@ -122,16 +92,12 @@ def trigger_document(trigger: Trigger) -> dict[str, object]:
     return {"type": trigger.kind.value}
 
 
-def list_targets(handle: FleetHandle) -> dict[str, TargetRow]:
-    """Every target in the ledger, by name."""
-    if handle.reader is None:
-        return {}
-    found = open_audit(handle.path).read_transaction(lambda tx: tx.targets())
-    return {name: row for name, (_, row) in found.items()}
+def _load_spec(spec: InlineSpec, args: ParsedArgs, context: Context) -> tuple[Target, Schedule | None]:
+    return load_inline_spec(spec, args.value(flags.CONFIG), context.environ, context.folder)
 
 
 def _target_kind(args: ParsedArgs) -> TargetKind:
-    return next((kind for option, kind in _KIND_BY_FLAG.items() if args.value(option) is not None), TargetKind.AGENT)
+    return next((_KIND_BY_FLAG[option] for option in _target_flags(args)), TargetKind.AGENT)
 
 
 def _target_keys(args: ParsedArgs) -> dict[str, object]:
@@ -215,65 +181,64 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def run_create(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        target_name, name = split_selector(args.positionals[0])
-        inline_spec = build_inline_spec(args, handle, target_name, name or DEFAULT_SCHEDULE_NAME)
-        target, schedule = load_target_and_schedule(inline_spec, args, context)
-        command = UpsertSchedule(
-            what=ChangeKind.ADD,
-            target=target_name,
-            name=inline_spec.name if schedule is not None else None,
-            new_target=build_new_target(target) if inline_spec.keys is not None else None,
-            new_schedule=build_new_schedule(schedule) if schedule is not None else None,
-            reason=parse_reason(args),
-        )
-        if args.has(flags.DRY_RUN):
-            context.terminal.info(f"Would create {command.label}. Nothing was changed.")
-            return 0
-        delivery = handle.dispatcher.deliver(current_actor(context), command)
-        headline, undo = _describe_upsert(handle, command, delivery.result), f"herdbeat delete {command.label}"
-        return _show_result(args, context, handle, delivery, headline, undo)
+def run_create(args: ParsedArgs, context: Context) -> Output:
+    handle = open_fleet_handle(args, context)
+    target_name, name = split_selector(args.positionals[0])
+    inline_spec = build_inline_spec(args, handle, target_name, name or DEFAULT_SCHEDULE_NAME)
+    target, schedule = _load_spec(inline_spec, args, context)
+    command = UpsertSchedule(
+        what=ChangeKind.ADD,
+        target=target_name,
+        name=inline_spec.name if schedule is not None else None,
+        new_target=build_new_target(target) if inline_spec.keys is not None else None,
+        new_schedule=build_new_schedule(schedule) if schedule is not None else None,
+        reason=parse_reason(args),
+    )
+    if args.has(flags.DRY_RUN):
+        return Output(notices=[f"Would create {command.label}. Nothing was changed."])
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
+    headline, undo = _describe_upsert(handle, command, delivery.result), f"herdbeat delete {command.label}"
+    return _build_output(args, handle, delivery, headline, undo)
 
 
-def run_update(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        record = find_schedule(handle.require_reader(), args.positionals[0])
-        require_unmanaged(record.label, record.origin)
-        before = _load_stored(handle, record)
-        after = _merge_update(args, context, handle, record, before)
-        if after == before:
-            context.terminal.info(f"{record.label} is so already. Nothing was changed.")
-            return 0
-        command = UpsertSchedule(
-            what=ChangeKind.EDIT,
-            target=record.target,
-            name=record.name,
-            new_schedule=after,
-            reason=parse_reason(args),
-        )
-        delivery = handle.dispatcher.deliver(current_actor(context), command)
-        headline, undo = _describe_upsert(handle, command, delivery.result), update_command(record.label, before, after)
-        return _show_result(args, context, handle, delivery, headline, undo)
+def run_update(args: ParsedArgs, context: Context) -> Output:
+    handle = open_fleet_handle(args, context)
+    record = find_schedule(handle.require_reader(), args.positionals[0])
+    require_unmanaged(record.label, record.origin)
+    before = _load_stored(handle, record)
+    after = _merge_update(args, context, handle, record, before)
+    if after == before:
+        return Output(notices=[f"{record.label} is so already. Nothing was changed."])
+    command = UpsertSchedule(
+        what=ChangeKind.EDIT, target=record.target, name=record.name, new_schedule=after, reason=parse_reason(args)
+    )
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
+    headline, undo = _describe_upsert(handle, command, delivery.result), update_command(record.label, before, after)
+    return _build_output(args, handle, delivery, headline, undo)
 
 
-def run_delete(args: ParsedArgs, context: Context) -> int:
-    with open_fleet_handle(args, context) as handle:
-        target, name = split_selector(args.positionals[0])
-        row = list_targets(handle).get(target)
-        if name is None and row is not None and not is_unmanaged(row.origin):
-            name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be meant
-        command = DeleteSchedule(target=target, name=name, reason=parse_reason(args))
-        undo = _recreate_command(handle, command)
-        delivery = handle.dispatcher.deliver(current_actor(context), command)
-        return _show_result(args, context, handle, delivery, _describe_delete(command, delivery.result), undo)
+def run_delete(args: ParsedArgs, context: Context) -> Output:
+    handle = open_fleet_handle(args, context)
+    target, name = split_selector(args.positionals[0])
+    row = list_targets(handle.path).get(target) if handle.has_ledger else None
+    if name is None and row is not None and not is_unmanaged(row.origin):
+        name = DEFAULT_SCHEDULE_NAME  # a file owns the target, so only its schedule of the same name can be meant
+    command = DeleteSchedule(target=target, name=name, reason=parse_reason(args))
+    undo = _recreate_command(handle, command)
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
+    return _build_output(args, handle, delivery, _describe_delete(command, delivery.result), undo)
 
 
 def _recreate_command(handle: FleetHandle, command: DeleteSchedule) -> str:
     """The command that makes a schedule again. A target as a whole is more than one command can say."""
-    wanted = Filter(target=command.target, name=command.name, limit=1)
-    found = handle.require_reader().schedules(wanted) if command.name is not None else []
-    return create_command(found[0].label, _load_stored(handle, found[0])) if found else ""
+    if command.name is None:
+        return ""
+    reader = handle.require_reader()
+    try:
+        record = find_schedule(reader, f"{command.target}/{command.name}")
+    except NotFound:
+        return ""
+    return create_command(record.label, _load_stored(handle, record))
 
 
 def _load_stored(handle: FleetHandle, record: ScheduleRecord) -> NewSchedule:
@@ -295,9 +260,8 @@ def _merge_update(
     zone = args.value(flags.ZONE)
     policies = stored.plan.policies if zone is None else replace(stored.plan.policies, zone=parse_zone(zone))
     document.setdefault("timezone", policies.zone.key)
-    read = load_target_and_schedule(
-        build_inline_spec(args, handle, record.target, record.name, document), args, context
-    )[1]
+    inline_spec = build_inline_spec(args, handle, record.target, record.name, document)
+    _, read = _load_spec(inline_spec, args, context)
     assert read is not None, "it has a trigger"
     enabled = args.value(flags.ENABLED)
     return NewSchedule(
@@ -307,22 +271,16 @@ def _merge_update(
     )
 
 
-def _show_result(
+def _build_output(
     args: ParsedArgs,
-    context: Context,
     handle: FleetHandle,
     delivery: Delivery[UpsertedSchedule] | Delivery[DeletedSchedules],
     headline: str,
     undo: str,
-) -> int:
+) -> Output:
     undo = f"{undo}{format_config_flag(args)}" if undo else ""
     if args.has(flags.JSON):
         answer = {**result_to_json(delivery.result), "served": delivery.has_live_node, "undo": undo}
-        context.terminal.print(json.dumps(answer, ensure_ascii=False))
-        return 0
-    context.terminal.print(headline)
-    if undo:
-        context.terminal.print(f"undo: {printable(undo)}")
-    if not delivery.has_live_node:
-        context.terminal.info(describe_effect(handle))
-    return 0
+        return Output(lines=[json.dumps(answer, ensure_ascii=False)])
+    undo_lines = [f"undo: {printable(undo)}"] if undo else []
+    return Output(lines=[headline, *undo_lines], notices=[] if delivery.has_live_node else [describe_effect(handle)])

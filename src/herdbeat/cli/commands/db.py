@@ -1,27 +1,39 @@
-"""What the `db` commands share: which ledger, a file as it was named, sizes, and how far a copy has come."""
+"""`herdbeat db backup`, `check`, `copy`, `prune` and `restore`: the ledger as a whole."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
+from herdbeat.bootstrap.handle import build_handle
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import load_fleet_files
+from herdbeat.cli.dispatch import current_actor
+from herdbeat.cli.fleet_handle import FleetHandle, load_fleet_files
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count, short_label
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.symbols import short_label
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.domain.fleet import Fleet
-from herdbeat.errors import NotFound
-from herdbeat.service.maintenance.ledger import LedgerInspection, inspect_ledger
-from herdbeat.store.location import StoreLocation, format_location, require_sqlite_path, select_clock, store_location
-from herdbeat.store.sqlite.backup import backup_ledger
+from herdbeat.domain.fleet import Fleet, Retention
+from herdbeat.durations import format_duration
+from herdbeat.errors import NotFound, UsageError
+from herdbeat.service.commands.base import PruneHistory, PruneResult, result_to_json
+from herdbeat.service.maintenance.ledger import (
+    LedgerInspection,
+    PostgresLocation,
+    backup_ledger,
+    format_location,
+    inspect_ledger,
+    migrate_to_postgres,
+    open_audit,
+    require_sqlite_path,
+    restore_backup,
+)
+from herdbeat.service.maintenance.retention import count_prunable
 
 _PROGRESS_BAR_WIDTH = 30
 
 
-def require_ledger_file(args: ParsedArgs, context: Context) -> tuple[Fleet, Path]:
+def _require_ledger_file(args: ParsedArgs, context: Context) -> tuple[Fleet, Path]:
     """Raises NotFound if nothing has ever run here."""
     _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
     path = require_sqlite_path(fleet)
@@ -30,14 +42,14 @@ def require_ledger_file(args: ParsedArgs, context: Context) -> tuple[Fleet, Path
     return fleet, path
 
 
-def require_ledger(args: ParsedArgs, context: Context) -> tuple[Fleet, StoreLocation, datetime]:
+def _require_ledger(args: ParsedArgs, context: Context) -> FleetHandle:
     """The same for what can be done to any ledger, with the moment by its clock."""
     _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
-    place = store_location(fleet)
-    clock = select_clock(place, context.clock)
-    if clock is None:
-        raise NotFound(f"There is no ledger at {format_location(place)}.", hint="Start the fleet with: herdbeat up")
-    return fleet, place, clock.now()
+    handle = build_handle(fleet, context.clock).use_ledger_clock()
+    if not handle.has_ledger:
+        where = format_location(handle.path)
+        raise NotFound(f"There is no ledger at {where}.", hint="Start the fleet with: herdbeat up")
+    return handle
 
 
 def format_size(number: int) -> str:
@@ -76,7 +88,7 @@ def show_copy_progress(args: ParsedArgs, context: Context) -> Iterator[Callable[
 
 
 def run_backup(args: ParsedArgs, context: Context) -> Output:
-    _, ledger = require_ledger_file(args, context)
+    _, ledger = _require_ledger_file(args, context)
     to = _backup_path(args.positional(0), context, ledger)
     with show_copy_progress(args, context) as progress:
         written = backup_ledger(ledger, to, replace=args.has(flags.FORCE), progress=progress)
@@ -100,8 +112,8 @@ EXIT_UNHEALTHY = 6
 
 
 def run_check(args: ParsedArgs, context: Context) -> Output:
-    _, place, now = require_ledger(args, context)
-    ledger, result = format_location(place), inspect_ledger(place, now)
+    handle = _require_ledger(args, context)
+    ledger, result = format_location(handle.path), inspect_ledger(handle.path, handle.now)
     return Output(
         json=lambda: {"ledger": ledger, **_check_object(result)},
         lines=_check_lines(context.terminal, ledger, result),
@@ -134,3 +146,69 @@ def _check_object(result: LedgerInspection) -> dict[str, object]:
         "findings": [{"subject": subject, "what": what} for subject, what in result.findings],
         "quarantined": [{"schedule": label, "reason": reason} for label, reason in result.quarantined],
     }
+
+
+def run_copy(args: ParsedArgs, context: Context) -> Output:
+    fleet, ledger = _require_ledger_file(args, context)
+    to = PostgresLocation(url=_database_url(args, context), state_dir=ledger.parent)
+    if args.positional(0) and ":" in to.url.partition("://")[2].rpartition("@")[0]:
+        context.terminal.info("Others on this machine can read a password in a command line: use HERDBEAT_STORE.")
+    try:
+        with show_copy_progress(args, context) as progress:
+            copied = migrate_to_postgres(ledger, to, fleet, progress)
+    except KeyboardInterrupt:
+        context.terminal.error("Interrupted. Nothing was copied; begin again whenever you like.")
+        raise
+    what = ", ".join(format_count(copied[table], table) for table in ("schedule", "beat", "run"))
+    next_step = "Now write this URL as store: into the fleet's file, and start: herdbeat up --apply"
+    return Output(
+        json=lambda: {"from": str(ledger), "to": to.display_url, "rows": copied},
+        lines=[f"{context.terminal.style('✓', 'green')} {to.display_url}   {what}", Notice(next_step)],
+        is_compact=True,
+    )
+
+
+def _database_url(args: ParsedArgs, context: Context) -> str:
+    """The environment may hold it, too: everybody on the machine can read a command line."""
+    url = args.positional(0) or context.environ.get("HERDBEAT_STORE", "")
+    if not url.startswith(("postgresql://", "postgres://")):
+        hint = "Write postgresql://USER@HOST/DATABASE, or put it into HERDBEAT_STORE if it has a password."
+        raise UsageError("Where to copy the ledger is not said.", hint=hint)
+    return url
+
+
+def run_prune(args: ParsedArgs, context: Context) -> Output:
+    handle, is_dry = _require_ledger(args, context), args.has(flags.DRY_RUN)
+    retention = handle.fleet.retention
+    if is_dry:
+        pruned = count_prunable(open_audit(handle.path), retention, handle.now)
+    else:
+        pruned = handle.dispatcher.run(current_actor(context), PruneHistory())
+    return Output(
+        json=lambda: {"dry_run": is_dry, **result_to_json(pruned)},
+        lines=[_describe_pruned(pruned, retention, is_dry=is_dry)],
+        is_compact=True,
+    )
+
+
+def _describe_pruned(pruned: PruneResult, retention: Retention, *, is_dry: bool) -> str:
+    kept = f"{format_duration(retention.age)} and {retention.beats:,} beats per schedule are kept"
+    what = f"{format_count(pruned.beats, 'beat')} and {format_count(pruned.runs, 'run')}"
+    return f"{what} {'would go' if is_dry else 'removed'}; {kept}."
+
+
+def run_restore(args: ParsedArgs, context: Context) -> Output:
+    _, fleet = load_fleet_files(args.value(flags.CONFIG), context)
+    ledger = require_sqlite_path(fleet)
+    file = context.folder / args.positionals[0]
+    with show_copy_progress(args, context) as progress:
+        restored = restore_backup(ledger, file, context.clock.now(), progress=progress)
+    lines = [f"{context.terminal.style('✓', 'green')} {ledger}   restored from {file}"]
+    if restored.interrupted or restored.missed:
+        runs, beats = format_count(restored.interrupted, "run"), format_count(restored.missed, "waiting beat")
+        lines.append(f"  {runs} and {beats} of the backup will not start again: interrupted, missed")
+    if restored.kept is not None:
+        lines.append(f"  the ledger from before is kept as {restored.kept}")
+    kept = None if restored.kept is None else str(restored.kept)
+    counts = {"interrupted": restored.interrupted, "missed": restored.missed}
+    return Output(json=lambda: {"ledger": str(ledger), **counts, "kept": kept}, lines=lines, is_compact=True)

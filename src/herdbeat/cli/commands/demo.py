@@ -4,15 +4,14 @@ import os
 import shlex
 import socket
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from herdbeat.bootstrap.config import find_holder_pid
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.parser import ParsedArgs
-from herdbeat.demo.fleet import demo_folder, open_socket, serve_endpoints, write_fleet
+from herdbeat.demo.fleet import demo_folder, open_socket, write_fleet
 from herdbeat.errors import Conflict, HerdbeatError, StoreUnavailable, UsageError
 
 _TOUR_COMMANDS = (
@@ -31,11 +30,7 @@ class DemoFleet:
 
     file: Path
     socket: socket.socket
-    restart_command: str = "herdbeat up --demo"
-
-    def serve_endpoints(self) -> AbstractAsyncContextManager[None]:
-        """Serve the endpoints until the block is left."""
-        return serve_endpoints(self.socket)
+    restart_command: str
 
     def tour_lines(self, context: Context) -> Iterator[str]:
         """Yield what to try in another terminal. The folder is named once: commands find the fleet from there."""
@@ -50,19 +45,15 @@ class DemoFleet:
 def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
     """Return the demo; None without --demo. Raises Conflict if it runs already: its file must not change meanwhile."""
     if not args.has(flags.DEMO):
-        _reject_state_dir(args)
+        if args.value(flags.STATE_DIR) is not None:
+            raise UsageError("--state-dir is for --demo.", hint="The ledger of a fleet is where its file says: store:")
         return None
     if args.value(flags.CONFIG) is not None:
         raise UsageError("--demo brings its own fleet.", hint="Leave --config out, or --demo.")
     wanted = args.value(flags.STATE_DIR)
     folder = context.folder / wanted if wanted else demo_folder(context.environ)
     try:
-        opened = _prepare_demo(folder)
-        return (
-            replace(opened, restart_command=f"{opened.restart_command} --state-dir {shlex.quote(wanted)}")
-            if wanted
-            else opened
-        )
+        return _prepare_demo(folder, "herdbeat up --demo" + (f" --state-dir {shlex.quote(wanted)}" if wanted else ""))
     except (OSError, StoreUnavailable) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         why = cause.strerror if isinstance(cause, OSError) else str(error)
@@ -70,15 +61,14 @@ def open_demo(args: ParsedArgs, context: Context) -> DemoFleet | None:
         raise HerdbeatError(f"The demo cannot live in {folder}: {why}.", hint=hint) from error
 
 
-def _prepare_demo(folder: Path) -> DemoFleet:
+def _prepare_demo(folder: Path, restart_command: str) -> DemoFleet:
     pid = find_holder_pid(folder / ".herdbeat")
     if pid is not None:
-        raise Conflict(
-            f"The demo is already running in {folder} (pid {pid}).",
-            hint=f"Look at it (cd {folder}), stop it (herdbeat down), or start another with --state-dir DIR.",
-        )
+        hint = f"Look at it (cd {folder}), stop it (herdbeat down), or start another with --state-dir DIR."
+        raise Conflict(f"The demo is already running in {folder} (pid {pid}).", hint=hint)
     opened = open_socket()
-    return DemoFleet(file=write_fleet(folder, opened.getsockname()[1]), socket=opened)
+    file = write_fleet(folder, opened.getsockname()[1])
+    return DemoFleet(file=file, socket=opened, restart_command=restart_command)
 
 
 def _shorten_path(folder: Path, context: Context) -> str:
@@ -87,8 +77,3 @@ def _shorten_path(folder: Path, context: Context) -> str:
     if folder != context.folder and folder.is_relative_to(context.folder):
         return str(folder.relative_to(context.folder))
     return f"~/{folder.relative_to(home)}" if home and folder.is_relative_to(home) else str(folder)
-
-
-def _reject_state_dir(args: ParsedArgs) -> None:
-    if args.value(flags.STATE_DIR) is not None:
-        raise UsageError("--state-dir is for --demo.", hint="The ledger of a fleet is where its file says: store:")

@@ -1,6 +1,7 @@
 """`herdbeat doctor`: what is in order here, what is not, and how to fix it."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -10,8 +11,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.up import describe_unapplied
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.errors import ConfigError, Problem, Severity
 from herdbeat.service.maintenance.doctor import DoctorFinding, FindingLevel, report_ok, report_problem, report_warning
@@ -86,11 +86,9 @@ def _finding_lines(terminal: Terminal, findings: list[DoctorFinding]) -> Iterato
 
 
 def _summarize_findings(findings: list[DoctorFinding]) -> str:
-    counts = {"problem": 0, "warning": 0}
-    for finding in findings:
-        if finding.level is not FindingLevel.OK:
-            counts[finding.level] += 1
-    return ", ".join(format_count(count, noun) for noun, count in counts.items() if count) or "All is well."
+    counts = Counter(finding.level for finding in findings)
+    levels = [level for level in (FindingLevel.PROBLEM, FindingLevel.WARNING) if counts[level]]
+    return ", ".join(format_count(counts[level], level) for level in levels) or "All is well."
 
 
 def _finding_object(finding: DoctorFinding) -> dict[str, object]:

@@ -39,11 +39,10 @@ _MIN_REASON_COLUMNS = 24
 
 
 def run_explain(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     explanation = _find_explanation(args, handle)
     return Output(
-        json=lambda: serialize_explanation(explanation),
-        lines=explanation_lines(context.terminal, handle, explanation),
+        json=lambda: serialize_explanation(explanation), lines=explanation_lines(context.terminal, handle, explanation)
     )
 
 

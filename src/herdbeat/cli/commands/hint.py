@@ -18,8 +18,8 @@ from herdbeat.cli.dispatch import (
 )
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import ErrorLine, Notice, Output
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_format import format_time_left
 from herdbeat.cli.output.time_parse import parse_future_time
 from herdbeat.cli.parser import ParsedArgs
@@ -41,7 +41,7 @@ _STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·",
 
 def run_hint(args: ParsedArgs, context: Context) -> Output:
     _require_one_action(args)
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     if args.has(flags.LIST):
         return _list_hints(args, context, handle)
     if args.has(flags.CLEAR):

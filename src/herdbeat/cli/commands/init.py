@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from herdbeat.bootstrap.config import build_file_schema, choose_new_fleet_file, find_fleet_file
@@ -12,22 +13,40 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import printable
 from herdbeat.cli.parser import ParsedArgs, closest_match
-from herdbeat.cli.starters import SCHEMA_PATH, STARTERS, Starter, render_starter
 from herdbeat.errors import Conflict, HerdbeatError, UsageError
 
+SCHEMA_PATH = ".herdbeat/schema.json"
 STATE_DIR_ENTRY = ".herdbeat/"
+_SCHEMA_COMMENT = f"# yaml-language-server: $schema={SCHEMA_PATH}\n"
 _NON_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
-@dataclass(slots=True)
-class CreatedFiles:
-    """What was written, in order: action, name, description."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """A template. `needs` is what must exist before it can run, if anything."""
 
-    folder: Path
-    rows: list[tuple[str, str, str]] = field(default_factory=list)
+    name: str
+    meaning: str
+    needs: str = ""
 
-    def add(self, action: str, name: str, what: str) -> None:
-        self.rows.append((action, name, what))
+
+STARTERS = (
+    Starter(name="agents", meaning="an AI agent, by the clock and hourly", needs="claude on the PATH"),
+    Starter(name="endpoints", meaning="HTTP requests, with limits and retries"),
+    Starter(name="commands", meaning="programs of this machine"),
+    Starter(
+        name="github",
+        meaning="an agent that works through issues",
+        needs="your repository in the file, where it says repo:",
+    ),
+    Starter(name="demo", meaning="three programs that are never quiet"),
+)
+
+
+def render_starter(name: str, fleet: str) -> str:
+    """Return the text of the file, for a fleet of that name."""
+    text = (files("herdbeat.cli.starters") / f"{name}.yaml").read_text(encoding="utf-8")
+    return _SCHEMA_COMMENT + text.replace("{ name: NAME }", f'{{ name: "{fleet}" }}', 1)
 
 
 def run_init(args: ParsedArgs, context: Context) -> Output:
@@ -35,26 +54,23 @@ def run_init(args: ParsedArgs, context: Context) -> Output:
     folder = (context.folder / (args.positional(0) or "")).absolute()
     existing = find_fleet_file(folder)
     if existing is not None and not args.has(flags.FORCE):
-        raise Conflict(
-            f"There is a fleet already: {existing}.",
-            hint="Check it with herdbeat validate, or write over it with --force.",
-        )
-    created = CreatedFiles(folder)
+        hint = "Check it with herdbeat validate, or write over it with --force."
+        raise Conflict(f"There is a fleet already: {existing}.", hint=hint)
     try:
-        _write_files(created, starter)
+        rows = _write_files(folder, starter)
     except OSError as error:
-        raise HerdbeatError(
-            f"{error.filename}: {error.strerror}.", hint="Choose a folder that you may write in."
-        ) from error
+        hint = "Choose a folder that you may write in."
+        raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
+    written = [{"did": action.lower(), "name": name} for action, name, _ in rows]
     return Output(
-        json=lambda: _created_object(created, starter), is_compact=True, lines=_created_lines(context, created, starter)
+        json=lambda: {"folder": str(folder), "template": starter.name, "written": written},
+        lines=context.terminal.format_table([*rows, *_next_steps(context, folder, starter)], shrink=(2,)),
+        is_compact=True,
     )
 
 
 def _choose_starter(args: ParsedArgs, context: Context) -> Starter:
-    name = args.value(flags.TEMPLATE)
-    if name is None:
-        name = _prompt_for_starter(context)
+    name = args.value(flags.TEMPLATE) or _prompt_for_starter(context)
     return next(each for each in STARTERS if each.name == name)
 
 
@@ -77,43 +93,36 @@ def _prompt_for_starter(context: Context) -> str:
     return suggestion
 
 
-def _write_files(created: CreatedFiles, starter: Starter) -> None:
-    folder = created.folder
+def _write_files(folder: Path, starter: Starter) -> list[tuple[str, str, str]]:
+    """Return what was written, in order: action, name, description."""
     folder.mkdir(parents=True, exist_ok=True)
     file = choose_new_fleet_file(folder)
     file.write_text(render_starter(starter.name, _fleet_name(folder)), encoding="utf-8")
-    created.add("Created", file.name, starter.meaning)
     schema = folder / SCHEMA_PATH
     schema.parent.mkdir(mode=0o700, exist_ok=True)
     schema.write_text(json.dumps(build_file_schema("fleet"), indent=2) + "\n", encoding="utf-8")
-    created.add("Created", SCHEMA_PATH, "so that editors complete its keys")
+    rows = [
+        ("Created", file.name, starter.meaning),
+        ("Created", SCHEMA_PATH, "so that editors complete its keys"),
+    ]
     ignore = folder / ".gitignore"
     lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
     if not {STATE_DIR_ENTRY, STATE_DIR_ENTRY.rstrip("/"), f"/{STATE_DIR_ENTRY}"} & {line.strip() for line in lines}:
         ignore.write_text("".join(f"{line}\n" for line in (*lines, STATE_DIR_ENTRY)), encoding="utf-8")
-        created.add("Added", STATE_DIR_ENTRY, "to .gitignore; the ledger is not for git")
+        rows.append(("Added", STATE_DIR_ENTRY, "to .gitignore; the ledger is not for git"))
+    return rows
 
 
 def _fleet_name(folder: Path) -> str:
     return _NON_NAME_CHARS.sub("-", folder.name).strip("-_") or "my-fleet"
 
 
-def _created_object(created: CreatedFiles, starter: Starter) -> dict[str, object]:
-    written = [{"did": action.lower(), "name": name} for action, name, _ in created.rows]
-    return {"folder": str(created.folder), "template": starter.name, "written": written}
-
-
-def _created_lines(context: Context, created: CreatedFiles, starter: Starter) -> list[str]:
-    return context.terminal.format_table([*created.rows, *_next_steps(context, created, starter)], shrink=(2,))
-
-
-def _next_steps(context: Context, created: CreatedFiles, starter: Starter) -> Iterator[tuple[str, str, str]]:
+def _next_steps(context: Context, folder: Path, starter: Starter) -> Iterator[tuple[str, str, str]]:
     if starter.needs:
         yield "Needs", starter.needs, ""
     here = context.folder.absolute()
-    if created.folder != here:
-        folder = created.folder.relative_to(here) if created.folder.is_relative_to(here) else created.folder
-        yield "Next", f"cd {folder}", ""
+    if folder != here:
+        yield "Next", f"cd {folder.relative_to(here) if folder.is_relative_to(here) else folder}", ""
     yield "Next", "herdbeat validate", "is it right?"
     yield "Next", "herdbeat next", "when would it run?"
     yield "Next", "herdbeat up", "run it"

@@ -31,7 +31,7 @@ _HEADINGS = ["SCHEDULE", "WHEN", "STATE", "LAST", "NEXT", "LAST 10"]
 
 
 def run_list(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     if args.has(flags.PLAIN):
         return Output(plain=_plain_lines(args, handle))
     page = _find_schedules(args, handle)

@@ -45,7 +45,7 @@ _TARGET_COLOURS = ("cyan", "green", "blue", "yellow")
 
 
 def run_logs(args: ParsedArgs, context: Context) -> int:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     reader = handle.require_reader()
     selection = resolve_log_selection(reader, args.positionals, handle.now)
     feed = LogFeed(reader, handle.state_dir, selection)

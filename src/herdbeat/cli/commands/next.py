@@ -202,7 +202,7 @@ def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> 
     """Read a fleet, with its ledger if it has one. Raises NotFound or ConfigError."""
     from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415
 
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     schedules = _load_forecasts(handle, context, args.positional(0))
     own = schedules[0].zone if len(schedules) == 1 else handle.zone
     return UpcomingSource(zone=zone or own, schedules=tuple(schedules))
@@ -345,15 +345,8 @@ def _single_rows(terminal: Terminal, view: UpcomingView) -> list[list[str]]:
     for number, instant in enumerate(view.instants, start=1):
         at = instant.next_run_at
         clock, utc_clock = (show(at, zone, seconds=seconds) for show in (format_clock, format_utc_clock))
-        rows.append(
-            [
-                f"{number:>{number_width}}",
-                format_date(at, zone),
-                terminal.style(clock, "bold"),
-                "" if utc_clock == clock else utc_clock,
-                _format_left(at, view.time_range),
-            ]
-        )
+        utc_cell, left = "" if utc_clock == clock else utc_clock, _format_left(at, view.time_range)
+        rows.append([f"{number:>{number_width}}", format_date(at, zone), terminal.style(clock, "bold"), utc_cell, left])
     return rows
 
 
@@ -479,11 +472,7 @@ def _hours_object(hours: list[HourCount], zone: ZoneInfo, start: datetime, until
         "until": format_timestamp(until),
         "timezone": zone.key,
         "hours": [
-            {
-                "local": hour.starts_at.astimezone(zone).isoformat(),
-                "count": hour.count,
-                "most_at_once": hour.peak,
-            }
+            {"local": hour.starts_at.astimezone(zone).isoformat(), "count": hour.count, "most_at_once": hour.peak}
             for hour in hours
         ],
     }

@@ -18,7 +18,7 @@ _STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEA
 
 
 def run_nodes(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     nodes = find_nodes(
         handle.require_reader(),
         handle.now,

@@ -1,6 +1,5 @@
 """`herdbeat retry`: run again what failed, as one more attempt at the same beat."""
 
-import json
 import time
 from itertools import chain
 
@@ -26,34 +25,33 @@ START_TIMEOUT_S = 2.0
 POLL_INTERVAL_S = 0.02
 
 
-def run_retry(args: ParsedArgs, context: Context) -> Output | int:
-    with open_fleet_handle(args, context) as handle:
-        runs = _select_runs(args, handle)
-        if args.has(flags.DRY_RUN):
-            return _preview(context, runs)
-        command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
-        delivery = handle.dispatcher.deliver(current_actor(context), command)
-        if args.has(flags.WAIT) and not delivery.has_live_node:
-            raise Conflict("Nothing runs here: it is written down.", hint="It starts with the next: herdbeat up")
-        status = _show_result(args, context, handle, delivery)
-        return EXIT_REFUSED if any(not item.success for item in delivery.result.items) else status
+def run_retry(args: ParsedArgs, context: Context) -> Output:
+    handle = open_fleet_handle(args, context)
+    runs = _select_runs(args, handle)
+    if args.has(flags.DRY_RUN):
+        return _preview(context, runs)
+    command = RetryRuns(runs=tuple(run.id for run in runs), reason=parse_reason(args), force=args.has(flags.FORCE))
+    delivery = handle.dispatcher.deliver(current_actor(context), command)
+    if args.has(flags.WAIT) and not delivery.has_live_node:
+        raise Conflict("Nothing runs here: it is written down.", hint="It starts with the next: herdbeat up")
+    return _show_result(args, context, handle, delivery)
 
 
 def _select_runs(args: ParsedArgs, handle: FleetHandle) -> list[RunRecord]:
     """What each word means: that run, or the newest of each schedule."""
+    reader = handle.require_reader()
     runs: dict[int, RunRecord] = {}
     for word in args.positionals:
-        found = resolve_selector(handle.require_reader(), word)
-        for run in (
-            [found.run] if found.run else [find_latest_run(handle.require_reader(), each) for each in found.schedules]
-        ):
-            runs[run.id] = run
+        match = resolve_selector(reader, word)
+        selected = [match.run] if match.run else [find_latest_run(reader, each) for each in match.schedules]
+        runs |= {run.id: run for run in selected}
     if args.has(flags.WAIT) and len(runs) > 1:
         raise UsageError("--wait follows one run.", hint="Name one run, or leave --wait out.")
     return list(runs.values())
 
 
-def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delivery: Delivery[RetriedRuns]) -> int:
+def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delivery: Delivery[RetriedRuns]) -> Output:
+    """Print each item once its attempt has begun, and return the JSON of all."""
     is_json, waits, has_live_node = args.has(flags.JSON), args.has(flags.WAIT), delivery.has_live_node
     status = 0
     answers: list[JsonObject] = []
@@ -66,9 +64,8 @@ def _show_result(args: ParsedArgs, context: Context, handle: FleetHandle, delive
             context.terminal.out.flush()
         if waits and run is not None:
             status = follow_run(context, handle, run, answer, is_json=is_json)
-    if is_json:
-        context.terminal.print(json.dumps({"items": answers}, indent=2, ensure_ascii=False))
-    return status
+    has_refused = any(not item.success for item in delivery.result.items)
+    return Output(json=lambda: {"items": answers}, exit_status=EXIT_REFUSED if has_refused else status)
 
 
 def _wait_for_attempt(handle: FleetHandle, item: RetriedRun, *, waits: bool) -> RunRecord | None:

@@ -93,23 +93,16 @@ def run_status(args: ParsedArgs, context: Context) -> Output:
     unit = _load_unit(args, context)
     is_installed = unit.is_installed
     is_stale = is_installed and unit.path.read_text(encoding="utf-8", errors="replace") != unit.text
-    state = _read_state(unit, context) if is_installed else "not installed"
+    state = "unknown" if is_installed else "not installed"
+    if is_installed and _has_user_manager(context):
+        state = _run_systemctl(context, "is-active", unit.name).stdout.strip()
     stale_notice = Notice("It was written for another place or version. Write it anew: herdbeat service install")
+    facts = {"unit": unit.name, "path": str(unit.path), "installed": is_installed, "state": state}
     return Output(
-        json=lambda: {
-            "unit": unit.name,
-            "path": str(unit.path),
-            "installed": is_installed,
-            "state": state,
-            "up_to_date": not is_stale,
-        },
+        json=lambda: {**facts, "up_to_date": not is_stale},
         is_compact=True,
         lines=[f"{unit.name}   {state}   {unit.path}", *([stale_notice] if is_stale else [])],
     )
-
-
-def _read_state(unit: SystemdUnit, context: Context) -> str:
-    return _run_systemctl(context, "is-active", unit.name).stdout.strip() if _has_user_manager(context) else "unknown"
 
 
 def _load_unit(args: ParsedArgs, context: Context) -> SystemdUnit:
@@ -150,9 +143,8 @@ def build_unit(fleet: Fleet, config: Path, environ: Mapping[str, str], program: 
     name = f"herdbeat-{re.sub(r'[^a-zA-Z0-9_-]+', '-', fleet.name).strip('-') or 'fleet'}.service"
     configured = environ.get("XDG_CONFIG_HOME", "")
     home = Path(configured) if configured.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".config"
-    return SystemdUnit(
-        name=name, path=home / "systemd" / "user" / name, text=_unit_text(fleet, config, environ, program)
-    )
+    path = home / "systemd" / "user" / name
+    return SystemdUnit(name=name, path=path, text=_unit_text(fleet, config, environ, program))
 
 
 def _unit_text(fleet: Fleet, config: Path, environ: Mapping[str, str], program: Sequence[str]) -> str:

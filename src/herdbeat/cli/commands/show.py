@@ -10,11 +10,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
 from herdbeat.cli.output.details import field_lines, headline, section_lines
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.schedule_cells import (
-    format_last_run,
-    format_next_run,
-    schedule_row,
-)
+from herdbeat.cli.output.schedule_cells import format_last_run, format_next_run, schedule_row
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, beat_symbol, format_time
 from herdbeat.cli.output.terminal import Terminal, format_output_line, printable
 from herdbeat.cli.output.time_format import format_full_time, format_time_left
@@ -23,14 +19,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
-from herdbeat.service.queries.details import (
-    BeatView,
-    DetailView,
-    RunView,
-    ScheduleView,
-    TargetView,
-    find_details,
-)
+from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView, find_details
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
@@ -45,7 +34,7 @@ _STREAM_STYLES = {"out": (" ", ""), "err": ("!", "yellow"), "note": (" ", "dim")
 
 
 def run_show(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     view = find_details(handle.require_reader(), args.positionals[0], handle.now)
     return Output(json=lambda: _details_object(handle, view), lines=_detail_lines(context.terminal, handle, view))
 
@@ -71,8 +60,7 @@ def _details_object(handle: FleetHandle, view: DetailView) -> JsonObject:
 
 def _target_lines(terminal: Terminal, handle: FleetHandle, view: TargetView) -> Iterator[str]:
     target = view.target
-    capacity_text = f"{view.running} of {target.max_concurrent} running"
-    yield from headline(terminal, target.name, target.kind, capacity_text)
+    yield from headline(terminal, target.name, target.kind, f"{view.running} of {target.max_concurrent} running")
     budget = f"{view.budget}, shared by its schedules" if view.budget else ""
     yield from field_lines(terminal, [*_target_fields(target), ("budget", budget), ("written", view.written_at)])
     rows = [schedule_row(terminal, each, handle.now, handle.zone) for each in view.schedules]
@@ -113,19 +101,14 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[st
 
 def _target_fields(target: Target) -> list[tuple[str, str]]:
     match target.spec:
-        case CommandSpec() as spec:
-            return [("command", " ".join(spec.command)), ("in", _format_folder(spec.working_directory))]
+        case CommandSpec() | AgentSpec() as spec:
+            agent = f"{spec.runtime} {spec.model or ''}".strip() if isinstance(spec, AgentSpec) else ""
+            folder = _format_folder(spec.working_directory)
+            return [("agent", agent), ("command", " ".join(spec.command)), ("in", folder)]
         case EndpointSpec() as spec:
             return [("request", f"{spec.method} {spec.url}")]
         case CallableSpec() as spec:
             return [("calls", spec.call)]
-        case AgentSpec() as spec:
-            runtime_text = f"{spec.runtime} {spec.model or ''}".strip()
-            return [
-                ("agent", runtime_text),
-                ("command", " ".join(spec.command)),
-                ("in", _format_folder(spec.working_directory)),
-            ]
 
 
 def _format_folder(written: str) -> str:
@@ -179,15 +162,10 @@ def _next_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
 
 
 def _upcoming_rows(handle: FleetHandle, view: ScheduleView) -> list[list[str]]:
-    source = view.summary.record.next_source or ""
-    return [
-        [
-            format_time_left(at, handle.now),
-            _format_time(handle, at),
-            "" if index or view.summary.next is not NextRunKind.AT else source,
-        ]
-        for index, at in enumerate(view.instants)
-    ]
+    rows = [[format_time_left(at, handle.now), _format_time(handle, at), ""] for at in view.instants]
+    if rows and view.summary.next is NextRunKind.AT:
+        rows[0][2] = view.summary.record.next_source or ""
+    return rows
 
 
 def _hint_row(handle: FleetHandle, view: HintView) -> list[str]:
@@ -245,17 +223,15 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
     many = f" x{beat.count}" if beat.count > 1 else ""
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
     yield from headline(terminal, f"beat {format_short_id(beat.id)}  {beat.schedule}", outcome)
-    yield from field_lines(
-        terminal,
-        [
-            ("due", _format_time(handle, beat.due_at)),
-            ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
-            ("reason", _format_reason(beat)),
-            ("why", f"{beat.source} {beat.origin}".strip()),
-            ("dedup", beat.dedup_id),
-            ("settled", _format_time(handle, beat.settled_at) or "not yet"),
-        ],
-    )
+    fields = [
+        ("due", _format_time(handle, beat.due_at)),
+        ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
+        ("reason", _format_reason(beat)),
+        ("why", f"{beat.source} {beat.origin}".strip()),
+        ("dedup", beat.dedup_id),
+        ("settled", _format_time(handle, beat.settled_at) or "not yet"),
+    ]
+    yield from field_lines(terminal, fields)
     yield from _runs_section(terminal, handle, "RUNS", view.runs)
 
 

@@ -1,6 +1,5 @@
 """`herdbeat state`: the state of all schedules as a state.yaml, and the import of one."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +8,7 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle
 from herdbeat.cli.output.render import Notice, Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import printable
+from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.schedule import display_name
 from herdbeat.errors import UsageError
@@ -21,26 +19,21 @@ _MAX_NAMED_SCHEDULES = 5
 """Schedules of one outcome that are named; more are counted."""
 
 
-def run_state(args: ParsedArgs, context: Context) -> Output | int:
-    file = args.value(flags.IMPORT)
-    with open_fleet_handle(args, context) as handle:
-        if file is not None:
-            return _import_state(args, context, handle, (context.folder / file).absolute())
-        found = serialize_state(handle.reader, handle.name) if handle.reader is not None else {"agents": {}}
-    if args.has(flags.JSON):
-        context.terminal.print(json.dumps(found, indent=2, ensure_ascii=False))
-        return 0
-    context.terminal.out.write(_format_yaml(found))
-    if handle.reader is None:
-        context.terminal.info(NEVER_RAN_NOTICE)
-    return 0
+def run_state(args: ParsedArgs, context: Context) -> Output:
+    handle, file = open_fleet_handle(args, context), args.value(flags.IMPORT)
+    if file is not None:
+        return _import_state(args, context, handle, (context.folder / file).absolute())
+    state = serialize_state(handle.reader, handle.name) if handle.reader is not None else {"agents": {}}
+    return Output(json=lambda: state, lines=_yaml_lines(handle, state))
 
 
-def _format_yaml(found: object) -> str:
+def _yaml_lines(handle: FleetHandle, state: object) -> Iterator[str]:
     from yaml import safe_dump  # noqa: PLC0415 - JSON needs none of it
 
-    text: str = safe_dump(found, sort_keys=False, allow_unicode=True, width=120)
-    return text
+    text: str = safe_dump(state, sort_keys=False, allow_unicode=True, width=120)
+    yield text.removesuffix("\n")
+    if handle.reader is None:
+        yield Notice(NEVER_RAN_NOTICE)
 
 
 def _import_state(args: ParsedArgs, context: Context, handle: FleetHandle, file: Path) -> Output:

@@ -1,22 +1,27 @@
 """`herdbeat status`: what runs, what is late, failed or held, and what comes next. Empty groups are not printed."""
 
-from collections.abc import Iterator, Sequence
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import FrameType
+from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, select_schedules
 from herdbeat.cli.output.details import filled_columns, headline, select_columns
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_count, format_time
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_time
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.output.time_format import format_time_left
-from herdbeat.cli.output.watch import watch_screen
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration, format_elapsed, humanize
+from herdbeat.errors import UsageError
 from herdbeat.service.queries.nodes import format_hosts
 from herdbeat.service.queries.status import (
     FleetStatus,
@@ -33,11 +38,20 @@ SLOW_THRESHOLD = timedelta(seconds=1)
 MAX_GROUP_ROWS = 10
 """Rows of a group; `beats`, `runs` and `--json` have the others."""
 
+REDRAW_INTERVAL_S = 1.0
+"""The screen shows times left, so it is redrawn even if nothing has happened."""
+
+_ENTER_SCREEN = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+_LEAVE_SCREEN = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+"""The alternate screen, no cursor, and no line wrapping: a long line would push the others down."""
+
+_CURSOR_HOME, _CLEAR_LINE, _CLEAR_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+
 
 def run_status(args: ParsedArgs, context: Context) -> Output | int:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     if args.has(flags.WATCH):
-        return watch_screen(args, context, handle, _draw_status)
+        return _watch_status(args, context, handle)
     status = _load_status(args, handle)
     is_failed_check = args.has(flags.CHECK) and status.needs_attention
     return Output(
@@ -47,8 +61,47 @@ def run_status(args: ParsedArgs, context: Context) -> Output | int:
     )
 
 
-def _draw_status(args: ParsedArgs, terminal: Terminal, handle: FleetHandle) -> Iterator[str]:
-    return _status_lines(terminal, handle, _load_status(args, handle))
+def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
+    """Redraw until Ctrl+C, on the alternate screen of the terminal, which keeps what was there before.
+
+    Raises UsageError if stdout is not a terminal.
+    """
+    if args.has(flags.JSON) or not context.terminal.out.isatty():
+        raise UsageError("--watch needs a screen.", hint="Leave it out; or call the command again and again.")
+    out = context.terminal.out
+    before = signal.signal(signal.SIGTERM, _raise_interrupt)
+    out.write(_ENTER_SCREEN)
+    try:
+        while True:
+            columns, lines = _screen_size(out)
+            terminal = replace(context.terminal, columns=columns)
+            current = replace(handle, now=handle.clock.now())
+            out.write(render_frame(terminal, _status_lines(terminal, current, _load_status(args, current)), lines))
+            out.flush()
+            time.sleep(REDRAW_INTERVAL_S)
+    finally:
+        out.write(_LEAVE_SCREEN)
+        out.flush()
+        signal.signal(signal.SIGTERM, before)
+
+
+def render_frame(terminal: Terminal, drawn: Iterable[str], lines: int) -> str:
+    """Return one screen as one text, written over the last one: clearing first would flicker. The rest is cut off."""
+    shown = [line for text in drawn for line in text.splitlines() or [""]]
+    if len(shown) > lines:
+        shown[lines - 1 :] = [terminal.style(f"… {len(shown) - lines + 1} more lines", "dim")]
+    return _CURSOR_HOME + "\n".join(f"{line}{_CLEAR_LINE}" for line in shown) + _CLEAR_SCREEN
+
+
+def _screen_size(out: TextIO) -> tuple[int, int]:
+    """Return columns and lines. Read for each frame: the window may have been resized."""
+    size = os.get_terminal_size(out.fileno())
+    return size.columns or 80, size.lines or 24
+
+
+def _raise_interrupt(number: int, at: FrameType | None) -> None:  # noqa: ARG001 -- the shape of a handler
+    """End as Ctrl+C does, so that SIGTERM does not leave the terminal on its alternate screen."""
+    raise KeyboardInterrupt
 
 
 def _load_status(args: ParsedArgs, handle: FleetHandle) -> FleetStatus:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
+from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from herdbeat.cli import spec as flags
@@ -9,8 +10,8 @@ from herdbeat.cli.context import Context
 from herdbeat.cli.fleet_handle import NEVER_RAN_NOTICE, FleetHandle, open_fleet_handle, parse_row_count
 from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import Terminal, display_width, printable, shorten
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable, shorten
 from herdbeat.cli.output.time_parse import parse_past_time
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.errors import UsageError
@@ -35,34 +36,24 @@ MIN_CELLS = 20
 MIN_TICK_COLUMNS = 12
 """Columns between two times on the axis."""
 
-CELL_SYMBOLS = {
-    Cell.EMPTY: (" ", ""),
-    Cell.DOWN: ("░", "dim"),
-    Cell.SKIPPED: ("▭", "dim"),
-    Cell.MISSED: ("·", "yellow"),
-    Cell.WAITING: ("◷", "yellow"),
-    Cell.RAN: ("▬", "green"),
-    Cell.CUT_OFF: ("▪", "yellow"),
-    Cell.RUNNING: ("▬", "cyan"),
-    Cell.OVERLAP: ("≡", "blue"),
-    Cell.FAILED: ("✗", "red"),
-    Cell.NOW: ("●", "cyan"),
+_CELL_SYMBOLS = {
+    Cell.EMPTY: (" ", "", ""),
+    Cell.RAN: ("▬", "green", "ran"),
+    Cell.RUNNING: ("▬", "cyan", ""),
+    Cell.FAILED: ("✗", "red", "failed"),
+    Cell.NOW: ("●", "cyan", "running"),
+    Cell.OVERLAP: ("≡", "blue", "overlap"),
+    Cell.CUT_OFF: ("▪", "yellow", "cut off"),
+    Cell.SKIPPED: ("▭", "dim", "skipped"),
+    Cell.MISSED: ("·", "yellow", "missed"),
+    Cell.WAITING: ("◷", "yellow", "waits"),
+    Cell.DOWN: ("░", "dim", "nothing was running"),
 }
-_LEGEND = {
-    Cell.RAN: "ran",
-    Cell.FAILED: "failed",
-    Cell.NOW: "running",
-    Cell.OVERLAP: "overlap",
-    Cell.CUT_OFF: "cut off",
-    Cell.SKIPPED: "skipped",
-    Cell.MISSED: "missed",
-    Cell.WAITING: "waits",
-    Cell.DOWN: "nothing was running",
-}
+"""Glyph, colour and meaning, in the order of the legend."""
 
 
 def run_timeline(args: ParsedArgs, context: Context) -> Output:
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     since = _parse_since(args, handle)
     rows = parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS)
     if handle.reader is None:
@@ -110,19 +101,17 @@ def _chart_lines(terminal: Terminal, handle: FleetHandle, timeline: Timeline) ->
         seen |= set(row)
         name = shorten(label, label_width)
         yield f"{name}{' ' * (label_width - display_width(name))}  {_paint_row(terminal, row)}".rstrip()
-    legend = [f"{CELL_SYMBOLS[cell][0]} {word}" for cell, word in _LEGEND.items() if cell in seen]
+    legend = [f"{glyph} {word}" for cell, (glyph, _, word) in _CELL_SYMBOLS.items() if word and cell in seen]
     yield from (terminal.style(line, "dim") for line in fold_parts(terminal, legend))
 
 
 def _paint_row(terminal: Terminal, row: list[Cell]) -> str:
     """Return the row with its colours, one escape sequence for each stretch of equal cells instead of one per cell."""
-    text, start = "", 0
-    for index in range(1, len(row) + 1):
-        if index == len(row) or row[index] is not row[start]:
-            glyph, colour = CELL_SYMBOLS[row[start]]
-            run = glyph * (index - start)
-            text += terminal.style(run, colour) if colour else run
-            start = index
+    text = ""
+    for cell, cells in groupby(row):
+        glyph, colour, _ = _CELL_SYMBOLS[cell]
+        stretch = glyph * len(list(cells))
+        text += terminal.style(stretch, colour) if colour else stretch
     return text
 
 
@@ -152,9 +141,8 @@ def _plain_lines(timeline: Timeline) -> Iterator[str]:
     """Yield schedule, outcome, status, due, start and end, separated by tabs. `-` stands for none."""
     for record in timeline.schedules:
         for span in reversed(timeline.spans_for(record)):
-            times = [
-                "-" if at is None else format_timestamp(at) for at in (span.due_at, span.started_at, span.finished_at)
-            ]
+            moments = (span.due_at, span.started_at, span.finished_at)
+            times = ["-" if at is None else format_timestamp(at) for at in moments]
             yield "\t".join([printable(record.label), span.outcome, span.status or "-", *times])
 
 

@@ -8,8 +8,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
 from herdbeat.cli.output.errors import problem_lines, problem_object
 from herdbeat.cli.output.render import Output
-from herdbeat.cli.output.symbols import format_count
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import ConfigError, Problem, Severity, UsageError
@@ -30,8 +29,9 @@ class ValidationReport:
 
 def run_validate(args: ParsedArgs, context: Context) -> Output:
     report = _load_report(_parse_path(args), context)
-    if args.has(flags.STRICT):
-        report = _raise_warnings(report)
+    if args.has(flags.STRICT):  # every warning is an error, in its words too
+        problems = tuple(replace(each, severity=Severity.ERROR) for each in report.problems)
+        report = replace(report, problems=problems)
     return Output(
         json=lambda: _report_object(report),
         plain=_plain_lines(report.problems),
@@ -55,11 +55,6 @@ def _parse_path(args: ParsedArgs) -> str | None:
     return word if word is not None else option
 
 
-def _raise_warnings(report: ValidationReport) -> ValidationReport:
-    """Return the report with every warning as an error, in its words too."""
-    return replace(report, problems=tuple(replace(each, severity=Severity.ERROR) for each in report.problems))
-
-
 def _report_lines(terminal: Terminal, report: ValidationReport) -> Iterator[str]:
     for problem in report.problems:
         yield from problem_lines(terminal, problem, report.sources)
@@ -76,9 +71,9 @@ def _format_problem_counts(report: ValidationReport) -> str:
     """2 errors and 1 warning in 1 file"""
     warnings = len(report.problems) - report.errors
     files = len({problem.where.file for problem in report.problems if problem.where})
-    counts = [format_count(report.errors, "error")] if report.errors else []
-    counts += [format_count(warnings, "warning")] if warnings else []
-    return " and ".join(counts) + (f" in {format_count(files, 'file')}" if files and report.errors else "")
+    counts = {"error": report.errors, "warning": warnings}
+    counts_text = " and ".join(format_count(count, noun) for noun, count in counts.items() if count)
+    return counts_text + (f" in {format_count(files, 'file')}" if files and report.errors else "")
 
 
 def _format_summary(fleet: Fleet) -> str:

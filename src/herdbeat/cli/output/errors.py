@@ -48,17 +48,12 @@ def show_error(terminal: Terminal, error: HerdbeatError, *, as_json: bool = Fals
 
 def problem_object(problem: Problem) -> dict[str, object]:
     """Return a problem as `--json` prints it."""
-    where = problem.where
     return {
         "severity": problem.severity.value,
         "code": problem.code.value,
         "detail": problem.message,
         "hint": problem.hint,
-        "file": where.file if where else None,
-        "line": where.line if where else None,
-        "column": where.column if where else None,
-        "path": where.path if where else None,
-        "pointer": where.pointer if where else None,
+        **{name: getattr(problem.where, name, None) for name in ("file", "line", "column", "path", "pointer")},
     }
 
 
@@ -85,15 +80,11 @@ def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME
 
 def _clip_line(line: str, start: int, available_width: int) -> str:
     """Return the part of a line that fits, with … where something was cut off."""
-    part = _flatten_tabs(line[start : start + available_width])
+    # One blank for each tab, so that the caret is right below its value.
+    part = printable(line[start : start + available_width].replace("\t", " "))
     if start and part:
         part = "…" + part[1:]
     return part[:-1] + "…" if len(line) > start + available_width else part
-
-
-def _flatten_tabs(line: str) -> str:
-    """Return a line with one blank for each tab, so that the caret is right below its value."""
-    return printable(line.replace("\t", " "))
 
 
 def _colour_frame(terminal: Terminal, line: str, colour: str) -> str:

@@ -13,15 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.symbols import (
-    OUTCOME_SYMBOLS,
-    RUN_STATUS_SYMBOLS,
-    format_count,
-    format_due,
-    format_time,
-    short_label,
-)
-from herdbeat.cli.output.terminal import Terminal, display_width, printable
+from herdbeat.cli.output.details import fold_parts
+from herdbeat.cli.output.symbols import OUTCOME_SYMBOLS, RUN_STATUS_SYMBOLS, format_due, format_time, short_label
+from herdbeat.cli.output.terminal import Terminal, display_width, format_count, printable
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason
 from herdbeat.domain.decision import Source
@@ -285,18 +279,10 @@ def gap_lines(terminal: Terminal, gap: Gap, events: list[BeatSettled], now: date
     rows = [_gap_row(each, now, zone) for each in events[:MAX_GAP_ROWS]]
     more = [f"  and {len(events) - MAX_GAP_ROWS} more"] if len(events) > MAX_GAP_ROWS else []
     return [
-        *_gap_headline(terminal, head, hint if events else ""),
+        *fold_parts(terminal, [head, terminal.style(hint, "dim")] if events else [head]),
         *terminal.format_table(rows, indent="  ", shrink=(3,)),
         *more,
     ]
-
-
-def _gap_headline(terminal: Terminal, head: str, hint: str) -> list[str]:
-    """Return the headline with its hint behind it, or below it on a narrow screen."""
-    styled = terminal.style(hint, "dim")
-    if terminal.columns is None or display_width(f"{head}   {hint}") <= terminal.columns:
-        return [f"{head}   {styled}".rstrip()]
-    return [head, styled]
 
 
 def _format_since(age: timedelta) -> str:
@@ -409,8 +395,8 @@ def _needs_attention(event: Event) -> bool:
 class JsonFeed:
     """An event listener that prints every event as one line of JSON."""
 
-    def __init__(self, lines: LiveLineFormatter) -> None:
-        self._terminal = lines.terminal
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
 
     def __call__(self, event: Event) -> None:
         self._terminal.print(json.dumps(event_object(event), ensure_ascii=False))

@@ -54,7 +54,7 @@ class ListingSpec(Generic[R]):
 
 def list_page(args: ParsedArgs, context: Context, spec: ListingSpec[R]) -> Output:
     """Return the page that the flags ask for. Raises UsageError for a flag, and what `spec.find` raises."""
-    handle = context.enter(open_fleet_handle(args, context))
+    handle = open_fleet_handle(args, context)
     limit = parse_row_count(args.value(flags.COUNT), spec.default_count)
     since, before = args.value(flags.SINCE), parse_cursor(args.value(flags.CURSOR))
     start = None if since is None else parse_past_time(since, handle.now, handle.zone)
@@ -72,9 +72,8 @@ def parse_cursor(text: str | None) -> int | None:
     """Return the id at which the page before ended. Raises UsageError."""
     number = parse_short_id(text) if text is not None else None
     if text is not None and (number is None or number >= 1 << 62):
-        raise UsageError(
-            f'"{truncate_for_message(text)}" is not a cursor.', hint="Take the next_cursor of the page before."
-        )
+        message = f'"{truncate_for_message(text)}" is not a cursor.'
+        raise UsageError(message, hint="Take the next_cursor of the page before.")
     return number
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from herdbeat.cli.output.symbols import format_count, format_time
-from herdbeat.cli.output.terminal import Terminal, printable
+from herdbeat.cli.output.symbols import format_time
+from herdbeat.cli.output.terminal import Terminal, format_count, printable
 from herdbeat.domain.change import ChangeKind
 from herdbeat.errors import truncate_for_message
 from herdbeat.service.commands.fleet import ApplyPlan, PlannedChange
@@ -77,9 +77,8 @@ def _format_differences(before: Mapping[str, object], after: Mapping[str, object
 def _format_value(value: object) -> str:
     if value is None:
         return "—"
-    return truncate_for_message(
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_VALUE_CHARS
-    )
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return truncate_for_message(text, _MAX_VALUE_CHARS)
 
 
 def _format_times(item: PlannedChange, now: datetime, zone: ZoneInfo) -> str:

@@ -9,11 +9,11 @@ wrong, and returns an `Output`. `main` passes that to `render`, which prints one
 - `notices`: remarks below the data in every form, JSON included.
 
 Pass generators for `plain`, `lines` and `notices`: forms that are not printed are then never computed, and a long list
-is printed while it is read. They run after the command has returned, so what they read from must still be open: open it
-with `context.enter(...)`, and `main` closes it after printing.
+is printed while it is read. They run after the command has returned, so what they read from must still be open:
+`open_fleet_handle` leaves the ledger to `context.resources`, which `main` closes after printing.
 
     def run_nodes(args: ParsedArgs, context: Context) -> Output:
-        handle = context.enter(open_fleet_handle(args, context))
+        handle = open_fleet_handle(args, context)
         nodes = find_nodes(handle.require_reader(), handle.now)
         return Output(json=lambda: serialize_nodes(nodes), lines=_node_lines(context.terminal, nodes))
 

@@ -28,9 +28,8 @@ def schedule_row(terminal: Terminal, schedule: ScheduleSummary, now: datetime, z
 
 def format_state(terminal: Terminal, schedule: ScheduleSummary) -> str:
     glyph, colour = STATE_SYMBOLS[schedule.state]
-    count = (
-        f" {schedule.record.failures}" if schedule.state is DisplayState.FAILING and schedule.record.failures else ""
-    )
+    failures = schedule.record.failures if schedule.state is DisplayState.FAILING else 0
+    count = f" {failures}" if failures else ""
     return terminal.style(f"{glyph} {schedule.state}{count}", colour)
 
 

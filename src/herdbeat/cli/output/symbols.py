@@ -101,7 +101,3 @@ def format_cause(source: Source, origin: str, *, is_brief: bool) -> str:
     if is_brief and source in (Source.BASELINE_CRON, Source.BASELINE_INTERVAL):
         return ""
     return printable(f"{source} {origin}".strip())
-
-
-def format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -102,6 +102,10 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
+def format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def format_output_line(text: str) -> str:
     """Return a line that a run printed, with blanks for tabs and without a carriage return at its end."""
     return printable(text.rstrip("\r").expandtabs(4))

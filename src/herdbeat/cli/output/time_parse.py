@@ -64,14 +64,7 @@ def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     phrase = _FUTURE_PATTERN.fullmatch(written)
     if phrase is None:
         return parse_time(written, now, zone)
-    try:
-        moment = _resolve_phrase(phrase, now, zone)
-        if phrase["day"] is None and moment <= now:
-            moment = _resolve_phrase(phrase, now, zone, day_offset=1)
-        return require_supported_year(moment, written)
-    except (ValueError, OverflowError) as error:
-        message = f'"{truncate_for_message(written)}" is not a time of the calendar.'
-        raise TimeParseError(message, written, hint=_FUTURE_HINT) from error
+    return _resolve_near(phrase, now, zone, is_future=True)
 
 
 def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
@@ -82,13 +75,20 @@ def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     phrase = _PAST_PATTERN.fullmatch(written)
     if not written or phrase is None:
         return parse_time(written, now, zone)
+    return _resolve_near(phrase, now, zone, is_future=False)
+
+
+def _resolve_near(phrase: re.Match[str], now: datetime, zone: ZoneInfo, *, is_future: bool) -> datetime:
+    """Return the moment of a phrase. A clock that lies on the wrong side of now is that of the next or last day."""
+    written = phrase.string
     try:
         moment = _resolve_phrase(phrase, now, zone)
-        if phrase["day"] is None and moment > now:
-            moment = _resolve_phrase(phrase, now, zone, day_offset=-1)
+        if phrase["day"] is None and (moment <= now if is_future else moment > now):
+            moment = _resolve_phrase(phrase, now, zone, day_offset=1 if is_future else -1)
         return require_supported_year(moment, written)
     except (ValueError, OverflowError) as error:
-        raise TimeParseError(f'"{written}" is not a time of the calendar.', written, hint=_PAST_HINT) from error
+        message = f'"{truncate_for_message(written)}" is not a time of the calendar.'
+        raise TimeParseError(message, written, hint=_FUTURE_HINT if is_future else _PAST_HINT) from error
 
 
 def _resolve_phrase(phrase: re.Match[str], now: datetime, zone: ZoneInfo, *, day_offset: int = 0) -> datetime:

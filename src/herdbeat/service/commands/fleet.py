@@ -108,6 +108,12 @@ def read_stored_fleet(path: StoreLocation) -> StoredFleet:
     return open_audit(path).read_transaction(load_stored_fleet) if ledger_exists(path) else StoredFleet()
 
 
+def list_targets(path: StoreLocation) -> dict[str, TargetRow]:
+    """Every target in the ledger, by name."""
+    targets = open_audit(path).read_transaction(lambda tx: tx.targets())
+    return {name: row for name, (_, row) in targets.items()}
+
+
 def serialize_plan(plan: ApplyPlan) -> JsonObject:
     return {
         "items": [_serialize_planned_change(each) for each in plan.items],

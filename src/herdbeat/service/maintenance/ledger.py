@@ -13,8 +13,13 @@ from herdbeat.errors import HerdbeatError, MissingExtra, StoreUnavailable, Usage
 from herdbeat.scheduler.repair.consistency import Inconsistency, inspect
 from herdbeat.scheduler.repair.restore import interrupt_open_runs, reschedule_all, settle_pending
 from herdbeat.store.audit import LedgerAudit
-from herdbeat.store.location import PostgresLocation, StoreLocation, open_audit
+from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa: PLC0414 -- adapters may not import `store`
+from herdbeat.store.location import StoreLocation
+from herdbeat.store.location import format_location as format_location  # noqa: PLC0414
+from herdbeat.store.location import open_audit as open_audit  # noqa: PLC0414
+from herdbeat.store.location import require_sqlite_path as require_sqlite_path  # noqa: PLC0414
 from herdbeat.store.sqlite.backup import CopyProgress, copy_ledger_file, preserve_ledger, require_restorable
+from herdbeat.store.sqlite.backup import backup_ledger as backup_ledger  # noqa: PLC0414
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock
 

@@ -207,6 +207,40 @@ def _build_entries(run: RunRecord, lines: Iterable[LogLine]) -> list[LogEntry]:
 # One run, and what the words of a user mean.
 
 
+POLLS_PER_LEDGER_READ = 10
+"""Polls between two reads of the ledger for the output of a run on another node."""
+
+
+class RunOutputFollower:
+    """The output of a run while it goes on. Its log is there only once the run has said something."""
+
+    def __init__(self, reader: Reader, state_dir: Path, run_id: int) -> None:
+        self._state_dir = state_dir
+        self._run_id = run_id
+        self._follower: LogFollower | None = None
+        self._remote_follower = RemoteLogFollower(lambda: reader.run_output(run_id))
+        self._poll_count = 0
+
+    def poll(self) -> list[str]:
+        """Return what it has said since the last call."""
+        return [line.text for line in self._poll()]
+
+    def _poll(self) -> Iterable[LogLine]:
+        if self._follower is None:
+            path = find_log(self._state_dir, self._run_id)
+            self._follower = None if path is None else LogFollower(path)
+        if self._follower is not None:
+            return self._follower.poll()
+        self._poll_count += 1
+        return self._remote_follower.poll() if self._poll_count % POLLS_PER_LEDGER_READ == 0 else ()
+
+    def flush(self) -> list[str]:
+        """Return the rest, once the run has ended: what it said on another node is in the ledger by then."""
+        texts = self.poll()
+        follower = self._follower or self._remote_follower
+        return [*texts, *(line.text for line in (*follower.poll(), *follower.flush()))]
+
+
 def find_log_path(state_dir: Path, run_id: int) -> str | None:
     """Return the log file of a run; None if it printed nothing, ran on another node, or its log was pruned."""
     path = find_log(state_dir, run_id)

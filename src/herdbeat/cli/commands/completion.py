@@ -106,9 +106,8 @@ def zsh_script() -> str:
         (f'"{path}"|"{path} "*', _zsh_words(_word_descriptions(each)), _name_lookup_assignment(each))
         for path, each in _command_paths()
     ]
-    return _ZSH_TEMPLATE.format(
-        cases="\n".join(f"        {case}) offers=({words}){named} ;;" for case, words, named in rows)
-    )
+    cases = [f"        {case}) offers=({words}){named} ;;" for case, words, named in rows]
+    return _ZSH_TEMPLATE.format(cases="\n".join(cases))
 
 
 def _word_descriptions(command: CliCommand) -> Iterator[tuple[str, str]]:
@@ -132,13 +131,10 @@ def _fish_lines() -> Iterator[str]:
         yield f"complete -c herdbeat -n __fish_use_subcommand -a {word} -d {_quote_fish(_summarize_word(word))}"
     for path, command in _command_paths():
         seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
-        for group in COMMAND_GROUPS:
-            if path.startswith(f"{group} "):
-                second = path.split()[1]
-                yield (
-                    f"complete -c herdbeat -n '__fish_seen_subcommand_from {group}'"
-                    f" -a {second} -d {_quote_fish(command.summary)}"
-                )
+        group, _, second = path.partition(" ")
+        if second:
+            offer = f"-a {second} -d {_quote_fish(command.summary)}"
+            yield f"complete -c herdbeat -n '__fish_seen_subcommand_from {group}' {offer}"
         for argument in command.arguments:
             if argument.choices:
                 yield f"complete -c herdbeat -n '{seen}' -a '{' '.join(argument.choices)}'"
@@ -153,9 +149,7 @@ def _fish_lines() -> Iterator[str]:
 
 
 def _command_paths() -> Iterator[tuple[str, CliCommand]]:
-    for command in COMMANDS:
-        for path in (command.path, *command.aliases):
-            yield " ".join(path), command
+    return ((name, command) for command in COMMANDS for name in command.names)
 
 
 def _first_words() -> list[str]:
