@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
 from herdbeat.config.provenance import (
     ResolvedValue,
@@ -16,7 +16,6 @@ from herdbeat.config.provenance import (
     iter_explicit_values,
 )
 from herdbeat.config.schema import fleet as keys
-from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES

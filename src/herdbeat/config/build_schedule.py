@@ -7,12 +7,11 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
-from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
 from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
-from herdbeat.config.schema.messages import find_closest_match, key_name, redact_value
 from herdbeat.config.schema.policies import ADAPT, TIMEZONE
 from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE

@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_fleet import FleetBuilder
 from herdbeat.config.compat.agentd import AgentdReader, AgentdWorkflow
-from herdbeat.config.compat.herdctl import normalize_deprecated_keys, normalize_keys
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.files import FileReader, merge_dotenv
 from herdbeat.config.locate import (
     HERDCTL_FILE_NAMES,
@@ -33,7 +32,6 @@ from herdbeat.config.provenance import ResolvedValue
 from herdbeat.config.schema.fleet import FLEET, FLEET_SETTINGS, IMPORT, IMPORT_FOLDER, IMPORT_ZONE, SUB_FLEET, TIMEZONE
 from herdbeat.config.schema.formats import NAME
 from herdbeat.config.schema.key_index import KEY_LOCATIONS
-from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.table import Field
 from herdbeat.config.sources import (
     DefaultZone,
@@ -42,6 +40,8 @@ from herdbeat.config.sources import (
     TargetCollector,
     TargetSource,
     check_docker_safety,
+    normalize_deprecated_keys,
+    normalize_keys,
     require_mapping,
 )
 from herdbeat.domain.fleet import Fleet

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.compat.herdctl import normalize_keys
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, wrong_type_error
 from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
-from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, select_keys
+from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, rename_key, select_keys
 from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
 from herdbeat.config.schema.fleet import AGENT_REFERENCE
-from herdbeat.config.schema.messages import wrong_type_error
-from herdbeat.config.schema.policies import BUDGET, POLICY_KEY_NAMES
-from herdbeat.config.schema.schedule import SCHEDULE, TRIGGER_KEYS
+from herdbeat.config.schema.policies import BUDGET, POLICIES, POLICY_KEY_NAMES
+from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
 
+_ALIASES = {alias: key.name for key in (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES) for alias in key.aliases}
+_DEPRECATED_KEYS = {"workspace": "working_directory"}
 _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
@@ -165,6 +165,46 @@ def _target_level_keys(target_source: TargetSource) -> ConfigNode:
     if target_source.kind is TargetKind.AGENT:
         names -= _AGENT_KEY_NAMES
     return select_keys(target_source.node, names) or ConfigNode({}, target_source.node.location)
+
+
+# Older and shorter names of keys, normalized to the one name that the rest of the code knows.
+
+
+def normalize_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    """Return a target, defaults or overrides with normalized keys, those of its schedules included.
+
+    Call it before merging: an override with `expression:` must meet a file with `cron:`.
+    """
+    node = _normalize_aliases(normalize_deprecated_keys(node, diagnostics), diagnostics)
+    schedules = node.child("schedules")
+    if not isinstance(node.value, dict) or schedules is None or not isinstance(schedules.value, dict):
+        return node
+    normalized = {name: _normalize_aliases(child, diagnostics) for name, child in schedules.value.items()}
+    return replace(node, value=node.value | {"schedules": replace(schedules, value=normalized)})
+
+
+def normalize_deprecated_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    """Return the mapping with newer names; each older one is a warning."""
+    for old, new in _DEPRECATED_KEYS.items():
+        child = node.child(old)
+        if child is not None:
+            message = f'"{old}" is now called "{new}".'
+            hint = f"Write {new} when you next edit the file."
+            diagnostics.warning(Code.DEPRECATED_KEY, message, child.report_location, hint)
+            node = rename_key(node, old, new)
+    return node
+
+
+def _normalize_aliases(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    for alias, name in _ALIASES.items():
+        child = node.child(alias)
+        if child is None:
+            continue
+        # herdctl reads `expression` only where `cron` is missing. In our files both must stay, because the check of
+        # all keys reports two names of one key.
+        if node.child(name) is None or diagnostics.is_foreign(child.report_location):
+            node = rename_key(node, alias, name)
+    return node
 
 
 # Keys that mean more here than in the tool a file was written for.

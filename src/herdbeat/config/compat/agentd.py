@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.formats import PATH, TEXT, TEXTS, VARIABLE_NAME
-from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.schedule import MODE, TOOLS
 from herdbeat.config.schema.table import Field, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, key_name
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import DURATION, EXPRESSION, NAME, TEXT
-from herdbeat.config.schema.messages import key_name
 from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.config.schema.types import Boolean, Integer
 from herdbeat.error_codes import Code

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, wrong_type_error
 from herdbeat.config.nodes import ConfigNode, PlainData
-from herdbeat.config.schema.messages import find_closest_match, key_name, wrong_type_error
 from herdbeat.config.schema.types import FieldType, JsonSchema
 from herdbeat.error_codes import Code
 from herdbeat.errors import Severity, did_you_mean_suffix, truncate_for_message

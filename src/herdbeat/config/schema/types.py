@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from herdbeat.config.diagnostics import Diagnostics, ValidationError
-from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
-from herdbeat.config.schema.messages import (
+from herdbeat.config.diagnostics import (
+    Diagnostics,
+    ValidationError,
     describe_range,
     describe_value,
     find_closest_match,
@@ -25,6 +25,7 @@ from herdbeat.config.schema.messages import (
     require_text,
     wrong_type_error,
 )
+from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
 
