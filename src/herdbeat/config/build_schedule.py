@@ -287,7 +287,7 @@ def check_repository(target_source: TargetSource, schedule: ConfigNode, diagnost
     # herdctl never polls its sources, and its own examples name no repository: such a file must load.
     severity = Severity.WARNING if diagnostics.is_foreign(source.report_location) else Severity.ERROR
     message = "The github work source names no repository, so it will find no work."
-    problem = ValidationError(Code.MISSING_KEY, message, hint="Add repo: owner/name.", where=source.report_location)
+    problem = ValidationError(Code.MISSING_KEY, message, "Add repo: owner/name.", source.report_location)
     diagnostics.add(problem, source, severity)
 
 

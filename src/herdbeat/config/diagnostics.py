@@ -16,7 +16,7 @@ _QUOTES = ("'", '"')
 class ValidationError(HerdbeatError):
     """A value does not fit its key. One class serves all such errors, so each carries its `problem_code`."""
 
-    def __init__(self, code: Code, message: str, *, hint: str = "", where: SourceLocation | None = None) -> None:
+    def __init__(self, code: Code, message: str, hint: str = "", where: SourceLocation | None = None) -> None:
         super().__init__(message, hint=hint, where=where)
         self.problem_code = code
 
@@ -147,7 +147,7 @@ def require_text(node: ConfigNode, description: str) -> str:
         if "\0" in node.value:
             # No path, argument, variable or PostgreSQL text can hold one, so the first run would fail.
             message = f"{key_name(node)} holds a NUL character."
-            raise ValidationError(Code.INVALID_VALUE, message, hint="Remove the \\0.")
+            raise ValidationError(Code.INVALID_VALUE, message, "Remove the \\0.")
         return node.value
     raise wrong_type_error(node, description)
 
@@ -160,7 +160,7 @@ def require_defined(node: ConfigNode) -> None:
 def _undefined_variable_error(name: str) -> ValidationError:
     message = f"The environment variable {name} is not set."
     hint = f"Set it, in the environment or in .env, or give a default: ${{{name}:-default}}."
-    return ValidationError(Code.UNDEFINED_VARIABLE, message, hint=hint)
+    return ValidationError(Code.UNDEFINED_VARIABLE, message, hint)
 
 
 def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
@@ -169,11 +169,11 @@ def wrong_type_error(node: ConfigNode, description: str) -> ValidationError:
         return _undefined_variable_error(node.undefined_variable)
     if node.value is None:
         hint = f"Write {description}, or remove the key."
-        return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint=hint)
+        return ValidationError(Code.WRONG_TYPE, f"{key_name(node)} has no value.", hint)
     quotes = description == "a text" and not isinstance(node.value, list | dict)
     hint = f'Put it in quotes: "{node.raw}".' if quotes else f"Write {description}."
     message = f"{key_name(node)} must be {description}, not {describe_value(node)}."
-    return ValidationError(Code.WRONG_TYPE, message, hint=hint)
+    return ValidationError(Code.WRONG_TYPE, message, hint)
 
 
 def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> HerdbeatError:
@@ -183,13 +183,13 @@ def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> He
     code = error.problem_code if isinstance(error, ValidationError) else error.code
     message = f'{key_name(node)}: "{node.raw}" does not stand for {description}.'
     return ValidationError(
-        code, message, hint=f"Set {node.variable_names.split()[0]} to something that makes it {description}."
+        code, message, f"Set {node.variable_names.split()[0]} to something that makes it {description}."
     )
 
 
 def out_of_range_error(node: ConfigNode, bounds: str) -> ValidationError:
     message = f"{key_name(node)} cannot be {describe_value(node)}."
-    return ValidationError(Code.INVALID_VALUE, message, hint=f"Write {bounds}.")
+    return ValidationError(Code.INVALID_VALUE, message, f"Write {bounds}.")
 
 
 def describe_range(at_least: int, at_most: int) -> str:

@@ -72,14 +72,14 @@ class _Composer:
         opening = next(events)
         if isinstance(opening, yaml.StreamEndEvent):
             raise ValidationError(
-                Code.MISSING_KEY, "The file is empty.", hint="Write at least a target.", where=self._locate(opening)
+                Code.MISSING_KEY, "The file is empty.", "Write at least a target.", self._locate(opening)
             )
         root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
             message = "The file holds more than one YAML document."
             hint = 'Remove the "---", or put the second document into a file of its own.'
-            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(more))
+            raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(more))
         _check_expanded_size(root)
         return root
 
@@ -124,7 +124,7 @@ class _Composer:
         if node is None:
             message = f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.'
             hint = f'Set the anchor "&{event.anchor}" on a value further up.'
-            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
+            raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
         return node
 
     def _reject_tag(self, event: yaml.Event) -> None:
@@ -134,11 +134,11 @@ class _Composer:
         short_tag = tag.replace("tag:yaml.org,2002:", "!!")
         message = f'The tag "{short_tag}" is not allowed.'
         hint = "Remove it: a configuration is plain data."
-        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
+        raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
 
     def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
         return ValidationError(
-            Code.YAML_LIMIT, message, hint="Split the file, or flatten what is nested.", where=self._locate(event)
+            Code.YAML_LIMIT, message, "Split the file, or flatten what is nested.", self._locate(event)
         )
 
     def _locate(self, event: yaml.Event) -> SourceLocation:
@@ -160,10 +160,10 @@ def _check_expanded_size(root: RawNode) -> None:
     if root.size > MAX_NODES:
         hint = "Write the repeated part out, or split the file."
         message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
-        raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=root.location)
+        raise ValidationError(Code.YAML_LIMIT, message, hint, root.location)
     if root.depth > MAX_DEPTH:
         message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
-        raise ValidationError(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=root.location)
+        raise ValidationError(Code.YAML_LIMIT, message, "Flatten what is nested.", root.location)
 
 
 def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | None:
@@ -232,7 +232,7 @@ class _TreeBuilder:
             if not source.is_map:
                 message = 'The merge key "<<" needs a mapping.'
                 hint = "Point it at an anchored mapping: <<: *name."
-                raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(source, node_path))
+                raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(source, node_path))
             for name, node in self._build_mapping(source, node_path).items():
                 merged.setdefault(name, node)
 

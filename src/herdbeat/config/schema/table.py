@@ -14,6 +14,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _MAX_LISTED_KEYS = 15
+_NONE: Mapping[str, str] = {}
 
 
 class SpecialDefault(NamedTuple):
@@ -101,7 +102,6 @@ def optional_field(
     return Field(name, field_type, meaning, unset=unset, nullable=True, aliases=aliases, domain_field=domain_field)
 
 
-@dataclass(frozen=True, slots=True)
 class Table(FieldType[PlainData]):
     """A mapping with known keys. Those that begin with `x-` are ignored: a place for anchors.
 
@@ -109,18 +109,15 @@ class Table(FieldType[PlainData]):
     with ours.
     """
 
-    title: str
-    keys: tuple[Field[object], ...]
-    ignores_unknown: bool = False
-    suggestions: Mapping[str, str] = field(default_factory=dict)
-    by_name: Mapping[str, Field[object]] = field(init=False, repr=False, compare=False)
+    description = "a mapping of keys"
 
-    def __post_init__(self) -> None:
-        aliases = {alias: key for key in self.keys for alias in key.aliases}
-        object.__setattr__(self, "by_name", aliases | {key.name: key for key in self.keys})
-
-    def describe(self) -> str:
-        return "a mapping of keys"
+    def __init__(
+        self, title: str, *keys: Field[object], ignores_unknown: bool = False, suggestions: Mapping[str, str] = _NONE
+    ) -> None:
+        self.title, self.keys = title, keys
+        self.ignores_unknown, self.suggestions = ignores_unknown, suggestions
+        aliases = {alias: key for key in keys for alias in key.aliases}
+        self.by_name = aliases | {key.name: key for key in keys}
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (key.field_type for key in self.keys)
@@ -180,7 +177,7 @@ class Table(FieldType[PlainData]):
         written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
         hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
         message = f'Unknown key "{written}"{did_you_mean_suffix(guess)}'
-        return ValidationError(Code.UNKNOWN_KEY, message, hint=hint, where=node.report_location)
+        return ValidationError(Code.UNKNOWN_KEY, message, hint, node.report_location)
 
     def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
         # What herdctl and agentd ignore silently must not keep an unchanged file from loading.
@@ -199,12 +196,10 @@ class Table(FieldType[PlainData]):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(FieldType[tuple[T_co, ...]]):
+    description = "a list"
     item: FieldType[T_co]
     at_least: int = 0
     hint: str = ""
-
-    def describe(self) -> str:
-        return "a list"
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (self.item,)
@@ -235,18 +230,16 @@ class ListOf(FieldType[tuple[T_co, ...]]):
             error.hint = self.hint or error.hint
             raise error
         if len(node.value) < self.at_least:
-            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", hint=self.hint or "Add an element.")
+            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", self.hint or "Add an element.")
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf(FieldType[Mapping[str, T_co]]):
     """A mapping from free names to values of one type."""
 
+    description = "a mapping of names"
     item: FieldType[T_co]
     key: FieldType[object] | None = None
-
-    def describe(self) -> str:
-        return "a mapping of names"
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (self.item,)
