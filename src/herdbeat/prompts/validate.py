@@ -4,7 +4,7 @@ from difflib import get_close_matches
 
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.errors import TemplateError, UnknownTemplateName, truncate_for_message
-from herdbeat.prompts.template import ESCAPE_HINT, Placeholder, scan_template
+from herdbeat.prompts.template import ESCAPE_HINT, scan_template
 from herdbeat.prompts.variables import ALL_KINDS, OWN_VARIABLES, VARIABLES, Variable, find_variable, find_variables
 
 
@@ -15,27 +15,20 @@ def validate_prompt(text: str, kind: TriggerKind, *, has_work: bool) -> list[Tem
     would otherwise be empty in every prompt.
     """
     template, errors = scan_template(text)
-    unknown = [
-        _unknown_name_error(name, kind, has_work=has_work)
-        for name in template.placeholders
-        if find_variable(name.name, kind, has_work=has_work) is None
-    ]
-    return sorted([*errors, *unknown], key=lambda error: error.offset)
-
-
-def _unknown_name_error(name: Placeholder, kind: TriggerKind, *, has_work: bool) -> UnknownTemplateName:
-    message, hint = _describe_unknown_name(name.name, kind, has_work=has_work)
-    return UnknownTemplateName(message, name=name.name, offset=name.offset, width=name.width, hint=hint)
+    for placeholder in template.placeholders:
+        name, offset, width = placeholder.name, placeholder.offset, placeholder.width
+        if find_variable(name, kind, has_work=has_work) is None:
+            message, hint = _describe_unknown_name(name, kind, has_work=has_work)
+            errors.append(UnknownTemplateName(message, name=name, offset=offset, width=width, hint=hint))
+    return sorted(errors, key=lambda error: error.offset)
 
 
 def _describe_unknown_name(name: str, kind: TriggerKind, *, has_work: bool) -> tuple[str, str]:
     """Return message and hint: other schedules have the name, a similar name exists, or it is unknown."""
     written = f"{{{{{truncate_for_message(name)}}}}}"
     if variables := find_variables(name):
-        return (
-            f"{written} exists only on {_describe_owners(variables)}.",
-            f"This is {_with_article(kind)} schedule. {ESCAPE_HINT}",
-        )
+        hint = f"This is {_with_article(kind)} schedule. {ESCAPE_HINT}"
+        return f"{written} exists only on {_describe_owners(variables)}.", hint
     provided = [variable for variable in VARIABLES if variable.is_provided(kind, has_work=has_work)]
     if guess := _closest_name(name, provided):
         return f"{written} is not known; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
@@ -46,12 +39,8 @@ def _describe_unknown_name(name: str, kind: TriggerKind, *, has_work: bool) -> t
 def _describe_owners(variables: tuple[Variable, ...]) -> str:
     if all(variable.needs_work for variable in variables):
         return "schedules with a work_source"
-    kinds = [
-        kind.value
-        for kind in TriggerKind
-        if any(kind in variable.kinds for variable in variables if variable.kinds != ALL_KINDS)
-    ]
-    return f"{' and '.join(kinds)} schedules"
+    kinds = {kind for variable in variables if variable.kinds != ALL_KINDS for kind in variable.kinds}
+    return f"{' and '.join(kind for kind in TriggerKind if kind in kinds)} schedules"
 
 
 def _closest_name(name: str, provided: list[Variable]) -> str | None:

@@ -6,6 +6,7 @@ Validation, rendering and the page `docs/reference/prompts.md` use it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from herdbeat.domain.trigger import TriggerKind
 
@@ -18,13 +19,21 @@ class ValueTrust(StrEnum):
     UNTRUSTED_TEXT = "text"  # from outside, of any length: tagged as data if it is more than a short line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+ALL_KINDS = frozenset(TriggerKind)
+_CRON = frozenset({TriggerKind.CRON})
+_DELAY = frozenset({TriggerKind.DELAY})
+_WEBHOOK = frozenset({TriggerKind.WEBHOOK})
+_CHAT = frozenset({TriggerKind.CHAT})
+_CALL_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.MANUAL})
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable, or a family of them: `payload.*` is every name that begins with `payload.`."""
 
     name: str
     meaning: str
-    kinds: frozenset[TriggerKind]
+    kinds: frozenset[TriggerKind] = ALL_KINDS
     needs_work: bool = False
     trust: ValueTrust = ValueTrust.TRUSTED
 
@@ -37,44 +46,25 @@ class Variable:
         return kind in self.kinds and (has_work or not self.needs_work)
 
 
-ALL_KINDS = frozenset(TriggerKind)
-_CRON = frozenset({TriggerKind.CRON})
-_DELAY = frozenset({TriggerKind.DELAY})
-_WEBHOOK = frozenset({TriggerKind.WEBHOOK})
-_CHAT = frozenset({TriggerKind.CHAT})
-_CALL_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.MANUAL})
-
-
-def _trusted(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=kinds)
-
-
-def _untrusted_line(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=kinds, trust=ValueTrust.UNTRUSTED_LINE)
-
-
-def _untrusted_text(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=kinds, trust=ValueTrust.UNTRUSTED_TEXT)
-
-
-def _work_variable(name: str, meaning: str, trust: ValueTrust = ValueTrust.UNTRUSTED_LINE) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=ALL_KINDS, needs_work=True, trust=trust)
+_trusted = Variable
+_untrusted_line = partial(Variable, trust=ValueTrust.UNTRUSTED_LINE)
+_untrusted_text = partial(Variable, trust=ValueTrust.UNTRUSTED_TEXT)
+_work_line = partial(_untrusted_line, needs_work=True)
+_work_text = partial(_untrusted_text, needs_work=True)
 
 
 def _work_item_family(family: str, noun: str) -> Iterator[Variable]:
     """Yield the fields of a work item, once as `work.*` and once as `issue.*`, which is herdctl's name."""
-    yield _work_variable(f"{family}.id", f"the id of the {noun}")
+    yield _work_line(f"{family}.id", f"the id of the {noun}")
     if family == "issue":
-        yield _work_variable("issue.number", "the number of the issue")
-    yield _work_variable(f"{family}.title", f"the title of the {noun}")
-    yield _work_variable(f"{family}.body", f"the description of the {noun}", ValueTrust.UNTRUSTED_TEXT)
-    yield _work_variable(f"{family}.url", f"the address of the {noun}")
-    yield _work_variable(f"{family}.labels", "its labels, joined by commas")
-    yield _work_variable(f"{family}.assignee", "who has it, if anybody")
-    yield _work_variable(f"{family}.priority", "critical, high, medium or low")
-    yield _work_variable(
-        f"{family}.metadata.*", f"what else the source says about the {noun}", ValueTrust.UNTRUSTED_TEXT
-    )
+        yield _work_line("issue.number", "the number of the issue")
+    yield _work_line(f"{family}.title", f"the title of the {noun}")
+    yield _work_text(f"{family}.body", f"the description of the {noun}")
+    yield _work_line(f"{family}.url", f"the address of the {noun}")
+    yield _work_line(f"{family}.labels", "its labels, joined by commas")
+    yield _work_line(f"{family}.assignee", "who has it, if anybody")
+    yield _work_line(f"{family}.priority", "critical, high, medium or low")
+    yield _work_text(f"{family}.metadata.*", f"what else the source says about the {noun}")
 
 
 OWN_VARIABLES: tuple[Variable, ...] = (
@@ -133,25 +123,25 @@ AGENTD_VARIABLES: tuple[Variable, ...] = (
     _untrusted_text("answer", "what was answered", _CALL_KINDS),
     _untrusted_line("composite_sub_source_ids", "the dedup ids that came together", _CALL_KINDS),
     _untrusted_text("sub_*", "a value of one of the triggers that came together", _CALL_KINDS),
-    _work_variable("head_ref", "the branch of the pull request"),
-    _work_variable("base_ref", "the branch it is meant for"),
-    _work_variable("is_draft", "true for a draft pull request"),
-    _work_variable("source_branch", "the branch of the merge request"),
-    _work_variable("target_branch", "the branch it is meant for"),
-    _work_variable("merge_status", "whether it can be merged"),
-    _work_variable("draft", "true for a draft merge request"),
-    _work_variable("gitlab_project_id", "the GitLab project"),
-    _work_variable("gitlab_iid", "the number of the item in its GitLab project"),
-    _work_variable("identifier", "Linear's name for the issue, ENG-123"),
-    _work_variable("linear_id", "Linear's id of the issue"),
-    _work_variable("state", "the state of the issue"),
-    _work_variable("priority", "its priority"),
-    _work_variable("team", "the key of its team"),
-    _work_variable("team_name", "the name of its team"),
-    _work_variable("project", "its project"),
-    _work_variable("queue_name", "the queue that the item came from"),
-    _work_variable("queue_task_id", "the id of the item in its queue"),
-    _work_variable("queue_priority", "the priority of the item in its queue"),
+    _work_line("head_ref", "the branch of the pull request"),
+    _work_line("base_ref", "the branch it is meant for"),
+    _work_line("is_draft", "true for a draft pull request"),
+    _work_line("source_branch", "the branch of the merge request"),
+    _work_line("target_branch", "the branch it is meant for"),
+    _work_line("merge_status", "whether it can be merged"),
+    _work_line("draft", "true for a draft merge request"),
+    _work_line("gitlab_project_id", "the GitLab project"),
+    _work_line("gitlab_iid", "the number of the item in its GitLab project"),
+    _work_line("identifier", "Linear's name for the issue, ENG-123"),
+    _work_line("linear_id", "Linear's id of the issue"),
+    _work_line("state", "the state of the issue"),
+    _work_line("priority", "its priority"),
+    _work_line("team", "the key of its team"),
+    _work_line("team_name", "the name of its team"),
+    _work_line("project", "its project"),
+    _work_line("queue_name", "the queue that the item came from"),
+    _work_line("queue_task_id", "the id of the item in its queue"),
+    _work_line("queue_priority", "the priority of the item in its queue"),
 )
 """The variables of agentd's triggers, so that its workflows run unchanged."""
 

@@ -31,9 +31,7 @@ class EventTrigger:
         return f"{self.kind}:{format_timestamp(due_at)}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return beat_variables(
-            due_at=due_at, schedule=schedule, source_id=self.dedup_id(due_at, schedule), title=self.title
-        )
+        return beat_variables(self, due_at, schedule, self.title)
 
     def describe(self) -> str:
         return self.sentence

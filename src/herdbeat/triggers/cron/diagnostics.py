@@ -49,9 +49,8 @@ def find_invalid_token(expression: str, fields: list[str]) -> CronParseError | N
         # An empty item among others is ignored; a field without any other item is checked as one empty item.
         items = [item for item in field.removeprefix("+" if cron_field is DAY_OF_WEEK else "").split(",") if item]
         if len(items) > 1 and "?" in items:
-            return parse_error(
-                expression, f"{cron_field.name}: ? must stand alone, got {field}", field=cron_field.name, token=field
-            )
+            problem = f"{cron_field.name}: ? must stand alone, got {field}"
+            return parse_error(expression, problem, field=cron_field.name, token=field)
         for item in items or [""]:
             if token_problem := _check_item(cron_field, item):
                 problem, hint = token_problem
@@ -63,15 +62,11 @@ def _check_item(cron_field: CronField, item: str) -> TokenProblem | None:
     base, slash, step = item.partition("/")
     is_nth = "#" in base or (cron_field is DAY_OF_WEEK and base.endswith("L"))
     if slash and not (step.isdigit() and int(step) > 0):
-        return (
-            f"{cron_field.name} step must be a whole number from 1, got {_format_token(step)}",
-            f'Write for example "{base or "*"}/5".',
-        )
+        problem = f"{cron_field.name} step must be a whole number from 1, got {_format_token(step)}"
+        return problem, f'Write for example "{base or "*"}/5".'
     if slash and (is_nth or _is_special_day(cron_field, base)):
-        return (
-            f"{cron_field.name} cannot have a step there, got {item}",
-            'A step goes with * or a range: "*/5", "9-17/2".',
-        )
+        problem = f"{cron_field.name} cannot have a step there, got {item}"
+        return problem, 'A step goes with * or a range: "*/5", "9-17/2".'
     if base == "*" or _is_special_day(cron_field, base):
         return None
     if is_nth:
@@ -90,17 +85,13 @@ def _check_nth(cron_field: CronField, base: str) -> TokenProblem | None:
         return f"{cron_field.name} cannot have a #, got {base}", "FRI#2 belongs into the last field, the day of week."
     day, _, nth = base.partition("#") if "#" in base else (base.removesuffix("L"), "", "L")
     if not day:
-        return (
-            f"{cron_field.name} needs a weekday before {base}",
-            "FRIL is the last Friday; the last day of the month is an L in the day of month.",
-        )
-    if problem := _check_values(cron_field, day):
-        return problem
+        hint = "FRIL is the last Friday; the last day of the month is an L in the day of month."
+        return f"{cron_field.name} needs a weekday before {base}", hint
+    if value_problem := _check_values(cron_field, day):
+        return value_problem
     if nth not in ("L", "1", "2", "3", "4", "5"):
-        return (
-            f"{cron_field.name}: the number after # must be 1-5 or L, got {_format_token(nth)}",
-            "FRI#2 is the second Friday.",
-        )
+        problem = f"{cron_field.name}: the number after # must be 1-5 or L, got {_format_token(nth)}"
+        return problem, "FRI#2 is the second Friday."
     return _check_range_order(cron_field, day)
 
 
@@ -115,10 +106,8 @@ def _check_range_order(cron_field: CronField, text: str) -> TokenProblem | None:
     low, high = cron_field.value(first), cron_field.value(last)
     if low is None or high is None or low <= high or (last == "SUN" and low > 0):
         return None
-    return (
-        f"{cron_field.name} range {first}-{last} runs backwards",
-        f'Write it as "{_split_range(cron_field, first, last)}".',
-    )
+    hint = f'Write it as "{_split_range(cron_field, first, last)}".'
+    return f"{cron_field.name} range {first}-{last} runs backwards", hint
 
 
 def _split_range(cron_field: CronField, first: str, last: str) -> str:
@@ -139,16 +128,12 @@ def _invalid_value(cron_field: CronField, value: str) -> TokenProblem:
         return problem, f"{value} is not possible there."
     if cron_field is HOUR and value == "24":
         return problem, "Midnight is hour 0."
-    guess = get_close_matches(_name_prefix(value), cron_field.names, n=1, cutoff=0.6)
+    # The first three letters: full names and SEPT begin with the abbreviation that cron knows.
+    guess = get_close_matches(value[:3], cron_field.names, n=1, cutoff=0.6)
     if guess and not value.isdigit():
         return problem, f"Did you mean {guess[0]}?"
     example = f" or a name such as {next(iter(cron_field.names))}" if cron_field.names else ""
     return problem, f"Write a number of that range{example}."
-
-
-def _name_prefix(value: str) -> str:
-    """Return the first three letters: full names and SEPT begin with the abbreviation that cron knows."""
-    return value[:3] if len(value) > 3 else value
 
 
 def _format_token(value: str) -> str:

@@ -4,7 +4,6 @@ Those are `?`, `15W`, `FRI#L`, `SAT-SUN`, and the leading `+` and the empty item
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from cronsim import CronSimError
@@ -50,10 +49,9 @@ def parse_expression(expression: str) -> CronPattern:
 
 def _split_fields(expression: str) -> list[str]:
     """Return the five or six fields, in upper case."""
-    if len(expression) > MAX_EXPRESSION_LENGTH:
-        raise parse_error(
-            expression, f"it has {len(expression)} characters", hint=f"At most {MAX_EXPRESSION_LENGTH} are read."
-        )
+    length = len(expression)
+    if length > MAX_EXPRESSION_LENGTH:
+        raise parse_error(expression, f"it has {length} characters", hint=f"At most {MAX_EXPRESSION_LENGTH} are read.")
     # Checked before upper(), which turns the letters ſ and ı into S and I: part of a weekday's name.
     if not expression.isascii() or "\0" in expression:
         raise parse_error(expression, "only plain ASCII characters are allowed", hint="Type it instead of pasting it.")
@@ -71,9 +69,8 @@ def _expand_nickname(expression: str) -> list[str]:
     name = expression.strip().lower()
     if name in NICKNAMES:
         return NICKNAMES[name].split()
-    hint = f"The known names are {', '.join(NICKNAMES)}."
-    if name.startswith("@every"):
-        hint = _INTERVAL_HINT
+    known = f"The known names are {', '.join(NICKNAMES)}."
+    hint = _INTERVAL_HINT if name.startswith("@every") else known
     raise parse_error(expression, f"{name.split()[0]} is not a known name", token=name, hint=hint)
 
 
@@ -92,42 +89,24 @@ def _parse_days(expression: str, fields: list[str]) -> DayMatcher:
         return DayMatcher(fields)
     except CronSimError:
         pass
-    translation = translate_fields(fields)
     try:
-        if translation.nearest_days:
-            return NearestWeekdayMatcher(
-                translation.fields, translation.nearest_days, require_both=translation.require_both
-            )
-        return DayMatcher(translation.fields, require_both=translation.require_both)
+        return _parse_translated(fields)
     except CronSimError as error:
         raise (find_invalid_token(expression, fields) or never_fires_error(expression, fields)) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CronsimFields:
-    """Fields for cronsim, the days of month that were written as `15W`, and whether both day fields must match."""
-
-    fields: list[str]
-    nearest_days: frozenset[int]
-    require_both: bool
-
-
-def translate_fields(fields: list[str]) -> CronsimFields:
-    """Translate notations that cronsim does not know. Never raises: cronsim rejects what stays invalid."""
+def _parse_translated(fields: list[str]) -> DayMatcher:
+    """Parse fields with notations that cronsim does not know. Raises CronSimError for what stays invalid."""
     require_both = fields[-1].startswith("+")
     *front, day, month, weekday = map(_drop_empty_items, [*fields[:-1], fields[-1].removeprefix("+")])
     items = ["*"] if day == "?" else day.split(",")
     nearest_days = [item for item in items if _is_nearest_weekday(item)]
-    return CronsimFields(
-        fields=[
-            *front,
-            ",".join(item for item in items if item not in nearest_days),
-            month,
-            _translate_weekdays(weekday),
-        ],
-        nearest_days=frozenset(int(item[:-1]) for item in nearest_days),
-        require_both=require_both,
-    )
+    known_days = ",".join(item for item in items if item not in nearest_days)
+    translated = [*front, known_days, month, _translate_weekdays(weekday)]
+    if not nearest_days:
+        return DayMatcher(translated, require_both=require_both)
+    numbers = frozenset(int(item[:-1]) for item in nearest_days)
+    return NearestWeekdayMatcher(translated, numbers, require_both=require_both)
 
 
 def _drop_empty_items(field: str) -> str:
@@ -141,9 +120,7 @@ def _is_nearest_weekday(item: str) -> bool:
 
 
 def _translate_weekdays(field: str) -> str:
-    if field == "?":
-        return "*"
-    return ",".join(_translate_weekday(item) for item in field.split(","))
+    return "*" if field == "?" else ",".join(_translate_weekday(item) for item in field.split(","))
 
 
 def _translate_weekday(item: str) -> str:

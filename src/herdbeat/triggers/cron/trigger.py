@@ -73,13 +73,8 @@ class Cron:
         return f"{self.kind}:{format_timestamp(due_at.replace(microsecond=0))}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return beat_variables(
-            due_at=due_at.replace(microsecond=0),
-            schedule=schedule,
-            source_id=self.dedup_id(due_at, schedule),
-            title=f"Cron trigger: {self.expression}",
-            cron_expression=self.expression,
-        )
+        due_at, title = due_at.replace(microsecond=0), f"Cron trigger: {self.expression}"
+        return beat_variables(self, due_at, schedule, title, cron_expression=self.expression)
 
     def describe(self) -> str:
         return describe_pattern(self.pattern)
