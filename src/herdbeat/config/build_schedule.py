@@ -21,7 +21,7 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import ToolPolicy
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
+from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
 from herdbeat.prompts import validate_prompt
 from herdbeat.triggers import Chat, Cron, Delay, Interval, Manual, Webhook
 
@@ -58,18 +58,17 @@ def build_schedule(
 ) -> ResolvedSchedule | None:
     """Return the schedule; None after every problem it has was reported."""
     errors_before = diagnostics.error_count
-    node = schedule_source.node
-    NAME.validate(
-        ConfigNode(schedule_source.name, schedule_source.raw.report_location, raw=schedule_source.name), diagnostics
-    )
+    node, name = schedule_source.node, schedule_source.name
+    NAME.validate(ConfigNode(name, schedule_source.raw.report_location, raw=name), diagnostics)
     keys.SCHEDULE.validate(node, diagnostics)
     has_valid_keys = diagnostics.error_count == errors_before
     kind = detect_trigger_kind(node, diagnostics)
     if kind is None:
         return None
-    path = f"{target_source.kind.section}.{target_source.name}.schedules.{schedule_source.name}"
+    path = f"{target_source.kind.section}.{target_source.name}.schedules.{name}"
     settings = SectionReader(node, path, kinds=(kind, target_source.kind))
-    origin = _trigger_location(schedule_source)
+    written = (node.child(key.name) for key in keys.TRIGGER_KEYS)
+    origin = next((child.location for child in written if child is not None), schedule_source.raw.location)
     settings.values.append(ResolvedValue(path=f"{path}.type", value=str(kind), origin=origin))
     # A key that is wrong was reported above. What else is wrong is reported in the same load, so checks that need
     # such a key give up, and the others still run.
@@ -77,7 +76,7 @@ def build_schedule(
     with suppress(HerdbeatError):
         zone = settings.get(TIMEZONE, zone, schedule_source.zone.origin)
     trigger = build_trigger(settings, kind, zone, diagnostics)
-    rules = build_rules(node, target_source.rules, diagnostics)
+    rules = build_rules(node, target_source.fleet.rules, diagnostics)
     with suppress(HerdbeatError):
         check_crossed_limits(settings, diagnostics)
     check_prompt(target_source, node, kind, diagnostics)
@@ -94,11 +93,6 @@ def build_schedule(
         return None
     schedule = _assemble_schedule(target_source, schedule_source, settings, trigger, policies)
     return ResolvedSchedule(schedule=schedule, values=tuple(settings.values))
-
-
-def _trigger_location(schedule_source: ScheduleSource) -> SourceLocation:
-    children = (schedule_source.node.child(key.name) for key in keys.TRIGGER_KEYS)
-    return next((child.location for child in children if child is not None), schedule_source.raw.location)
 
 
 def _assemble_schedule(
@@ -173,20 +167,13 @@ def build_trigger(
         diagnostics.error(Code.MISSING_KEY, f'Type {kind} needs "{key.name}".', settings.node.report_location, hint)
         return None
     try:
-        return _parse_trigger(settings.get(key), kind, zone)
+        text = settings.get(key)
+        if kind is TriggerKind.CRON:
+            return Cron.parse(text, zone)
+        return Interval.parse(text) if kind is TriggerKind.INTERVAL else Delay.parse(text)
     except HerdbeatError as error:
         diagnostics.add(redact_value(error, child, key.field_type.describe()), child)
     return None
-
-
-def _parse_trigger(text: str, kind: TriggerKind, zone: ZoneInfo) -> Trigger:
-    match kind:
-        case TriggerKind.INTERVAL:
-            return Interval.parse(text)
-        case TriggerKind.CRON:
-            return Cron.parse(text, zone)
-        case _:
-            return Delay.parse(text)
 
 
 def _warn_unused_trigger_keys(node: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
@@ -208,22 +195,13 @@ def _meets_active_hours(trigger: Trigger, hours: ActiveHours | None) -> bool:
         return True
     moment = _SEARCH_START
     for _ in range(370):
-        instant = trigger.next_time(None, _next_opening(moment, hours) - timedelta(seconds=1))
+        instant = trigger.next_time(None, hours.next_opening(moment) - timedelta(seconds=1))
         if instant is None or instant > _SEARCH_END:
             return False
         if hours.contains(instant):
             return True
         moment = instant
     return False
-
-
-def _next_opening(moment: datetime, hours: ActiveHours) -> datetime:
-    """Return the next time the window opens, strictly after the moment."""
-    local = moment.astimezone(hours.zone)
-    opens = datetime.combine(local.date(), hours.opens, hours.zone)
-    if opens.astimezone(UTC) <= moment:
-        opens = datetime.combine(local.date() + timedelta(days=1), hours.opens, hours.zone)
-    return opens.astimezone(UTC)
 
 
 # Rules, prompts and work sources.
@@ -233,15 +211,14 @@ def build_rules(
     schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics
 ) -> tuple[Mapping[str, object], ...]:
     """Return the rules in order, named sets expanded. A set that does not exist is reported; sets do not nest."""
-    adapt = schedule.child(ADAPT.name)
-    if adapt is None:
-        return ()
-    rules = (rule.to_data() for rule in _expand_rule_sets(adapt, sets, diagnostics))
+    rules = (rule.to_data() for rule in expand_rule_sets(schedule, sets, diagnostics))
     return tuple(rule if isinstance(rule, dict) else {} for rule in rules)
 
 
-def _expand_rule_sets(adapt: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> Iterator[ConfigNode]:
-    for rule in adapt.elements():
+def expand_rule_sets(schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> Iterator[ConfigNode]:
+    """Yield the rules of a schedule, each `use:` replaced by the rules of its set."""
+    adapt = schedule.child(ADAPT.name)
+    for rule in adapt.elements() if adapt is not None else ():
         name = rule.child("use")
         if name is None:
             yield rule

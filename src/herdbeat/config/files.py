@@ -34,9 +34,8 @@ def read_text(path: Path, display_name: str) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        message = (
-            f'"{display_name}" is a link to nowhere.' if path.is_symlink() else f'There is no file "{display_name}".'
-        )
+        is_link = path.is_symlink()
+        message = f'"{display_name}" is a link to nowhere.' if is_link else f'There is no file "{display_name}".'
         raise ValidationError(Code.FILE_NOT_FOUND, message, "Correct the path.", where) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -142,12 +141,8 @@ def _unquote(value: str) -> str:
     quote = value[:1]
     if quote and quote in "'\"" and (end := value.find(quote, 1)) > 0:
         inner = value[1:end]
-        return inner if quote == "'" else re.sub(r"\\(.)", _unescape, inner)
+        return inner if quote == "'" else re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), inner)
     return "" if value.startswith("#") else _COMMENT_PATTERN.sub("", value)
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return _ESCAPES.get(match[1], match[0])
 
 
 @dataclass(slots=True)

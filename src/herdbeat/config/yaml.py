@@ -71,9 +71,8 @@ class _Composer:
         next(events)  # the start of the stream
         opening = next(events)
         if isinstance(opening, yaml.StreamEndEvent):
-            raise ValidationError(
-                Code.MISSING_KEY, "The file is empty.", "Write at least a target.", self._locate(opening)
-            )
+            hint = "Write at least a target."
+            raise ValidationError(Code.MISSING_KEY, "The file is empty.", hint, self._locate(opening))
         root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
@@ -85,10 +84,11 @@ class _Composer:
 
     def _compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
         self.count += 1
-        if self.count > MAX_NODES:
-            raise self._limit_error(event, f"The file holds more than {MAX_NODES:,} values.")
-        if depth > MAX_DEPTH:
-            raise self._limit_error(event, f"The file is nested deeper than {MAX_DEPTH} levels.")
+        if self.count > MAX_NODES or depth > MAX_DEPTH:
+            too_many = f"The file holds more than {MAX_NODES:,} values."
+            message = too_many if self.count > MAX_NODES else f"The file is nested deeper than {MAX_DEPTH} levels."
+            hint = "Split the file, or flatten what is nested."
+            raise ValidationError(Code.YAML_LIMIT, message, hint, self._locate(event))
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event)
         self._reject_tag(event)
@@ -135,11 +135,6 @@ class _Composer:
         message = f'The tag "{short_tag}" is not allowed.'
         hint = "Remove it: a configuration is plain data."
         raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
-
-    def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
-        return ValidationError(
-            Code.YAML_LIMIT, message, "Split the file, or flatten what is nested.", self._locate(event)
-        )
 
     def _locate(self, event: yaml.Event) -> SourceLocation:
         start, end = event.start_mark, event.end_mark
@@ -203,10 +198,8 @@ class _TreeBuilder:
         if raw.is_map:
             return ConfigNode(self._build_mapping(raw, node_path), location, key)
         if raw.is_list:
-            items = [
-                self.build(item, node_path.item(index, _item_name(item))) for index, item in enumerate(raw.children)
-            ]
-            return ConfigNode(items, location, key)
+            paths = (node_path.item(index, _item_name(item)) for index, item in enumerate(raw.children))
+            return ConfigNode(list(map(self.build, raw.children, paths)), location, key)
         return ConfigNode(raw.resolve(), location, key, raw=raw.text, style=raw.style)
 
     def _build_mapping(self, raw: RawNode, node_path: _NodePath) -> dict[str, ConfigNode]:

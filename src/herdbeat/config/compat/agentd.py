@@ -58,15 +58,8 @@ SOURCE_TABLES = {
     "manual": Table("A manual source", _TYPE_KEY, ignores_unknown=True),
 }
 UNSUPPORTED_SOURCES = (
-    "agent_lifecycle",
-    "dispatch_result",
-    "agent_idle",
-    "linear_issues",
-    "gitlab_issues",
-    "gitlab_merge_requests",
-    "queue",
-    "composite",
-    "ask_response",
+    *("agent_lifecycle", "dispatch_result", "agent_idle", "linear_issues", "gitlab_issues"),
+    *("gitlab_merge_requests", "queue", "composite", "ask_response"),
 )
 
 _NO_PERSISTENT_AGENT_REASON = "agents here start anew with each run"
@@ -113,25 +106,15 @@ def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str
     if kind.value not in SOURCE_TABLES:
         _report_unsupported_source(kind, diagnostics)
         return None
-    errors_before = diagnostics.error_count
-    SOURCE_TABLES[kind.value].validate(source, diagnostics)
-    if diagnostics.error_count > errors_before:
+    if not SOURCE_TABLES[kind.value].is_valid(source, diagnostics):
         return None
+    if kind.value in _POLLED_ITEMS:
+        return _translate_polling(workflow, source, kind.value)
     _warn_unused_poll_interval(workflow, kind, diagnostics)
     if kind.value == "cron":
         _warn_cron_day_semantics(source.find(("expression",)), diagnostics)
-    return _translate_trigger(workflow, source, kind.value)
-
-
-def _translate_trigger(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
-    if kind in _POLLED_ITEMS:
-        return _translate_polling(workflow, source, kind)
-    keys = {"type": source.find(("type",))}
     renamed = {"expression": "cron", "run_at": "at", "secret": "secret"}
-    for name, child in source.items():
-        if name in renamed:
-            keys[renamed[name]] = child
-    return keys
+    return {"type": kind} | {renamed[name]: child for name, child in source.items() if name in renamed}
 
 
 def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
@@ -148,10 +131,8 @@ def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
         "claim": _with_value(here, "store"),
         "exclude_labels": ConfigNode([], here.location),
     }
-    labels = source.child("labels")
-    if labels is not None:
-        work["filter_labels"] = labels
-    work |= {name: child for name, child in source.items() if name in ("state", "assignee")}
+    renamed = {"labels": "filter_labels", "state": "state", "assignee": "assignee"}
+    work |= {renamed[name]: child for name, child in source.items() if name in renamed}
     return {
         "type": _with_value(here, "interval"),
         "interval": _with_value(poll or here, f"{seconds}s"),
@@ -176,7 +157,7 @@ def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> No
 
 def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
     poll = workflow.child("poll_interval")
-    if poll is not None and kind.value not in _POLLED_ITEMS:
+    if poll is not None:
         message = f'"poll_interval" has no effect on a {kind.value} source.'
         diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")
 
@@ -214,12 +195,11 @@ class AgentdWorkflow:
     is_invalid: bool = False
 
 
-@dataclass(slots=True)
 class AgentdReader:
     """Reads one .agentd folder, or one file of it."""
 
-    files: FileReader
-    diagnostics: Diagnostics
+    def __init__(self, files: FileReader) -> None:
+        self.files, self.diagnostics = files, files.diagnostics
 
     def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
         """Yield every valid agent of the folder with its file."""
@@ -262,13 +242,9 @@ class AgentdReader:
             return None
         keys |= {"prompt": prompt} if prompt is not None else {}
         keys |= {each: child for each, child in tree.items() if each in ("enabled", "tool_policy")}
-        name = tree.find(("name",))
-        return AgentdWorkflow(
-            name=name,
-            agent=tree.find(("agent",)),
-            schedule=ConfigNode(keys, tree.location, key=name.location),
-            is_invalid=prompt is None,
-        )
+        name, agent = tree.find(("name",)), tree.find(("agent",))
+        schedule = ConfigNode(keys, tree.location, key=name.location)
+        return AgentdWorkflow(name=name, agent=agent, schedule=schedule, is_invalid=prompt is None)
 
     def _list_yaml_files(self, folder: Path) -> list[Path]:
         self.diagnostics.folders.add(self.files.display_name(folder))
@@ -322,16 +298,12 @@ def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> Co
 
 def _translate_docker(tree: ConfigNode) -> dict[str, ConfigNode]:
     """Return the docker block. An agent with an image, a network or mounts gets a container or no run, never less."""
-    image, network = tree.child("docker_image"), tree.child("network_policy")
-    mounts = tree.child("extra_mounts")
-    isolation = image or network or mounts
-    if isolation is None:
+    renamed = {"docker_image": "image", "network_policy": "network", "extra_mounts": "volumes"}
+    block = {ours: child for theirs, ours in renamed.items() if (child := tree.child(theirs)) is not None}
+    if not block:
         return {}
-    block = {"enabled": ConfigNode(value=True, location=isolation.location, raw="true")}
-    if image is not None:
-        block["image"] = image
-    if network is not None:
+    isolation = next(iter(block.values()))
+    if network := block.get("network"):
         block["network"] = replace(network, value=DOCKER_NETWORKS.get(str(network.value), network.value))
-    if mounts is not None:
-        block["volumes"] = mounts
-    return {"docker": ConfigNode(block, isolation.location, isolation.key)}
+    enabled = ConfigNode(value=True, location=isolation.location, raw="true")
+    return {"docker": ConfigNode({"enabled": enabled, **block}, isolation.location, isolation.key)}
