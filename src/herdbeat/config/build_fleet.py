@@ -128,9 +128,8 @@ def _build_spec(source: TargetSource) -> TargetSpec:
 
 def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
     """Return the hooks block; its two lists may also stand beside the name."""
-    return _get_mapping(node, "hooks") | {
-        name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)
-    }
+    lists = {name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)}
+    return _get_mapping(node, "hooks") | lists
 
 
 def _resolve_working_directory(source: TargetSource) -> str:
@@ -146,19 +145,16 @@ def _resolve_working_directory(source: TargetSource) -> str:
 
 def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
     child = node.child(name)
-    plain = child.to_data() if child is not None else None
-    return plain if isinstance(plain, list) else []
+    return [item.to_data() for item in child.elements()] if child is not None else []
 
 
 def _get_mapping(node: ConfigNode, name: str) -> dict[str, PlainData]:
     child = node.child(name)
-    plain = child.to_data() if child is not None else None
-    return plain if isinstance(plain, dict) else {}
+    return {key: value.to_data() for key, value in child.items()} if child is not None else {}
 
 
-_NON_TARGET_KEYS = frozenset(
-    {"name", "schedules", *(name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))}
-)
+_SHARED_KEY_NAMES = (name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))
+_NON_TARGET_KEYS = frozenset({"name", "schedules", *_SHARED_KEY_NAMES})
 _SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
 """Keys beside a name that are for the schedules alone. A budget there is the target's own: its schedules share it."""
 
@@ -244,9 +240,7 @@ def _build_server(settings: SectionReader) -> ServerSettings:
 
 def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, object]]:
     settings.get_optional(keys.NOTIFY)
-    node = settings.node.child("notify")
-    plain: PlainData = node.to_data() if node is not None else None
-    channels = plain if isinstance(plain, dict) else {}
+    channels = _get_mapping(settings.node, "notify")
     return {name: dict(channel) for name, channel in channels.items() if isinstance(channel, dict)}
 
 

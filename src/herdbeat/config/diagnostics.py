@@ -182,9 +182,8 @@ def redact_value(error: HerdbeatError, node: ConfigNode, description: str) -> He
         return error
     code = error.problem_code if isinstance(error, ValidationError) else error.code
     message = f'{key_name(node)}: "{node.raw}" does not stand for {description}.'
-    return ValidationError(
-        code, message, f"Set {node.variable_names.split()[0]} to something that makes it {description}."
-    )
+    hint = f"Set {node.variable_names.split()[0]} to something that makes it {description}."
+    return ValidationError(code, message, hint)
 
 
 def out_of_range_error(node: ConfigNode, bounds: str) -> ValidationError:

@@ -152,14 +152,10 @@ def describe_hint_status(now: datetime, hint: Hint) -> str:
     return f"{describe_hint(hint)}, {expiry_text}{reason}"
 
 
-def choose_candidate(
-    base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None
-) -> Candidate | None:
+def choose_candidate(base: Candidate, interval: Candidate | None, one_shot: Candidate | None) -> Candidate:
     """Return the winner. An interval hint replaces the baseline; a one-shot wins only if it is strictly earlier."""
     scheduled = interval or base
-    if scheduled is None or one_shot is None:
-        return scheduled or one_shot
-    return one_shot if one_shot.at < scheduled.at else scheduled
+    return one_shot if one_shot is not None and one_shot.at < scheduled.at else scheduled
 
 
 def candidate_steps(candidates: tuple[Candidate | None, ...], winner: Candidate | None) -> list[TraceStep]:

@@ -195,11 +195,15 @@ class AgentdWorkflow:
     is_invalid: bool = False
 
 
+@dataclass(slots=True)
 class AgentdReader:
     """Reads one .agentd folder, or one file of it."""
 
-    def __init__(self, files: FileReader) -> None:
-        self.files, self.diagnostics = files, files.diagnostics
+    files: FileReader
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        return self.files.diagnostics
 
     def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
         """Yield every valid agent of the folder with its file."""

@@ -88,9 +88,8 @@ def parse_long_duration(text: str) -> timedelta:
     weeks, number, unit = match.groups()
     seconds = float(weeks or number) * (UNIT_SECONDS[unit.lower()] if unit else _WEEK_SECONDS)
     if not 0 < seconds <= MAX_DURATION.total_seconds():
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}" is out of range.', text, hint='Write for example "24h" or "1w".'
-        )
+        message = f'"{truncate_for_message(text)}" is out of range.'
+        raise IntervalParseError(message, text, hint='Write for example "24h" or "1w".')
     return timedelta(seconds=seconds)
 
 

@@ -8,7 +8,7 @@ from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_close
 from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.schema.types import FieldType, JsonSchema
 from herdbeat.error_codes import Code
-from herdbeat.errors import Severity, did_you_mean_suffix, truncate_for_message
+from herdbeat.errors import did_you_mean_suffix, truncate_for_message
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -41,12 +41,12 @@ class Field(Generic[T_co]):
     field_type: FieldType[T_co]
     meaning: str
     default: str = ""
+    special_default: SpecialDefault | None = None
     required: bool = False
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     unsupported_reason: str = ""
     unset: str = ""
-    special_default: SpecialDefault | None = None
     domain_field: str | None = None
     _default_value: T_co | None = field(init=False, repr=False, compare=False)
 
@@ -137,9 +137,7 @@ class Table(FieldType[PlainData]):
             if name in known:
                 self._check_known(known[name], child, diagnostics)
             elif not name.startswith("x-"):
-                diagnostics.add(
-                    self._unknown_key_error(name, child, diagnostics), child, self._severity(child, diagnostics)
-                )
+                self._report_unknown(name, child, diagnostics)
         for key in self.keys:
             written = [name for name in (key.name, *key.aliases) if name in node.value]
             if key.required and not written:
@@ -170,19 +168,18 @@ class Table(FieldType[PlainData]):
         hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}."
         diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
-    def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
+    def _report_unknown(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> None:
         where = None if name in self.suggestions else diagnostics.key_locations.get(name)
         guess = self.suggestions.get(name) or (None if where else find_closest_match(name, self.by_name))
         # The keys are normalized by now; the message repeats the name in the file.
         written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
         hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
         message = f'Unknown key "{written}"{did_you_mean_suffix(guess)}'
-        return ValidationError(Code.UNKNOWN_KEY, message, hint, node.report_location)
-
-    def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
         # What herdctl and agentd ignore silently must not keep an unchanged file from loading.
         is_ignored = self.ignores_unknown or ".overrides." in node.report_location.path
-        return Severity.WARNING if is_ignored and diagnostics.is_foreign(node.report_location) else Severity.ERROR
+        is_warning = is_ignored and diagnostics.is_foreign(node.report_location)
+        report = diagnostics.warning if is_warning else diagnostics.error
+        report(Code.UNKNOWN_KEY, message, node.report_location, hint)
 
     def _unknown_key_hint(self, guess: str | None) -> str:
         """Return what to do about an unknown key: the guess, or the known keys if they are few enough to read."""
@@ -293,11 +290,8 @@ class AnyOf(FieldType[object]):
         yield from (field_type for field_type in (self.scalar, self.sequence, self.mapping) if field_type is not None)
 
     def _select(self, node: ConfigNode) -> FieldType[object]:
-        by_type = self.scalar
-        if isinstance(node.value, list):
-            by_type = self.sequence
-        elif isinstance(node.value, dict):
-            by_type = self.mapping
+        is_mapping, is_list = isinstance(node.value, dict), isinstance(node.value, list)
+        by_type = self.mapping if is_mapping else self.sequence if is_list else self.scalar
         if by_type is None:
             raise wrong_type_error(node, self.describe())
         return by_type
