@@ -88,7 +88,7 @@ def test_an_empty_key_undoes_the_default(folder: ConfigFolder) -> None:
     assert policies.budget is None
 
 
-def test_where_a_budget_is_written_says_who_shares_it(folder: ConfigFolder) -> None:
+def test_the_level_of_a_budget_decides_which_schedules_share_it(folder: ConfigFolder) -> None:
     fleet = folder.fleet("""
         budget: { usd_per_day: 20 }
         defaults: { budget: { runs_per_day: 100 } }
@@ -115,7 +115,7 @@ def test_where_a_budget_is_written_says_who_shares_it(folder: ConfigFolder) -> N
 
 @pytest.mark.parametrize("text", ["budget: { usd_per_day: many }", "budget: 5", "budget: { usd: 5 }"])
 @pytest.mark.parametrize("place", ["top", "target"])
-def test_a_bad_shared_budget_is_refused(text: str, place: str, folder: ConfigFolder) -> None:
+def test_an_invalid_shared_budget_is_rejected(text: str, place: str, folder: ConfigFolder) -> None:
     command = "{ name: x, command: [ls], every: 5m }"
     beside = command.replace(" }", f", {text} }}")
 
@@ -128,7 +128,7 @@ def test_a_bad_shared_budget_is_refused(text: str, place: str, folder: ConfigFol
     ("top", "beside", "is_noted"),
     [("", "", True), ("budget: { usd_per_day: 5 }", "", False), ("", ", budget: { usd_per_day: 5 }", False)],
 )
-def test_an_agent_that_shares_a_budget_does_not_spend_without_end(
+def test_an_agent_with_a_shared_budget_gets_no_warning_about_a_missing_one(
     top: str, beside: str, is_noted: bool, folder: ConfigFolder
 ) -> None:
     result = folder.read(f"{top}\nagents: [{{ name: x, every: 1h, prompt: Go.{beside} }}]")
@@ -136,7 +136,7 @@ def test_an_agent_that_shares_a_budget_does_not_spend_without_end(
     assert [problem.code for problem in result.problems] == ([Code.NO_BUDGET] if is_noted else [])
 
 
-def test_rules_that_are_used_are_put_in_where_they_are_named(folder: ConfigFolder) -> None:
+def test_used_rule_sets_are_expanded_in_place(folder: ConfigFolder) -> None:
     top = "rules: { calm: [{ name: b, when: 'true', every: 1h }, { name: c, when: 'true', clear: true }] }"
 
     policies = policies_of(folder, "every: 5m, adapt: [{ name: a, when: 'true', pause: 1m }, { use: calm }]", top)
@@ -145,7 +145,7 @@ def test_rules_that_are_used_are_put_in_where_they_are_named(folder: ConfigFolde
 
 
 @pytest.mark.parametrize("extra", ["every: 5m, when: payload.x", "type: manual, first_run: now", "every: 5m, dedup: x"])
-def test_a_key_that_this_kind_never_reads_is_noted(extra: str, folder: ConfigFolder) -> None:
+def test_a_key_that_this_kind_never_reads_is_a_warning(extra: str, folder: ConfigFolder) -> None:
     result = folder.read(f"commands: [{{ name: x, command: [ls], {extra} }}]")
 
     assert [problem.code for problem in result.problems] == [Code.NOT_SERVED]
@@ -163,7 +163,7 @@ def test_a_key_that_this_kind_never_reads_is_noted(extra: str, folder: ConfigFol
         ("0 0 1 1 *", "00:30-23:00", False),
     ],
 )
-def test_cron_that_never_meets_its_active_hours_is_refused(
+def test_cron_that_never_fires_in_its_active_hours_is_rejected(
     cron: str, hours: str, fires: bool, folder: ConfigFolder
 ) -> None:
     result = folder.read(f'commands: [{{ name: x, command: [ls], cron: "{cron}", active_hours: "{hours}" }}]')

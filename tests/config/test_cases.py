@@ -32,7 +32,7 @@ def _cases() -> list[Path]:
 
 
 @pytest.mark.parametrize("case", _cases(), ids=lambda path: path.stem)
-def test_a_case_reads_as_its_text_says(case: Path) -> None:
+def test_a_case_loads_with_the_problems_its_text_states(case: Path) -> None:
     golden = case / "expected.txt" if case.is_dir() else case.with_suffix(".txt")
 
     text = rendered(read(case))
@@ -43,7 +43,7 @@ def test_a_case_reads_as_its_text_says(case: Path) -> None:
 
 
 @pytest.mark.parametrize("case", _cases(), ids=lambda path: path.stem)
-def test_good_cases_have_no_errors_and_bad_ones_do(case: Path) -> None:
+def test_valid_cases_have_no_errors_and_invalid_ones_do(case: Path) -> None:
     result = read(case)
 
     assert bool(result.errors) == case.stem.startswith("bad_")

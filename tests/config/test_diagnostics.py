@@ -15,7 +15,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("text", "line", "column"), FORMS)
-def test_a_part_of_a_scalar_is_found_in_its_file(text: str, line: int, column: int) -> None:
+def test_a_part_of_a_scalar_is_located_in_its_file(text: str, line: int, column: int) -> None:
     tree = parse_yaml(text, "a.yaml", Diagnostics())
     assert tree is not None
     node = tree.find(("a",))
@@ -25,7 +25,7 @@ def test_a_part_of_a_scalar_is_found_in_its_file(text: str, line: int, column: i
     assert (location.line, location.column) == (line, column)
 
 
-def test_a_mistake_in_a_prompt_file_is_shown_in_that_file(folder: ConfigFolder) -> None:
+def test_an_error_in_a_prompt_file_is_located_in_that_file(folder: ConfigFolder) -> None:
     workflow = "{ name: w, agent: a, source: { type: manual }, prompt_template_file: ../p.md }"
     folder.write({".agentd/agents/a.yml": "name: a", ".agentd/p.md": "x\n {{y}}"})
 
@@ -47,7 +47,7 @@ def test_a_mistake_in_a_prompt_file_is_shown_in_that_file(folder: ConfigFolder) 
         ("@daily", None, "@daily", None),
     ],
 )
-def test_a_token_of_a_cron_expression_is_found_in_its_field(
+def test_a_token_of_a_cron_expression_is_located_in_its_field(
     expression: str, field: str | None, token: str, offset: int | None
 ) -> None:
     assert find_cron_token_offset(expression, field, token) == offset

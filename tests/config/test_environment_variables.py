@@ -33,36 +33,36 @@ LINES = [
 
 
 @pytest.mark.parametrize(("text", "value"), EXPANDED)
-def test_a_variable_is_filled_in_once(text: str, value: str) -> None:
+def test_a_variable_is_expanded_once(text: str, value: str) -> None:
     assert expand_variables(ConfigNode(text, PLACE), ENVIRON).value == value
 
 
-def test_an_undefined_variable_is_noted_and_the_text_left() -> None:
+def test_an_undefined_variable_is_recorded_and_the_text_kept() -> None:
     node = expand_variables(ConfigNode("x ${NONE} ${HOST}", PLACE), ENVIRON)
 
     assert (node.undefined_variable, node.value) == ("NONE", "x ${NONE} ${HOST}")
 
 
-def test_a_node_knows_which_variables_it_holds() -> None:
+def test_a_node_has_the_names_of_its_variables() -> None:
     node = expand_variables(ConfigNode([ConfigNode("${HOST}/${EMPTY}", PLACE), ConfigNode(5, PLACE)], PLACE), ENVIRON)
 
     assert [child.variable_names for child in node.elements()] == ["HOST EMPTY", ""]
 
 
 @given(st.text())
-def test_text_without_the_mark_is_never_changed(text: str) -> None:
+def test_text_without_a_variable_is_never_changed(text: str) -> None:
     node = ConfigNode(text.replace("${", ""), PLACE)
 
     assert expand_variables(node, ENVIRON) is node
 
 
 @pytest.mark.parametrize(("text", "found"), LINES)
-def test_a_dotenv_line_is_read_as_shells_and_tools_write_it(text: str, found: dict[str, str]) -> None:
+def test_a_dotenv_line_may_have_export_quotes_and_comments(text: str, found: dict[str, str]) -> None:
     assert parse_dotenv(text) == found
 
 
 @given(st.text())
-def test_any_dotenv_text_can_be_read(text: str) -> None:
+def test_any_dotenv_text_can_be_parsed(text: str) -> None:
     assert all(isinstance(value, str) for value in parse_dotenv(text).values())
 
 
@@ -75,7 +75,7 @@ def test_the_real_environment_wins_over_dotenv(folder: ConfigFolder) -> None:
     assert (fleet.name, fleet.description) == ("real", "file")
 
 
-def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_elsewhere(folder: ConfigFolder) -> None:
+def test_a_variable_becomes_a_number_only_where_the_key_needs_one(folder: ConfigFolder) -> None:
     folder.environ["N"] = "42"
 
     fleet = folder.fleet("max_concurrent: '${N}'\nfleet: { name: '${N}' }\n")
@@ -83,7 +83,7 @@ def test_a_variable_becomes_a_number_where_a_number_is_wanted_and_stays_text_els
     assert (fleet.max_concurrent, fleet.name) == (42, "42")
 
 
-def test_what_a_variable_holds_is_never_part_of_a_message(folder: ConfigFolder) -> None:
+def test_the_value_of_a_variable_is_never_part_of_a_message(folder: ConfigFolder) -> None:
     folder.environ["KEY"] = "s3cret"
 
     result = folder.read("endpoints: [{ name: '${KEY}!', url: '${KEY}', every: '${KEY}', timeout: '${KEY}' }]")
@@ -92,7 +92,7 @@ def test_what_a_variable_holds_is_never_part_of_a_message(folder: ConfigFolder) 
     assert "s3cret" not in str(result.problems)
 
 
-def test_a_dotenv_that_cannot_be_read_is_a_warning_and_not_silence(folder: ConfigFolder) -> None:
+def test_an_unreadable_dotenv_is_a_warning(folder: ConfigFolder) -> None:
     folder.write({"herdbeat.yaml": "fleet: { description: '${WORD}' }"})
     (folder.path / ".env").write_bytes(b"WORD=b\xe4r\n")
 

@@ -30,7 +30,7 @@ def a_command(**schedule: object) -> InlineSpec:
     return InlineSpec(kind=TargetKind.COMMAND, target="tidy", keys=keys, name="default", schedule=schedule or None)
 
 
-def test_it_has_the_defaults_and_the_zone_of_the_fleet_and_knows_its_way(tmp_path: Path) -> None:
+def test_an_inline_target_has_the_defaults_and_the_zone_of_the_fleet_and_its_origin(tmp_path: Path) -> None:
     target, schedule = read(tmp_path, a_command(every="1h"))
 
     assert schedule is not None
@@ -40,7 +40,7 @@ def test_it_has_the_defaults_and_the_zone_of_the_fleet_and_knows_its_way(tmp_pat
     assert target.spec.command == ("echo", "a b")
 
 
-def test_a_schedule_of_a_target_that_is_there_needs_only_its_kind(tmp_path: Path) -> None:
+def test_a_schedule_of_an_existing_target_needs_only_the_kind_of_the_target(tmp_path: Path) -> None:
     asked = InlineSpec(
         kind=TargetKind.ENDPOINT, target="team.health", keys=None, name="evening", schedule={"cron": "0 18 * * *"}
     )
@@ -61,12 +61,12 @@ def test_a_schedule_of_a_target_that_is_there_needs_only_its_kind(tmp_path: Path
         (InlineSpec(kind=TargetKind.AGENT, target="a b", keys={}, name="x"), '"a b" cannot be a name'),
     ],
 )
-def test_what_is_wrong_is_said_in_the_words_of_a_file(tmp_path: Path, asked: InlineSpec, message: str) -> None:
+def test_an_inline_error_has_the_message_that_a_file_would_get(tmp_path: Path, asked: InlineSpec, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("{", r"\{")):
         read(tmp_path, asked)
 
 
-def test_a_mistake_in_the_file_itself_does_not_hinder(tmp_path: Path) -> None:
+def test_an_error_in_the_fleet_file_does_not_reject_an_inline_target(tmp_path: Path) -> None:
     _, schedule = read(tmp_path, a_command(every="1h"), FLEET.replace("every: 5m", "every: 5x"))
 
     assert schedule is not None

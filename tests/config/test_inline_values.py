@@ -36,23 +36,23 @@ def read(tree: dict[str, Any], *, is_foreign: bool = False) -> LoadResult:
         ({"a": {"b": 2.5}}, {"a": {"b": 2.5}}),
     ],
 )
-def test_a_value_stands_as_it_would_in_a_file(value: object, written: object) -> None:
+def test_a_python_value_is_converted_as_a_file_would_have_it(value: object, written: object) -> None:
     assert build_node(value, PLACE).to_data() == written
 
 
-def test_what_stands_inside_is_known_by_its_path() -> None:
+def test_a_nested_value_is_located_by_its_path() -> None:
     node = build_node({"retry": {"waits": ["1s", "2s"]}}, PLACE).find(("retry", "waits", 1))
 
     assert (node.location.path, node.location.pointer) == ("retry.waits.1", "/retry/waits/1")
     assert (node.location.file, node.location.line) == ("jobs.py", 7)
 
 
-def test_an_object_is_refused_by_its_path() -> None:
+def test_an_object_is_rejected_with_its_path() -> None:
     with pytest.raises(UsageError, match=r"tags\.0 is a set"):
         build_node({"tags": [{"a"}]}, PLACE)
 
 
-def test_a_list_that_holds_itself_is_refused() -> None:
+def test_a_list_that_contains_itself_is_rejected() -> None:
     endless: list[Any] = []
     endless.append(endless)
 
@@ -60,7 +60,7 @@ def test_a_list_that_holds_itself_is_refused() -> None:
         build_node({"tags": endless}, PLACE)
 
 
-def test_a_fleet_is_read_and_every_problem_told() -> None:
+def test_a_fleet_is_loaded_and_every_problem_reported() -> None:
     schedules = {"good": {"every": "5m"}, "bad": {"every": "5x", "overlap": "mabe"}}
 
     result = read({"callables": [{"name": "poll", "call": "jobs:poll", "schedules": schedules}]})
@@ -70,7 +70,7 @@ def test_a_fleet_is_read_and_every_problem_told() -> None:
     assert {each.where.path.rpartition(".")[2] for each in result.errors if each.where} == {"every", "overlap"}
 
 
-def test_data_of_herdctl_is_judged_as_its_files_are() -> None:
+def test_data_of_herdctl_is_validated_as_its_files_are() -> None:
     agents = [{"name": "scout", "schedules": {"check": {"type": "interval", "interval": "5m", "colour": "red"}}}]
 
     mild, strict = read({"agents": agents}, is_foreign=True), read({"agents": agents})

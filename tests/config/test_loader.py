@@ -21,7 +21,7 @@ endpoints:
 """
 
 
-def test_a_problem_refuses_no_more_than_what_it_is_in(folder: ConfigFolder) -> None:
+def test_an_error_rejects_only_the_part_that_contains_it(folder: ConfigFolder) -> None:
     result = folder.read(HALF_RIGHT)
 
     assert result.fleet is not None
@@ -31,14 +31,14 @@ def test_a_problem_refuses_no_more_than_what_it_is_in(folder: ConfigFolder) -> N
     assert not result.fleet.is_sound
 
 
-def test_a_fleet_is_sound_when_nothing_was_left_out_of_it(folder: ConfigFolder) -> None:
+def test_a_fleet_is_sound_if_nothing_was_left_out(folder: ConfigFolder) -> None:
     result = folder.read("version: 1\ncommands:\n  - { name: right, command: [echo], every: 5m }\n")
 
     assert result.fleet is not None
     assert result.fleet.is_sound
 
 
-def test_a_problem_of_the_file_refuses_the_fleet_and_the_rest_is_still_told(folder: ConfigFolder) -> None:
+def test_an_error_of_the_file_rejects_the_fleet_and_the_rest_is_still_reported(folder: ConfigFolder) -> None:
     result = folder.read("unknown: 1\n" + HALF_RIGHT)
 
     assert result.fleet is None
@@ -73,7 +73,7 @@ def test_load_fleet_raises_every_error_at_once(folder: ConfigFolder) -> None:
     assert len(caught.value.problems) == 3
 
 
-def test_load_fleet_gives_the_fleet_when_there_are_only_warnings(folder: ConfigFolder) -> None:
+def test_load_fleet_returns_the_fleet_if_there_are_only_warnings(folder: ConfigFolder) -> None:
     folder.write({"herdbeat.yaml": "agents: [{ name: a, every: 5m }]"})
 
     fleet = load_fleet(folder.path, environ={}, system_zone=SYSTEM_ZONE)
@@ -97,7 +97,7 @@ def test_files_outside_the_base_are_named_in_full(folder: ConfigFolder) -> None:
     assert problem.where.file == str(folder.path / "herdbeat.yaml")
 
 
-def test_the_same_broken_default_is_told_once(folder: ConfigFolder) -> None:
+def test_an_inherited_invalid_default_is_reported_once(folder: ConfigFolder) -> None:
     endpoints = "".join(f'  - {{ name: e{n}, url: "https://x.example.com", every: 5m }}\n' for n in range(5))
 
     result = folder.read(f"defaults: {{ timeout: soon }}\nendpoints:\n{endpoints}")

@@ -36,7 +36,7 @@ def test_ours_wins_over_herdctl_and_that_over_agentd_however_far_up(folder: Conf
     assert find_config(folder.path / "a/b", {}) == folder.path / "a/b/.agentd"
 
 
-def test_what_is_asked_for_wins_even_if_it_does_not_exist(folder: ConfigFolder) -> None:
+def test_an_explicit_path_wins_even_if_it_does_not_exist(folder: ConfigFolder) -> None:
     folder.write({"herdbeat.yaml": ""})
     environ = {"HERDBEAT_CONFIG": "other.yaml"}
 
@@ -50,7 +50,7 @@ def test_yaml_wins_over_yml_in_one_folder(folder: ConfigFolder) -> None:
     assert find_config(folder.path, {}) == folder.path / "herdbeat.yaml"
 
 
-def test_a_link_to_nowhere_was_passed_over_for_a_fleet_further_up(folder: ConfigFolder) -> None:
+def test_a_broken_link_is_found_before_a_fleet_further_up(folder: ConfigFolder) -> None:
     folder.write({"herdbeat.yaml": "", "a/x": ""})
     (folder.path / "a/herdbeat.yaml").symlink_to("moved.yaml")
 
@@ -62,17 +62,19 @@ def test_files_are_named_relative_to_the_base_and_absolute_elsewhere() -> None:
     assert display_path(Path("/x/c.yaml"), Path("/a")) == "/x/c.yaml"
 
 
-def test_a_path_counts_from_the_file_that_names_it() -> None:
+def test_a_path_is_relative_to_the_file_that_contains_it() -> None:
     assert resolve_relative_path(Path("/a/b/fleet.yaml"), "../c/agent.yaml") == Path("/a/c/agent.yaml")
     assert resolve_relative_path(Path("/a/b/fleet.yaml"), "/etc/agent.yaml") == Path("/etc/agent.yaml")
 
 
 @pytest.mark.parametrize(("name", "text", "kind"), FILES)
-def test_a_file_is_known_by_its_name_or_its_keys(name: str, text: str, kind: FileKind, folder: ConfigFolder) -> None:
+def test_the_kind_of_a_file_is_detected_by_its_name_or_its_keys(
+    name: str, text: str, kind: FileKind, folder: ConfigFolder
+) -> None:
     assert folder.read({name: text}, name).kind is kind
 
 
-def test_a_folder_is_what_lies_in_it(folder: ConfigFolder) -> None:
+def test_the_kind_of_a_folder_is_detected_by_its_contents(folder: ConfigFolder) -> None:
     folder.write({".agentd/agents/a.yml": "name: a"})
     assert folder.read({}).kind is FileKind.AGENTD_FOLDER
     assert folder.read({}, ".agentd").kind is FileKind.AGENTD_FOLDER

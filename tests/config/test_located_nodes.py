@@ -9,11 +9,11 @@ def tree() -> ConfigNode:
     return found
 
 
-def test_the_bare_data_is_what_was_written() -> None:
+def test_to_data_returns_the_written_data() -> None:
     assert tree().to_data() == {"a": {"b": ["x", {"c": 1}]}, "d": 2}
 
 
-def test_a_path_that_leads_nowhere_ends_at_the_last_node_on_the_way() -> None:
+def test_a_path_that_does_not_exist_finds_the_deepest_existing_node() -> None:
     assert tree().find(("a", "b", 1, "c")).value == 1
     assert tree().find(("a", "b", 7, "c")).location.path == "a.b"
     assert tree().find(("a", "nothing")).location.path == "a"
@@ -34,7 +34,7 @@ def test_only_mappings_have_items_and_only_lists_have_elements() -> None:
     assert list(tree().elements()) == []
 
 
-def test_a_complaint_about_a_key_points_at_the_key() -> None:
+def test_a_problem_with_a_key_is_located_at_the_key() -> None:
     node = tree().find(("d",))
 
     assert (node.report_location.column, node.location.column) == (1, 4)

@@ -31,7 +31,7 @@ def test_mappings_are_merged_and_all_else_is_replaced() -> None:
     assert merged.to_data() == {"a": {"x": 1, "y": [3]}, "b": 1, "c": {"z": 1}}
 
 
-def test_every_value_keeps_its_place() -> None:
+def test_every_merged_value_keeps_its_location() -> None:
     merged = merge_nodes(located({"a": {"x": 1, "y": 1}}, BELOW), located({"a": {"y": 2}}, ABOVE))
 
     assert merged.find(("a", "x")).location == BELOW
@@ -39,7 +39,7 @@ def test_every_value_keeps_its_place() -> None:
 
 
 @given(MAPPINGS)
-def test_nothing_below_or_above_changes_nothing(tree: dict[str, PlainData]) -> None:
+def test_merging_with_an_empty_mapping_changes_nothing(tree: dict[str, PlainData]) -> None:
     node = located(tree, ABOVE)
 
     assert merge_nodes(None, node).to_data() == merge_nodes(node, None).to_data() == tree
@@ -65,7 +65,7 @@ def test_a_renamed_key_stays_in_its_position_and_never_overwrites() -> None:
     assert rename_key(node, "none", "new") is node
 
 
-def test_keys_can_be_picked_or_left_out() -> None:
+def test_keys_can_be_selected_or_dropped() -> None:
     node = located({"a": 1, "b": 2}, BELOW)
 
     picked = select_keys(node, {"a", "z"})

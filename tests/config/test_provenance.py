@@ -28,7 +28,7 @@ def test_every_policy_is_shown_with_its_origin(folder: ConfigFolder) -> None:
     assert shown >= {"backoff.factor", "retry.attempts", "budget.usd_per_day", "type", "interval", "enabled", "prompt"}
 
 
-def test_an_origin_is_a_place_the_defaults_or_the_word_default(folder: ConfigFolder) -> None:
+def test_an_origin_is_a_location_the_defaults_or_the_word_default(folder: ConfigFolder) -> None:
     values = folder.values(FLEET)
 
     path = "endpoints.probe.schedules.default"
@@ -60,13 +60,13 @@ def test_secrets_are_hidden_and_their_origin_is_not(folder: ConfigFolder) -> Non
     assert values["store"].value == "postgresql://me:***@db/x"
 
 
-def test_the_name_of_a_variable_is_no_secret(folder: ConfigFolder) -> None:
+def test_the_name_of_a_variable_is_not_masked(folder: ConfigFolder) -> None:
     values = folder.values("webhooks: { secret_env: HOOK_SECRET }\n")
 
     assert values["webhooks.secret_env"].value == "HOOK_SECRET"
 
 
-def test_a_secret_in_a_prompt_is_known_by_its_variable(folder: ConfigFolder) -> None:
+def test_a_secret_in_a_prompt_is_masked_because_of_its_variable(folder: ConfigFolder) -> None:
     folder.environ |= {"API_TOKEN": "s3cret", "CITY": "Berlin"}
 
     values = folder.values("agents: [{ name: a, every: 5m, prompt: 'Use ${API_TOKEN}', system_prompt: 'In ${CITY}' }]")

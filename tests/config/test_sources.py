@@ -23,7 +23,7 @@ def test_an_agents_docker_block_keeps_the_fleets_isolation(folder: ConfigFolder)
     assert spec_of(fleet, "a").docker == {"enabled": True, "memory": "4g", "pids_limit": 9}
 
 
-def test_an_empty_instances_block_does_not_beat_the_fleets(folder: ConfigFolder) -> None:
+def test_an_empty_instances_block_does_not_override_the_fleets(folder: ConfigFolder) -> None:
     fleet = folder.fleet(herdctl("{ instances: { max_concurrent: 4 } }", "instances: {}"))
 
     assert fleet.targets[0].max_concurrent == 4
@@ -48,7 +48,7 @@ def test_overrides_win_over_the_file_and_may_rename(folder: ConfigFolder) -> Non
     assert fleet.schedules[0].trigger.describe() == "every 1h"
 
 
-def test_an_old_expression_in_overrides_meets_the_cron_of_the_file(folder: ConfigFolder) -> None:
+def test_an_expression_in_overrides_replaces_the_cron_of_the_file(folder: ConfigFolder) -> None:
     agent = 'schedules: { s: { type: cron, cron: "0 1 * * *" } }'
 
     fleet = folder.fleet(herdctl("{}", agent, '{ schedules: { s: { expression: "0 2 * * *" } } }'))
@@ -64,7 +64,7 @@ def test_cron_wins_over_expression_in_one_herdctl_entry(folder: ConfigFolder) ->
     assert fleet.schedules[0].trigger.describe() == "at 02:00 every day"
 
 
-def test_a_working_directory_counts_from_the_agents_file(folder: ConfigFolder) -> None:
+def test_a_working_directory_is_relative_to_the_agents_file(folder: ConfigFolder) -> None:
     bare = folder.fleet(herdctl("{}", ""))
     assert spec_of(bare, "a").working_directory == "agents"
 
@@ -79,7 +79,7 @@ def test_an_absolute_working_directory_stays_where_it_is(folder: ConfigFolder) -
     assert spec_of(fleet, "a").working_directory == str(folder.path / "desk")
 
 
-def test_a_working_directory_in_a_sub_fleet_is_told_from_the_folder_of_the_whole(folder: ConfigFolder) -> None:
+def test_a_working_directory_in_a_sub_fleet_is_stored_relative_to_the_whole_fleet(folder: ConfigFolder) -> None:
     fleet = folder.fleet(
         {
             "herdbeat.yaml": "fleets: [{ path: far/off, name: off }]",
@@ -92,7 +92,7 @@ def test_a_working_directory_in_a_sub_fleet_is_told_from_the_folder_of_the_whole
     assert target.spec.working_directory == "far/off/desk"
 
 
-def test_an_agents_own_file_may_not_ask_for_the_hosts_network(folder: ConfigFolder) -> None:
+def test_an_agents_own_file_cannot_use_the_hosts_network(folder: ConfigFolder) -> None:
     result = folder.read(herdctl("{ docker: { enabled: true } }", "docker: { network: host }"))
 
     assert [problem.code for problem in result.errors] == [Code.UNKNOWN_KEY]
@@ -118,7 +118,7 @@ def test_policies_reach_endpoints_but_agent_settings_do_not(folder: ConfigFolder
     assert fleet.targets[0].max_concurrent == 3
 
 
-def test_agents_without_a_budget_are_noted_once_and_only_in_our_own_file(folder: ConfigFolder) -> None:
+def test_agents_without_a_budget_are_one_warning_each_and_only_in_our_own_file(folder: ConfigFolder) -> None:
     agent = "{ name: a, schedules: { x: { every: 5m }, y: { every: 6m } } }"
 
     ours = folder.read(f"agents: [{agent}, {{ name: b, runtime: command, command: [ls], every: 5m }}]")
@@ -136,14 +136,14 @@ def test_an_old_name_in_defaults_means_the_new_one(folder: ConfigFolder) -> None
     assert spec_of(result.fleet, "a").working_directory == "agents/desk"
 
 
-def test_a_key_on_the_wrong_level_is_called_by_the_name_that_was_written(folder: ConfigFolder) -> None:
+def test_a_message_about_a_key_on_the_wrong_level_has_its_written_name(folder: ConfigFolder) -> None:
     (problem,) = folder.read("defaults: { every: 5m }").errors
 
     assert problem.message == 'Unknown key "every".'
     assert problem.hint == '"every" belongs in a schedule.'
 
 
-def test_a_call_or_a_message_is_not_skipped_for_want_of_work(folder: ConfigFolder) -> None:
+def test_webhook_and_chat_schedules_do_not_inherit_the_work_source(folder: ConfigFolder) -> None:
     schedules = "{ poll: { every: 5m }, hook: { type: webhook }, talk: { type: chat } }"
     agent = f"{{ name: a, work_source: {{ type: directory, path: ./in }}, schedules: {schedules} }}"
 
@@ -152,7 +152,7 @@ def test_a_call_or_a_message_is_not_skipped_for_want_of_work(folder: ConfigFolde
     assert [each.name for each in fleet.schedules if each.work_source is not None] == ["poll"]
 
 
-def test_a_webhook_takes_work_if_it_says_so_itself(folder: ConfigFolder) -> None:
+def test_a_webhook_may_have_a_work_source_of_its_own(folder: ConfigFolder) -> None:
     schedules = "{ hook: { type: webhook, work_source: { type: directory, path: ./in } } }"
 
     fleet = folder.fleet(f"agents: [{{ name: a, schedules: {schedules} }}]")

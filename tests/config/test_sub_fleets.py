@@ -17,7 +17,7 @@ def codes_of(result: LoadResult) -> list[Code]:
     return [problem.code for problem in result.problems]
 
 
-def test_a_sub_fleets_agents_carry_its_name(folder: ConfigFolder) -> None:
+def test_agents_of_a_sub_fleet_have_its_name_as_prefix(folder: ConfigFolder) -> None:
     result = folder.read(TEAM | {"herdctl.yaml": "fleets: [{ path: team/herdctl.yaml }]"})
 
     assert names_of(result) == ["team.scout"]
@@ -62,7 +62,7 @@ def test_defaults_cascade_and_the_nearest_wins(folder: ConfigFolder) -> None:
     assert (spec.model, spec.max_turns, spec.tools) == ("near", 3, ("X",))
 
 
-def test_a_cycle_is_told_with_its_chain_and_the_rest_still_loads(folder: ConfigFolder) -> None:
+def test_a_cycle_is_reported_with_its_chain_and_the_rest_still_loads(folder: ConfigFolder) -> None:
     files = TEAM | {"herdctl.yaml": "fleets: [{ path: team/herdctl.yaml }]"}
     files["team/herdctl.yaml"] += "\nfleets: [{ path: ../herdctl.yaml, name: back }]"
 
@@ -73,13 +73,13 @@ def test_a_cycle_is_told_with_its_chain_and_the_rest_still_loads(folder: ConfigF
     assert names_of(result) == ["team.scout"]
 
 
-def test_two_sub_fleets_of_one_name_are_refused(folder: ConfigFolder) -> None:
+def test_two_sub_fleets_of_one_name_are_rejected(folder: ConfigFolder) -> None:
     fleets = "fleets: [{ path: team/herdctl.yaml }, { path: team/herdctl.yaml }]"
 
     assert codes_of(folder.read(TEAM | {"herdctl.yaml": fleets})) == [Code.DUPLICATE_NAME]
 
 
-def test_a_broken_sub_fleet_costs_only_its_own_agents(folder: ConfigFolder) -> None:
+def test_an_invalid_sub_fleet_loses_only_its_own_agents(folder: ConfigFolder) -> None:
     files = TEAM | {"bad/herdctl.yaml": "agnets: []\nagents: [{ path: ../team/a.yaml }]"}
 
     result = folder.read(files | {"herdctl.yaml": "fleets: [{ path: bad/herdctl.yaml }, { path: team/herdctl.yaml }]"})
@@ -88,7 +88,7 @@ def test_a_broken_sub_fleet_costs_only_its_own_agents(folder: ConfigFolder) -> N
     assert names_of(result) == ["team.scout"]
 
 
-def test_a_sub_fleets_server_has_no_effect_and_says_so(folder: ConfigFolder) -> None:
+def test_the_server_of_a_sub_fleet_has_no_effect_and_is_a_warning(folder: ConfigFolder) -> None:
     command = "commands: [{ name: a, command: [ls], every: 1h }]"
     folder.write({"sub/herdbeat.yaml": f"server: {{ port: 99 }}\ntimezone: Asia/Tokyo\n{command}"})
 
@@ -114,18 +114,18 @@ def test_an_import_in_a_sub_fleet_is_read_there(folder: ConfigFolder) -> None:
     assert fleet.schedules[0].policies.budget is not None
 
 
-def test_a_newer_version_is_refused_in_our_file_and_passed_over_in_herdctls(folder: ConfigFolder) -> None:
+def test_a_newer_version_is_rejected_in_our_file_and_ignored_in_herdctls(folder: ConfigFolder) -> None:
     assert codes_of(folder.read("version: 2")) == [Code.INVALID_VALUE]
     assert codes_of(folder.read({"herdctl.yaml": "version: 2"}, "herdctl.yaml")) == []
 
 
-def test_the_web_block_of_herdctl_says_where_we_serve(folder: ConfigFolder) -> None:
+def test_the_web_block_of_herdctl_sets_the_server_address(folder: ConfigFolder) -> None:
     fleet = folder.fleet({"herdctl.yaml": "web: { enabled: true, port: 4000, host: localhost }"})
 
     assert (fleet.server.host, fleet.server.port) == ("127.0.0.1", 4000)
 
 
-def test_fleets_that_name_the_next_one_twice_cannot_multiply_without_end(folder: ConfigFolder) -> None:
+def test_the_number_of_sub_fleets_is_limited(folder: ConfigFolder) -> None:
     twice = "fleets: [{{ path: {0}.yaml, name: a }}, {{ path: {0}.yaml, name: b }}]"
     folder.write({f"{level}.yaml": twice.format(level + 1) for level in range(1, 16)})
 
@@ -134,7 +134,7 @@ def test_fleets_that_name_the_next_one_twice_cannot_multiply_without_end(folder:
     assert codes_of(result) == [Code.YAML_LIMIT]
 
 
-def test_a_loop_of_links_is_told_as_an_unreadable_file(folder: ConfigFolder) -> None:
+def test_a_loop_of_links_is_reported_as_an_unreadable_file(folder: ConfigFolder) -> None:
     (folder.path / "loop.yaml").symlink_to(folder.path / "loop.yaml")
 
     result = folder.read("fleets: [{ path: loop.yaml, name: a }]\nagents: [{ path: loop.yaml }]")
@@ -149,7 +149,7 @@ def test_a_sub_fleet_may_be_named_by_its_folder(folder: ConfigFolder) -> None:
     assert names_of(result) == ["team.scout"]
 
 
-def test_a_folder_without_a_fleet_is_told_where_it_is_named(folder: ConfigFolder) -> None:
+def test_a_folder_without_a_fleet_is_reported_at_its_reference(folder: ConfigFolder) -> None:
     (folder.path / "empty").mkdir()
 
     (problem,) = folder.read({"herdctl.yaml": "fleets: [{ path: ./empty }]"}).errors
@@ -158,7 +158,7 @@ def test_a_folder_without_a_fleet_is_told_where_it_is_named(folder: ConfigFolder
     assert str(problem.where) == "herdctl.yaml:1:18"
 
 
-def test_an_agents_docker_block_without_enabled_keeps_the_container_and_says_so(folder: ConfigFolder) -> None:
+def test_a_docker_block_without_enabled_keeps_the_container_and_is_a_warning(folder: ConfigFolder) -> None:
     fleet = "defaults: { docker: { enabled: true } }\nagents: [{ path: a.yaml }]"
 
     result = folder.read({"herdctl.yaml": fleet, "a.yaml": f"{SCOUT}\ndocker: {{ memory: 1g }}"})
@@ -170,7 +170,7 @@ def test_an_agents_docker_block_without_enabled_keeps_the_container_and_says_so(
     assert codes_of(result) == [Code.CHANGED_MEANING]
 
 
-def test_names_that_no_file_can_have_are_problems_of_their_lines(folder: ConfigFolder) -> None:
+def test_impossible_file_names_are_reported_at_their_lines(folder: ConfigFolder) -> None:
     a, b, c = ("x" * length for length in (300, 301, 302))
 
     result = folder.read(f"agents: [{{ path: {a} }}]\nfleets: [{{ path: {b} }}]\nimports: [{{ agentd: {c} }}]")

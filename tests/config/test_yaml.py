@@ -19,7 +19,7 @@ def codes_of(text: str) -> list[Code]:
     return [problem.code for problem in diagnostics.sorted_problems()]
 
 
-def test_a_value_knows_its_line_column_width_and_path() -> None:
+def test_a_value_has_its_line_column_width_and_path() -> None:
     tree = tree_of("a:\n  b: [x, 'long text']\n")
 
     location = tree.find(("a", "b", 1)).location
@@ -27,14 +27,14 @@ def test_a_value_knows_its_line_column_width_and_path() -> None:
     assert (location.line, location.column, location.width, location.path) == (2, 10, 11, "a.b[1]")
 
 
-def test_a_value_knows_the_place_of_its_key() -> None:
+def test_a_value_has_the_location_of_its_key() -> None:
     node = tree_of("a:\n  key: value\n").find(("a", "key"))
 
     assert node.key is not None
     assert (node.key.line, node.key.column, node.key.width) == (2, 3, 3)
 
 
-def test_an_entry_of_a_list_is_known_by_its_name() -> None:
+def test_the_path_of_a_list_entry_has_its_name() -> None:
     tree = tree_of("agents:\n  - path: x\n  - name: scout\n    every: 5m\n")
 
     assert tree.find(("agents", 0, "path")).location.path == "agents[0].path"
@@ -47,7 +47,7 @@ def test_letters_outside_ascii_do_not_move_the_columns() -> None:
     assert location.column == 11
 
 
-def test_an_alias_is_a_copy_with_its_own_path_and_the_place_of_what_it_repeats() -> None:
+def test_an_alias_is_a_copy_with_its_own_path_and_the_location_of_its_anchor() -> None:
     tree = tree_of("x-a: &a { k: v }\nb: *a\n")
 
     location = tree.find(("b", "k")).location
@@ -69,7 +69,7 @@ def test_quoted_scalars_and_str_tags_are_text() -> None:
     assert tree_of("""{a: "1", b: 'true', c: !!str 5, d: ! 6}""").to_data() == {"a": "1", "b": "true", "c": "5", "d": 6}
 
 
-def test_of_two_equal_keys_the_first_is_kept_and_the_second_told() -> None:
+def test_the_first_of_two_equal_keys_is_kept_and_the_second_reported() -> None:
     diagnostics = Diagnostics()
 
     tree = parse_yaml("a: 1\nb: 2\na: 3\n", "a.yaml", diagnostics)
@@ -86,17 +86,17 @@ def test_keys_that_differ_only_by_quotes_are_equal() -> None:
     assert codes_of('a: 1\n"a": 2\n') == [Code.DUPLICATE_KEY]
 
 
-def test_a_key_that_a_merge_brings_may_be_written_too() -> None:
+def test_a_written_key_overrides_a_merged_one() -> None:
     assert codes_of("x-a: &a { k: 1 }\nb: { k: 2, <<: *a }\n") == []
 
 
-def test_depth_that_only_aliases_reach_is_refused() -> None:
+def test_depth_that_only_aliases_reach_is_rejected() -> None:
     lines = ["a0: &a0 x"] + [f"a{n}: &a{n} [[*a{n - 1}]]" for n in range(1, 30)]
 
     assert codes_of("\n".join(lines)) == [Code.YAML_LIMIT]
 
 
-def test_a_pointer_counts_what_a_path_names() -> None:
+def test_a_pointer_has_the_index_where_a_path_has_the_name() -> None:
     tree = tree_of("agents:\n  - name: scout\n    'a/b~c': [1]\n")
 
     location = tree.find(("agents", 0, "a/b~c", 0)).location
@@ -105,7 +105,7 @@ def test_a_pointer_counts_what_a_path_names() -> None:
 
 
 @pytest.mark.parametrize("text", ["a:\n\t- b", "- name: a\n\tcommand: x"])
-def test_a_tab_is_called_a_tab(text: str) -> None:
+def test_the_message_about_a_tab_names_the_tab(text: str) -> None:
     diagnostics = Diagnostics()
 
     parse_yaml(text, "a.yaml", diagnostics)

@@ -135,7 +135,9 @@ def next_run_and_source(decision: Decision) -> tuple[datetime | None, str]:
         ("disabled and paused", state(every("5m"), enabled=False, pause=Pause(until=at("09:00"))), None, "baseline-interval"),
     ],
 )  # fmt: skip
-def test_the_table(what: str, given: ScheduleState, next_run_at: datetime | None, source: str) -> None:
+def test_the_decision_table_of_the_specification(
+    what: str, given: ScheduleState, next_run_at: datetime | None, source: str
+) -> None:
     assert next_run_and_source(decide(NOW, given)) == (next_run_at, source), what
 
 
@@ -158,7 +160,7 @@ def test_cron_and_hints_do_not_back_off(failures: int) -> None:
     assert by_hint.next_run_at == at("03:00:30")
 
 
-def test_the_backoff_of_a_century_is_cut_at_a_century() -> None:
+def test_the_backoff_is_at_most_a_century() -> None:
     decision = decide(NOW, state(every("36500d"), failures=5))
 
     assert decision.next_run_at == NOW + timedelta(days=36_500)
@@ -192,7 +194,7 @@ def test_the_trace_shows_winner_losers_shadowed_and_expired() -> None:
     ]
 
 
-def test_a_pause_shows_who_and_why_after_what_it_holds() -> None:
+def test_a_pause_is_traced_with_author_and_reason_after_the_candidates() -> None:
     held = state(every("5m"), pause=Pause(until=at("18:00"), by="human:you", reason="db maintenance"))
 
     decision = decide(NOW, held)
@@ -210,14 +212,14 @@ def test_a_hint_that_ends_before_the_run_is_decided_again_at_its_end() -> None:
     assert next_run_and_source(again) == (at("03:05"), Source.BASELINE_INTERVAL)
 
 
-def test_a_hint_that_outlives_the_run_needs_no_second_look() -> None:
+def test_a_hint_that_outlives_the_run_needs_no_revisit() -> None:
     decision = decide(NOW, state(every("5m"), hints=(make_hint(every="30s"),)))
 
     assert decision.revisit_at is None
     assert decision.wake_at == decision.next_run_at
 
 
-def test_of_two_hints_of_one_rank_the_newer_wins() -> None:
+def test_the_newer_of_two_hints_of_one_rank_wins() -> None:
     older = make_hint("human:ann", every="1m", since=at("02:50"), lasts="2h")
     newer = make_hint("human:bob", every="2m", since=at("02:55"), lasts="2h")
 
@@ -246,14 +248,14 @@ def test_jitter_stays_before_the_next_instant() -> None:
     assert at("03:01") <= decision.next_run_at < at("03:02")
 
 
-def test_two_schedules_with_one_cron_are_spread() -> None:
+def test_jitter_spreads_two_schedules_with_one_cron() -> None:
     one = state(cron("0 9 * * *"), jitter=Jitter(share=0.5))
     other = replace(one, schedule="api/other")
 
     assert decide(NOW, one).next_run_at != decide(NOW, other).next_run_at
 
 
-def test_what_is_overdue_or_new_is_not_held_back_by_jitter() -> None:
+def test_jitter_does_not_delay_overdue_or_new_schedules() -> None:
     overdue = decide(NOW, state(every("5m"), anchor=at("02:00"), jitter=Jitter(share=1.0)))
     new = decide(NOW, state(every("5m"), is_new=True, jitter=Jitter(share=1.0)))
 
@@ -275,7 +277,7 @@ def test_a_past_delay_keeps_its_nominal_instant() -> None:
     assert (decision.next_run_at, decision.due_at) == (NOW, at("01:00"))
 
 
-def test_a_disabled_schedule_has_no_next_run_whatever_its_hints() -> None:
+def test_a_disabled_schedule_has_no_next_run_even_with_hints() -> None:
     decision = decide(NOW, state(every("5m"), enabled=False, hints=(make_hint(every="30s", lasts="1s"),)))
 
     assert decision.wake_at is None
@@ -310,7 +312,7 @@ def test_jitter_stays_before_the_end_of_its_schedule() -> None:
     assert decision.next_run_at <= at("09:00:01")
 
 
-def test_a_calendar_that_is_closed_until_its_end_is_looked_at_once_more_there() -> None:
+def test_a_cron_without_instants_in_its_active_hours_is_revisited_at_its_end() -> None:
     closed = state(cron("0 * * * *"), active_hours=hours("07:00-22:00"), bounds=Bounds(ends_at=at("06:00")))
 
     decision = decide(NOW, closed)

@@ -15,7 +15,7 @@ DecisionInput = tuple[datetime, ScheduleState]
 
 
 @given(decision_inputs())
-def test_no_decision_lies_in_the_past(question: DecisionInput) -> None:
+def test_no_decision_is_in_the_past(question: DecisionInput) -> None:
     now, state = question
 
     decision = decide(now, state)
@@ -25,7 +25,7 @@ def test_no_decision_lies_in_the_past(question: DecisionInput) -> None:
 
 
 @given(decision_inputs())
-def test_no_decision_lies_outside_the_limits(question: DecisionInput) -> None:
+def test_no_decision_is_outside_the_limits(question: DecisionInput) -> None:
     now, state = question
     limits, bounds = state.timing.limits, state.timing.bounds
 
@@ -47,7 +47,7 @@ def _held_back(decision: Decision) -> bool:
 
 
 @given(decision_inputs())
-def test_no_due_instant_lies_outside_the_active_hours(question: DecisionInput) -> None:
+def test_no_due_instant_is_outside_the_active_hours(question: DecisionInput) -> None:
     now, state = question
     hours = state.timing.active_hours
 
@@ -58,7 +58,7 @@ def test_no_due_instant_lies_outside_the_active_hours(question: DecisionInput) -
 
 
 @given(decision_inputs(), moments)
-def test_pause_beats_all(question: DecisionInput, until: datetime) -> None:
+def test_a_pause_overrides_everything(question: DecisionInput, until: datetime) -> None:
     now, state = question
     paused = replace(state, enabled=True, pause=Pause(until=until))
 
@@ -71,14 +71,14 @@ def test_pause_beats_all(question: DecisionInput, until: datetime) -> None:
 
 
 @given(decision_inputs())
-def test_the_same_question_gets_the_same_answer(question: DecisionInput) -> None:
+def test_the_same_arguments_give_the_same_decision(question: DecisionInput) -> None:
     now, state = question
 
     assert decide(now, state) == decide(now, state)
 
 
 @given(decision_inputs())
-def test_expired_hints_do_not_exist(question: DecisionInput) -> None:
+def test_expired_hints_do_not_change_the_decision(question: DecisionInput) -> None:
     now, state = question
     alive = replace(state, hints=tuple(hint for hint in state.hints if hint.expires_at > now))
 
@@ -88,7 +88,7 @@ def test_expired_hints_do_not_exist(question: DecisionInput) -> None:
 
 
 @given(decision_inputs())
-def test_exactly_one_candidate_wins_whenever_there_is_one(question: DecisionInput) -> None:
+def test_exactly_one_candidate_wins_if_there_is_any(question: DecisionInput) -> None:
     now, state = question
 
     candidates = [step for step in decide(now, state).trace if step.kind is StepKind.CANDIDATE]
@@ -120,7 +120,7 @@ def test_right_after_a_run_the_next_one_is_later(question: DecisionInput) -> Non
 
 
 @given(decision_inputs())
-def test_the_preview_is_strictly_increasing_and_begins_with_the_decision(question: DecisionInput) -> None:
+def test_the_forecast_is_strictly_increasing_and_begins_with_the_decision(question: DecisionInput) -> None:
     now, state = question
 
     planned = [decision.next_run_at or now for decision in islice(forecast_decisions(now, state), 6)]
@@ -132,7 +132,7 @@ def test_the_preview_is_strictly_increasing_and_begins_with_the_decision(questio
 
 
 @given(decision_inputs())
-def test_the_preview_is_what_a_loop_that_runs_at_once_does(question: DecisionInput) -> None:
+def test_the_forecast_equals_a_loop_that_runs_at_once(question: DecisionInput) -> None:
     """A minimal loop: wake up, run if due, record, decide again."""
     now, state = question
     expected = [decision.next_run_at for decision in islice(forecast_decisions(now, state), 4)]
@@ -152,7 +152,7 @@ def test_the_preview_is_what_a_loop_that_runs_at_once_does(question: DecisionInp
 
 
 @given(decision_inputs())
-def test_first_run_waits_only_when_asked_to(question: DecisionInput) -> None:
+def test_the_first_run_waits_only_with_its_policy(question: DecisionInput) -> None:
     now, state = question
     waiting = replace(state, is_new=True, timing=replace(state.timing, first_run=FirstRun.AFTER_INTERVAL))
 

@@ -29,11 +29,11 @@ UTC_ZONE = ZoneInfo("UTC")
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_schedule_runs_so_often(trigger: Trigger, limits: Limits, per_day: float) -> None:
+def test_runs_per_day_are_estimated(trigger: Trigger, limits: Limits, per_day: float) -> None:
     assert estimate_runs_per_day(TimingPolicy(trigger=trigger, limits=limits), NOW) == pytest.approx(per_day)
 
 
-def test_where_the_limits_cross_the_upper_one_wins_as_in_the_governor() -> None:
+def test_max_interval_wins_where_the_limits_cross() -> None:
     crossed = Limits(at_least=timedelta(hours=2), at_most=timedelta(hours=1))
 
     assert clamp_interval(timedelta(minutes=5), crossed) == timedelta(hours=1)

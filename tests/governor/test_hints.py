@@ -31,7 +31,7 @@ def one_shot_request(at: datetime, lasts: timedelta | None = None) -> HintReques
 
 
 @pytest.mark.parametrize("nonsense", [math.nan, math.inf, -math.inf, -1, 0, 0.0, -1e300, timedelta(0), -MINUTE])
-def test_a_pace_that_is_no_time_is_refused(nonsense: float | timedelta) -> None:
+def test_an_invalid_interval_of_a_hint_is_rejected(nonsense: float | timedelta) -> None:
     with pytest.raises(UsageError, match="The pace of a hint cannot be") as caught:
         accept_hint(NOW, interval_request(nonsense))
 
@@ -39,7 +39,7 @@ def test_a_pace_that_is_no_time_is_refused(nonsense: float | timedelta) -> None:
 
 
 @pytest.mark.parametrize("nonsense", [math.nan, math.inf, -5, 0])
-def test_a_life_that_is_no_time_is_refused(nonsense: float) -> None:
+def test_an_invalid_lifetime_of_a_hint_is_rejected(nonsense: float) -> None:
     with pytest.raises(UsageError, match="The life of a hint cannot be"):
         accept_hint(NOW, interval_request(20, nonsense))
 
@@ -57,7 +57,7 @@ def test_a_life_that_is_no_time_is_refused(nonsense: float) -> None:
         (10**400, MAX_HINT_TTL, ("the longest pace is 30d",)),
     ],
 )
-def test_a_pace_is_cut_to_what_makes_sense(asked: float, granted: timedelta, note: tuple[str, ...]) -> None:
+def test_the_interval_of_a_hint_is_clamped(asked: float, granted: timedelta, note: tuple[str, ...]) -> None:
     answer = accept_hint(NOW, interval_request(asked))
 
     assert answer.hint.every == granted
@@ -74,18 +74,18 @@ def test_a_pace_is_cut_to_what_makes_sense(asked: float, granted: timedelta, not
         (one_shot_request(NOW + MINUTE, 2 * MINUTE), NOW + 2 * MINUTE),
     ],
 )
-def test_every_hint_has_an_end(wish: HintRequest, expires_at: datetime) -> None:
+def test_every_hint_expires(wish: HintRequest, expires_at: datetime) -> None:
     assert accept_hint(NOW, wish).hint.expires_at == expires_at
 
 
-def test_a_moment_that_has_passed_is_now() -> None:
+def test_a_one_shot_in_the_past_is_due_now() -> None:
     answer = accept_hint(NOW, one_shot_request(NOW - MINUTE))
 
     assert answer.hint.at == NOW
     assert answer.notes == ("that moment has passed: it is due now",)
 
 
-def test_a_moment_is_kept_in_utc() -> None:
+def test_the_instant_of_a_one_shot_is_stored_in_utc() -> None:
     berlin = timezone(timedelta(hours=1))
 
     hint = accept_hint(NOW, one_shot_request((NOW + MINUTE).astimezone(berlin))).hint
@@ -122,7 +122,7 @@ def test_a_reason_is_one_short_printable_line() -> None:
     assert len(hint.reason) <= 200
 
 
-def test_more_hints_than_anybody_could_mean_are_refused() -> None:
+def test_too_many_hints_within_a_minute_are_rejected() -> None:
     check_rate_limit("agent:x", MAX_HINTS_PER_MINUTE - 1)
 
     with pytest.raises(UsageError, match="30 hints within a minute"):
@@ -130,7 +130,7 @@ def test_more_hints_than_anybody_could_mean_are_refused() -> None:
 
 
 @given(every=st.floats() | st.integers(), lasts=st.none() | st.floats())
-def test_whatever_number_comes_it_is_refused_or_harmless(every: float, lasts: float | None) -> None:
+def test_any_interval_is_rejected_or_harmless(every: float, lasts: float | None) -> None:
     try:
         hint = accept_hint(NOW, interval_request(every, lasts)).hint
     except UsageError:
@@ -142,7 +142,7 @@ def test_whatever_number_comes_it_is_refused_or_harmless(every: float, lasts: fl
 
 
 @given(at=st.datetimes(timezones=st.just(UTC)), lasts=st.none() | st.timedeltas())
-def test_whatever_moment_comes_it_is_refused_or_harmless(at: datetime, lasts: timedelta | None) -> None:
+def test_any_instant_is_rejected_or_harmless(at: datetime, lasts: timedelta | None) -> None:
     try:
         hint = accept_hint(NOW, one_shot_request(at, lasts)).hint
     except UsageError:

@@ -19,5 +19,5 @@ from herdbeat.governor.hints import can_override
         ("", "planner", True),
     ],
 )
-def test_who_may_undo_what(stopped_by: str, who: str, may: bool) -> None:
+def test_only_people_may_override_people(stopped_by: str, who: str, may: bool) -> None:
     assert can_override(stopped_by, who) is may

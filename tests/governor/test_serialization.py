@@ -29,19 +29,19 @@ def test_stored_inputs_replay_to_the_stored_decision(question: tuple[datetime, S
 
 
 @given(decision_inputs())
-def test_what_is_written_by_hand_is_what_the_encoder_writes(question: tuple[datetime, ScheduleState]) -> None:
+def test_the_text_of_any_decision_equals_that_of_the_encoder(question: tuple[datetime, ScheduleState]) -> None:
     decision = decide(*question)
 
     assert decision_to_text(decision) == json.dumps(decision_to_json(decision), separators=(",", ":"))
 
 
-def test_the_plainest_decision_is_written_as_the_encoder_writes_it() -> None:
+def test_the_text_of_a_plain_decision_equals_that_of_the_encoder() -> None:
     decision = decide(NOW, state(every("5m")))
 
     assert decision_to_text(decision) == json.dumps(decision_to_json(decision), separators=(",", ":"))
 
 
-def test_a_stored_decision_uses_the_words_of_the_api() -> None:
+def test_a_stored_decision_has_the_keys_of_the_api() -> None:
     decision = decide(NOW, state(every("5m"), hints=(make_hint(every="5s"),), limits=limits("15s")))
 
     assert decision_to_json(decision) == {

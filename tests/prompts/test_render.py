@@ -71,7 +71,7 @@ def schedule(prompt: str | None, kind: TriggerKind = TriggerKind.CRON, *, has_wo
         (None, None, "Execute scheduled task"),
     ],
 )
-def test_the_prompt_falls_back_to_the_agents_and_then_to_a_plain_request(
+def test_the_prompt_falls_back_to_the_agents_and_then_to_the_fallback_prompt(
     prompt: str | None, default_prompt: str | None, expected: str
 ) -> None:
     assert build_schedule_prompt(schedule(prompt), due_at=DUE, default_prompt=default_prompt) == expected
@@ -83,13 +83,13 @@ def test_day_and_time_are_those_of_the_schedules_zone() -> None:
     assert prompt == "2026-04-01 01:30 2026-03-31T23:30:00Z"
 
 
-def test_a_prompt_knows_whose_it_is() -> None:
+def test_a_prompt_can_name_its_agent_and_schedule() -> None:
     prompt = build_schedule_prompt(schedule("{{agent}}/{{schedule}}"))
 
     assert prompt == "triage/standup"
 
 
-def test_names_of_the_beat_are_empty_when_there_is_no_beat_yet() -> None:
+def test_variables_of_the_beat_are_empty_without_a_beat() -> None:
     prompt = build_schedule_prompt(schedule("[{{date}}{{fire_time}}{{source_id}}]"))
 
     assert prompt == "[]"
@@ -131,7 +131,7 @@ Every time.
     )
 
 
-def test_empty_parts_of_an_item_are_left_out_of_the_block() -> None:
+def test_empty_fields_of_an_item_are_left_out_of_the_block() -> None:
     block = work_item_block(WorkItem(id="a.txt", title="a"))
 
     assert block == "---\n\n## Work Item\n\n**Title:** a\n**ID:** a.txt"
@@ -152,12 +152,12 @@ def test_a_title_cannot_add_lines_to_the_block() -> None:
         ("{{work.priority}} {{work.metadata.head_ref}}", "high fix-42"),
     ],
 )
-def test_a_prompt_that_places_the_item_itself_gets_no_block(prompt: str, expected: str) -> None:
+def test_a_prompt_with_placeholders_of_the_item_gets_no_block(prompt: str, expected: str) -> None:
     assert validate_prompt(prompt, TriggerKind.CRON, has_work=True) == []
     assert build_schedule_prompt(schedule(prompt, has_work=True), ISSUE, due_at=DUE) == expected
 
 
-def test_a_description_put_in_place_is_marked_as_data() -> None:
+def test_an_inserted_description_is_tagged_as_data() -> None:
     prompt = build_schedule_prompt(schedule("Do: {{issue.body}} Thanks.", has_work=True), ISSUE, due_at=DUE)
 
     assert prompt == (
@@ -175,7 +175,7 @@ def test_a_short_value_of_a_call_is_inline_and_a_long_one_is_tagged_as_data() ->
     assert prompt == 'Deploy api. \n<data from="payload.note">\none\n&lt;/data>\ntwo\n</data>'
 
 
-def test_a_call_cannot_pass_itself_off_as_the_clock_or_as_another_agent() -> None:
+def test_a_payload_cannot_override_the_date_or_the_agent() -> None:
     webhook = schedule("{{agent}} {{date}} {{fire_time}}", TriggerKind.WEBHOOK)
 
     prompt = build_schedule_prompt(webhook, due_at=DUE, event={"agent": "root", "date": "never", "fire_time": "never"})
@@ -202,6 +202,6 @@ def test_the_previous_run_can_be_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["${{ github.ref }}", "{{ name | upper }}", "{{payload.x}}", "an open {{"])
-def test_what_the_check_would_refuse_stays_as_it_is_written(text: str) -> None:
+def test_unknown_placeholders_stay_as_they_are_written(text: str) -> None:
     assert validate_prompt(text, TriggerKind.CRON, has_work=False)
     assert build_schedule_prompt(schedule(text), due_at=DUE) == text

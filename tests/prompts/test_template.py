@@ -51,7 +51,7 @@ def test_values_are_never_scanned_again() -> None:
     assert rendered == "{{secret}}"
 
 
-def test_names_know_where_they_stand() -> None:
+def test_placeholders_have_their_offsets() -> None:
     text = r"a \{{b}} {{ c.d }} {{e}}"
 
     names = Template.parse(text).placeholders
@@ -75,7 +75,7 @@ def test_names_know_where_they_stand() -> None:
         ("{{{a}}}", 0, 6, '"{{{a}}" is not a name.'),
     ],
 )
-def test_what_cannot_be_read_is_an_error_with_its_place(text: str, offset: int, width: int, message: str) -> None:
+def test_an_invalid_placeholder_is_an_error_with_its_offset(text: str, offset: int, width: int, message: str) -> None:
     with pytest.raises(TemplateError) as caught:
         Template.parse(text)
 
@@ -92,7 +92,7 @@ def test_every_error_is_collected_and_its_text_stays() -> None:
     assert template.render({"date": "today"}) == "{{}} today {{a b}} {{"
 
 
-def test_containers_of_any_make_are_written_as_json() -> None:
+def test_containers_of_any_type_are_written_as_json() -> None:
     values = {"payload": MappingProxyType({"ids": (1, 2), "more": MappingProxyType({})})}
 
     assert Template.parse("{{payload}}").render(values) == '{"ids":[1,2],"more":{}}'
@@ -116,7 +116,7 @@ def test_a_block_gets_lines_of_its_own(text: str, rendered: str) -> None:
 
 
 @given(st.text(alphabet="ab{}\\. \n", max_size=40))
-def test_any_text_is_either_read_or_refused_with_a_place_inside_it(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_an_offset_inside_it(text: str) -> None:
     template, errors = scan_template(text)
 
     for error in errors:
@@ -127,7 +127,7 @@ def test_any_text_is_either_read_or_refused_with_a_place_inside_it(text: str) ->
 
 
 @given(st.text())
-def test_escaped_text_comes_out_as_it_was(text: str) -> None:
+def test_escaped_text_renders_as_it_was(text: str) -> None:
     plain = text.replace("\\", "/")
     escaped = plain.replace("{{", r"\{{")
 
@@ -135,7 +135,7 @@ def test_escaped_text_comes_out_as_it_was(text: str) -> None:
 
 
 @given(value=st.text(), before=st.text(alphabet="xyz \n"), after=st.text(alphabet="xyz \n"))
-def test_a_value_goes_in_unchanged(value: str, before: str, after: str) -> None:
+def test_a_value_is_inserted_unchanged(value: str, before: str, after: str) -> None:
     template = Template.parse(before + "{{value}}" + after)
 
     assert template.render({"value": value}) == before + value + after

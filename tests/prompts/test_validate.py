@@ -25,14 +25,16 @@ from herdbeat.prompts import VARIABLES, Variable, validate_prompt
         ("{{" + "z" * 99 + "}}", "manual", "{{" + "z" * 37 + "…}} is not known."),
     ],
 )
-def test_an_unknown_name_says_what_was_meant_or_where_it_exists(text: str, kind: str, message: str) -> None:
+def test_the_error_of_an_unknown_name_suggests_a_name_or_says_where_it_exists(
+    text: str, kind: str, message: str
+) -> None:
     [error] = validate_prompt(text, TriggerKind(kind), has_work=False)
 
     assert str(error) == message
     assert error.code is Code.UNKNOWN_TEMPLATE_NAME
 
 
-def test_a_typing_mistake_in_an_issue_is_guessed_where_there_is_work() -> None:
+def test_a_misspelled_issue_variable_is_suggested_where_there_is_work() -> None:
     [error] = validate_prompt("{{issue.titel}}", TriggerKind.INTERVAL, has_work=True)
 
     assert str(error) == "{{issue.titel}} is not known; did you mean {{issue.title}}?"
@@ -47,7 +49,7 @@ def test_the_hint_lists_what_the_schedule_has() -> None:
     )
 
 
-def test_all_errors_come_at_once_and_in_the_order_of_writing() -> None:
+def test_all_errors_are_returned_in_the_order_of_the_text() -> None:
     errors = validate_prompt("{{zebra}} {{}} {{date}} {{run_at}} {{", TriggerKind.CRON, has_work=False)
 
     assert [error.offset for error in errors] == [0, 10, 24, 35]
@@ -65,7 +67,7 @@ def test_every_name_of_the_table_passes_on_its_own_schedules_and_on_no_other(row
 
 
 @given(st.text(alphabet="{} .pabelotyd_ius\\", max_size=60), st.sampled_from(TriggerKind), st.booleans())
-def test_any_text_is_answered_with_errors_that_point_into_it(text: str, kind: TriggerKind, has_work: bool) -> None:
+def test_the_errors_of_any_text_point_into_it(text: str, kind: TriggerKind, has_work: bool) -> None:
     for error in validate_prompt(text, kind, has_work=has_work):
         assert text[error.offset : error.offset + 2] == "{{"
         assert str(error)

@@ -27,7 +27,7 @@ AGENTD_WORDS = """
 
 
 @pytest.mark.parametrize("word", AGENTD_WORDS.split())
-def test_every_word_of_agentds_triggers_is_known_somewhere(word: str) -> None:
+def test_every_variable_of_agentds_triggers_is_known(word: str) -> None:
     assert find_variables(word)
 
 
@@ -51,7 +51,9 @@ def test_every_word_of_agentds_triggers_is_known_somewhere(word: str) -> None:
         ("linear_id", TriggerKind.INTERVAL, False, False),
     ],
 )
-def test_a_name_is_known_where_its_value_comes_from(name: str, kind: TriggerKind, has_work: bool, known: bool) -> None:
+def test_a_variable_is_known_on_the_schedules_that_provide_it(
+    name: str, kind: TriggerKind, has_work: bool, known: bool
+) -> None:
     assert (find_variable(name, kind, has_work=has_work) is not None) is known
 
 

@@ -14,11 +14,11 @@ RUN_AT = datetime(2026, 12, 1, 8, tzinfo=UTC)
 LAUNCH = Delay.parse("2026-12-01T09:00:00+01:00")
 
 
-def test_a_delay_waits_for_its_moment() -> None:
+def test_the_next_time_of_a_delay_is_its_run_at() -> None:
     assert LAUNCH.next_time(None, RUN_AT - timedelta(days=90)) == RUN_AT
 
 
-def test_a_delay_in_the_past_is_answered_as_it_is() -> None:
+def test_the_next_time_of_a_past_delay_is_its_run_at() -> None:
     assert LAUNCH.next_time(None, RUN_AT + timedelta(days=90)) == RUN_AT
 
 
@@ -27,12 +27,12 @@ def test_a_delay_that_fired_has_no_next_time() -> None:
     assert LAUNCH.interval is None
 
 
-def test_a_moment_without_an_offset_is_refused() -> None:
+def test_a_delay_without_an_offset_is_rejected() -> None:
     with pytest.raises(TimeParseError, match="the offset is missing"):
         Delay.parse("2026-12-01T09:00:00")
 
 
-def test_each_arming_has_its_own_dedup_id_whatever_the_instant() -> None:
+def test_each_arming_of_a_delay_has_its_own_dedup_id() -> None:
     again = replace(LAUNCH, arm=2)
 
     assert LAUNCH.dedup_id(RUN_AT, "launch/default") == "delay:launch/default"

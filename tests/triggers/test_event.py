@@ -12,7 +12,7 @@ KINDS = [(Webhook(), TriggerKind.WEBHOOK), (Chat(), TriggerKind.CHAT), (Manual()
 
 
 @pytest.mark.parametrize(("trigger", "kind"), KINDS)
-def test_the_clock_never_fires_it(trigger: Trigger, kind: TriggerKind) -> None:
+def test_the_clock_never_fires_an_event_trigger(trigger: Trigger, kind: TriggerKind) -> None:
     assert trigger.kind is kind
     assert kind.waits_for_event
     assert trigger.next_time(None, NOW) is None
@@ -28,7 +28,7 @@ def test_the_clock_never_fires_it(trigger: Trigger, kind: TriggerKind) -> None:
         (TriggerKind.MANUAL, "7f3k", "manual:7f3k"),
     ],
 )
-def test_an_event_gives_the_dedup_id(kind: TriggerKind, event: str, dedup_id: str) -> None:
+def test_the_dedup_id_contains_the_id_of_the_event(kind: TriggerKind, event: str, dedup_id: str) -> None:
     assert event_dedup_id(kind, event) == dedup_id
 
 
@@ -44,6 +44,6 @@ def test_a_one_shot_hint_on_an_event_kind_has_its_instant_as_id() -> None:
         (Manual(), "Manual trigger", "only by hand"),
     ],
 )
-def test_it_has_a_title_and_a_sentence(trigger: Trigger, title: str, sentence: str) -> None:
+def test_an_event_trigger_has_a_title_and_a_sentence(trigger: Trigger, title: str, sentence: str) -> None:
     assert trigger.variables(NOW, "devops/deploy")["title"] == title
     assert trigger.describe() == sentence

@@ -26,13 +26,13 @@ def test_an_interval_that_never_ran_is_due_now() -> None:
     assert Interval.parse("5m").next_time(None, NOW) == NOW
 
 
-def test_an_overdue_interval_answers_with_the_past() -> None:
+def test_the_next_time_of_an_overdue_interval_is_in_the_past() -> None:
     last = NOW - timedelta(days=3)
 
     assert Interval.parse("1h").next_time(last, NOW) == last + timedelta(hours=1)
 
 
-def test_a_bad_interval_is_refused_where_it_is_written() -> None:
+def test_an_invalid_interval_is_rejected_by_parse() -> None:
     with pytest.raises(IntervalParseError, match="unit is missing"):
         Interval.parse("5")
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.build_schedule import ResolvedSchedule, build_schedule, build_tool_policy, expand_rule_sets
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.nodes import ConfigNode, PlainData, drop_keys
 from herdbeat.config.provenance import (
     ResolvedValue,
@@ -16,7 +16,6 @@ from herdbeat.config.provenance import (
     iter_explicit_values,
 )
 from herdbeat.config.schema import fleet as keys
-from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.policies import BUDGET
 from herdbeat.config.schema.schedule import TOOL_POLICY
 from herdbeat.config.schema.targets import DESCRIPTION, INSTANCES, SPEC_KEYS, TARGET_LEVEL_KEYS, TARGET_TABLES
@@ -35,10 +34,10 @@ from herdbeat.error_codes import Code
 from herdbeat.errors import did_you_mean_suffix
 
 
-def check_hook_channels(target_source: TargetSource, diagnostics: Diagnostics) -> None:
+def check_hook_channels(source: TargetSource, diagnostics: Diagnostics) -> None:
     """Report each `notify:` of its hooks that is not a channel of the fleet."""
-    known = [name for name, _ in target_source.notify.items()] if target_source.notify is not None else []
-    for hook in _iter_hooks(target_source.node):
+    known = [name for name, _ in source.fleet.notify.items()] if source.fleet.notify is not None else []
+    for hook in _iter_hooks(source.node):
         name = hook.child("notify")
         if name is not None and isinstance(name.value, str) and name.value not in known:
             message = f'There is no channel "{name.value}"{did_you_mean_suffix(find_closest_match(name.value, known))}'
@@ -47,11 +46,11 @@ def check_hook_channels(target_source: TargetSource, diagnostics: Diagnostics) -
 
 
 def check_rule_targets(
-    target_source: TargetSource, schedule: ConfigNode, targets: Collection[str], diagnostics: Diagnostics
+    source: TargetSource, schedule: ConfigNode, targets: Collection[str], diagnostics: Diagnostics
 ) -> None:
     """Report each `trigger:` of its rules that is not a target; a sibling in the same sub-fleet needs no prefix."""
-    prefix = target_source.name.rpartition(".")[0]
-    for rule in _iter_rules(schedule, target_source.rules):
+    prefix = source.name.rpartition(".")[0]
+    for rule in expand_rule_sets(schedule, source.fleet.rules, diagnostics):
         name = rule.child("trigger")
         if name is None or not isinstance(name.value, str):
             continue
@@ -69,14 +68,6 @@ def _iter_hooks(node: ConfigNode) -> Iterator[ConfigNode]:
                 yield from listed.elements()
 
 
-def _iter_rules(schedule: ConfigNode, sets: ConfigNode | None) -> Iterator[ConfigNode]:
-    adapt = schedule.child("adapt")
-    for rule in adapt.elements() if adapt is not None else ():
-        used = rule.child("use")
-        named = sets.child(str(used.value)) if used is not None and sets is not None else None
-        yield from named.elements() if named is not None else (rule,)
-
-
 _TARGET_LEVEL_KEY_NAMES = {
     kind: {name for name, key in table.by_name.items() if any(key is shared_key for shared_key in TARGET_LEVEL_KEYS)}
     - {BUDGET.name, TOOL_POLICY.name if kind is TargetKind.AGENT else ""}
@@ -85,23 +76,23 @@ _TARGET_LEVEL_KEY_NAMES = {
 """Keys beside a name that only schedules read. The budget is also the target's own, and the tool policy the agent's."""
 
 
-def build_target(target_source: TargetSource, diagnostics: Diagnostics, *, has_schedules: bool) -> Target | None:
+def build_target(source: TargetSource, diagnostics: Diagnostics, *, has_schedules: bool) -> Target | None:
     """Return the target; None after every problem of its own keys was reported.
 
     Keys beside its name that are for its schedules are validated with those: a bad jitter costs the schedule, not the
     target.
     """
     errors_before = diagnostics.error_count
-    deferred_keys = {"schedules"} | (_TARGET_LEVEL_KEY_NAMES[target_source.kind] if has_schedules else set())
-    TARGET_TABLES[target_source.kind].validate(drop_keys(target_source.node, *deferred_keys), diagnostics)
-    check_hook_channels(target_source, diagnostics)
-    if target_source.kind is TargetKind.AGENT:
-        _check_runtime(target_source.node, diagnostics)
-    if target_source.is_invalid or diagnostics.error_count > errors_before:
+    deferred_keys = {"schedules"} | (_TARGET_LEVEL_KEY_NAMES[source.kind] if has_schedules else set())
+    TARGET_TABLES[source.kind].validate(drop_keys(source.node, *deferred_keys), diagnostics)
+    check_hook_channels(source, diagnostics)
+    if source.kind is TargetKind.AGENT:
+        _check_runtime(source.node, diagnostics)
+    if source.is_invalid or diagnostics.error_count > errors_before:
         return None
-    values = SectionReader(target_source.node, "").read((DESCRIPTION, INSTANCES, BUDGET))
-    values |= {"name": target_source.name, "spec": _build_spec(target_source)}
-    values |= {"hooks": _build_hooks(target_source.node), "origin": target_source.node.report_location}
+    values = SectionReader(source.node, "").read((DESCRIPTION, INSTANCES, BUDGET))
+    values |= {"name": source.name, "spec": _build_spec(source)}
+    values |= {"hooks": _build_hooks(source.node), "origin": source.node.report_location}
     return build_value(Target, values)
 
 
@@ -118,11 +109,11 @@ def _check_runtime(node: ConfigNode, diagnostics: Diagnostics) -> None:
         diagnostics.warning(Code.NOT_SERVED, message, command.report_location, "Add runtime: command, or remove it.")
 
 
-def _build_spec(target_source: TargetSource) -> TargetSpec:
-    kind, node = target_source.kind, target_source.node
+def _build_spec(source: TargetSource) -> TargetSpec:
+    kind, node = source.kind, source.node
     values = SectionReader(node, "").read(SPEC_KEYS[kind])
     if kind in (TargetKind.AGENT, TargetKind.COMMAND):
-        values["working_directory"] = _resolve_working_directory(target_source)
+        values["working_directory"] = _resolve_working_directory(source)
         values["env"] = tuple(str(name) for name in _get_list(node, "env"))
         values["env_values"] = {name: str(value) for name, value in _get_mapping(node, "env").items()}
     if kind is TargetKind.AGENT:
@@ -137,37 +128,33 @@ def _build_spec(target_source: TargetSource) -> TargetSpec:
 
 def _build_hooks(node: ConfigNode) -> Mapping[str, object]:
     """Return the hooks block; its two lists may also stand beside the name."""
-    return _get_mapping(node, "hooks") | {
-        name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)
-    }
+    lists = {name: _get_list(node, name) for name in ("after_run", "on_error") if node.child(name)}
+    return _get_mapping(node, "hooks") | lists
 
 
-def _resolve_working_directory(target_source: TargetSource) -> str:
+def _resolve_working_directory(source: TargetSource) -> str:
     """Return the folder, relative to that of the fleet unless it is written as absolute."""
     # It was always absolute once: a second machine ran its commands in a folder that only the first one had.
-    written = target_source.node.child("working_directory")
+    written = source.node.child("working_directory")
     if written is not None and isinstance(written.value, dict):
         written = written.child("root")
     path = os.path.expanduser(str(written.value)) if written is not None else "."  # noqa: PTH111 -- Path's own raises
     is_fixed = Path(path).is_absolute()
-    return os.path.normpath(path) if is_fixed else os.path.relpath(target_source.home / path, target_source.root_folder)
+    return os.path.normpath(path) if is_fixed else os.path.relpath(source.home / path, source.fleet.home)
 
 
 def _get_list(node: ConfigNode, name: str) -> list[PlainData]:
     child = node.child(name)
-    plain = child.to_data() if child is not None else None
-    return plain if isinstance(plain, list) else []
+    return [item.to_data() for item in child.elements()] if child is not None else []
 
 
 def _get_mapping(node: ConfigNode, name: str) -> dict[str, PlainData]:
     child = node.child(name)
-    plain = child.to_data() if child is not None else None
-    return plain if isinstance(plain, dict) else {}
+    return {key: value.to_data() for key, value in child.items()} if child is not None else {}
 
 
-_NON_TARGET_KEYS = frozenset(
-    {"name", "schedules", *(name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))}
-)
+_SHARED_KEY_NAMES = (name for key in TARGET_LEVEL_KEYS for name in (key.name, *key.aliases))
+_NON_TARGET_KEYS = frozenset({"name", "schedules", *_SHARED_KEY_NAMES})
 _SCHEDULE_ONLY_KEYS = _NON_TARGET_KEYS - {BUDGET.name}
 """Keys beside a name that are for the schedules alone. A budget there is the target's own: its schedules share it."""
 
@@ -181,11 +168,11 @@ class FleetBuilder:
     schedules: list[Schedule] = field(default_factory=list)
     values: list[ResolvedValue] = field(default_factory=list)
 
-    def add_all(self, target_sources: Sequence[TargetSource], *, has_fleet_budget: bool = False) -> None:
+    def add_all(self, sources: Sequence[TargetSource], *, has_fleet_budget: bool = False) -> None:
         """Add all targets of a fleet, in file order, and their schedules. What is invalid is reported and left out."""
-        names = frozenset(target_source.name for target_source in target_sources)
-        for target_source in target_sources:
-            self._add(target_source, names, has_fleet_budget=has_fleet_budget)
+        names = frozenset(source.name for source in sources)
+        for source in sources:
+            self._add(source, names, has_fleet_budget=has_fleet_budget)
 
     def build(self, file: FleetFile) -> Fleet:
         """Return the fleet with the settings of its file; `values` then begins with them."""
@@ -201,28 +188,28 @@ class FleetBuilder:
             is_sound=not self.diagnostics.error_count,
         )
 
-    def _add(self, target_source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
-        schedule_sources = list(iter_schedule_sources(target_source, self.diagnostics))
-        target = build_target(target_source, self.diagnostics, has_schedules=bool(schedule_sources))
-        resolved = [self._build_schedule(target_source, schedule_source, names) for schedule_source in schedule_sources]
-        if target is None or (not schedule_sources and _is_missing_trigger(target_source, self.diagnostics)):
+    def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
+        schedule_sources = list(iter_schedule_sources(source, self.diagnostics))
+        target = build_target(source, self.diagnostics, has_schedules=bool(schedule_sources))
+        resolved = [self._build_schedule(source, schedule_source, names) for schedule_source in schedule_sources]
+        if target is None or (not schedule_sources and _is_missing_trigger(source, self.diagnostics)):
             return
         schedules = [each.schedule for each in resolved if each is not None]
         self.targets.append(target)
         self.schedules.extend(schedules)
-        self.values.extend(_resolve_target_values(target_source))
+        self.values.extend(_resolve_target_values(source))
         self.values.extend(value for each in resolved if each is not None for value in each.values)
         if not has_fleet_budget:
-            _warn_missing_budget(target, target_source, schedules, self.diagnostics)
+            _warn_missing_budget(target, source, schedules, self.diagnostics)
 
     def _build_schedule(
-        self, target_source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
+        self, source: TargetSource, schedule_source: ScheduleSource, names: Collection[str]
     ) -> ResolvedSchedule | None:
         errors_before = self.diagnostics.error_count
-        if schedule_source.name not in target_source.imported:
+        if schedule_source.name not in source.imported:
             warn_changed_schedule(schedule_source, self.diagnostics)
-        check_rule_targets(target_source, schedule_source.node, names, self.diagnostics)
-        resolved = build_schedule(target_source, schedule_source, self.diagnostics)
+        check_rule_targets(source, schedule_source.node, names, self.diagnostics)
+        resolved = build_schedule(source, schedule_source, self.diagnostics)
         return None if self.diagnostics.error_count > errors_before or schedule_source.is_invalid else resolved
 
 
@@ -253,34 +240,29 @@ def _build_server(settings: SectionReader) -> ServerSettings:
 
 def _build_notify_channels(settings: SectionReader) -> dict[str, dict[str, object]]:
     settings.get_optional(keys.NOTIFY)
-    node = settings.node.child("notify")
-    plain: PlainData = node.to_data() if node is not None else None
-    channels = plain if isinstance(plain, dict) else {}
+    channels = _get_mapping(settings.node, "notify")
     return {name: dict(channel) for name, channel in channels.items() if isinstance(channel, dict)}
 
 
-def _resolve_target_values(target_source: TargetSource) -> list[ResolvedValue]:
+def _resolve_target_values(source: TargetSource) -> list[ResolvedValue]:
     """Return what is written about the target itself, then the defaults of what is not."""
-    path = f"{target_source.kind.section}.{target_source.name}"
-    written = iter_explicit_values(drop_keys(target_source.node, *_SCHEDULE_ONLY_KEYS), path)
-    return [
-        *written,
-        *iter_default_values(TARGET_TABLES[target_source.kind], target_source.node, path, exclude=_NON_TARGET_KEYS),
-    ]
+    path = f"{source.kind.section}.{source.name}"
+    written = iter_explicit_values(drop_keys(source.node, *_SCHEDULE_ONLY_KEYS), path)
+    return [*written, *iter_default_values(TARGET_TABLES[source.kind], source.node, path, exclude=_NON_TARGET_KEYS)]
 
 
-def _is_missing_trigger(target_source: TargetSource, diagnostics: Diagnostics) -> bool:
+def _is_missing_trigger(source: TargetSource, diagnostics: Diagnostics) -> bool:
     """Report a target without a trigger, unless it is an agent: those may wait for a person or a rule."""
-    if target_source.kind is TargetKind.AGENT:
+    if source.kind is TargetKind.AGENT:
         return False
-    message = f'"{target_source.name}" has no trigger.'
+    message = f'"{source.name}" has no trigger.'
     hint = "Add every: 5m, cron: or at:; or type: manual, if only people and rules start it."
-    diagnostics.error(Code.MISSING_KEY, message, target_source.node.location, hint)
+    diagnostics.error(Code.MISSING_KEY, message, source.node.location, hint)
     return True
 
 
 def _warn_missing_budget(
-    target: Target, target_source: TargetSource, schedules: Sequence[Schedule], diagnostics: Diagnostics
+    target: Target, source: TargetSource, schedules: Sequence[Schedule], diagnostics: Diagnostics
 ) -> None:
     """Warn once per agent, and only where a herdbeat.yaml lists it: other files have no key for a budget."""
     if target.budget is not None or not isinstance(target.spec, AgentSpec) or target.spec.runtime == "command":
@@ -289,4 +271,4 @@ def _warn_missing_budget(
         return
     message = f'The agent "{target.name}" has no budget.'
     hint = "Set budget: { usd_per_day: 5 } on it, or for the whole fleet."
-    diagnostics.warning(Code.NO_BUDGET, message, target_source.node.find(("name",)).location, hint)
+    diagnostics.warning(Code.NO_BUDGET, message, source.node.find(("name",)).location, hint)

@@ -1,18 +1,17 @@
 """One schedule source to a Schedule, or to the reasons why there is none."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_policies import build_policies, check_crossed_limits, warn_unused_policies
-from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, redact_value
 from herdbeat.config.nodes import ConfigNode, PlainData
 from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value, to_config_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
-from herdbeat.config.schema.messages import find_closest_match, key_name, redact_value
 from herdbeat.config.schema.policies import ADAPT, TIMEZONE
 from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE
@@ -22,19 +21,14 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import ToolPolicy
 from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.error_codes import Code
-from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
+from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
 from herdbeat.prompts import validate_prompt
-from herdbeat.triggers import Chat, Cron, Delay, Interval, Manual, Webhook
+from herdbeat.triggers import Cron, Delay, Interval, load_trigger
 
 _KEY_BY_KIND: dict[TriggerKind, Field[str]] = {
     TriggerKind.INTERVAL: keys.INTERVAL,
     TriggerKind.CRON: keys.CRON,
     TriggerKind.DELAY: keys.AT,
-}
-_EVENT_TRIGGERS: Mapping[TriggerKind, Callable[[], Trigger]] = {
-    TriggerKind.WEBHOOK: Webhook,
-    TriggerKind.CHAT: Chat,
-    TriggerKind.MANUAL: Manual,
 }
 _MISSING_TRIGGER_HINT = 'Add every: 5m, cron: "0 9 * * *", at: a date and time, or type: manual.'
 _SEARCH_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,22 +49,21 @@ class ResolvedSchedule:
 
 
 def build_schedule(
-    target_source: TargetSource, schedule_source: ScheduleSource, diagnostics: Diagnostics
+    source: TargetSource, schedule_source: ScheduleSource, diagnostics: Diagnostics
 ) -> ResolvedSchedule | None:
     """Return the schedule; None after every problem it has was reported."""
     errors_before = diagnostics.error_count
-    node = schedule_source.node
-    NAME.validate(
-        ConfigNode(schedule_source.name, schedule_source.raw.report_location, raw=schedule_source.name), diagnostics
-    )
+    node, name = schedule_source.node, schedule_source.name
+    NAME.validate(ConfigNode(name, schedule_source.raw.report_location, raw=name), diagnostics)
     keys.SCHEDULE.validate(node, diagnostics)
     has_valid_keys = diagnostics.error_count == errors_before
     kind = detect_trigger_kind(node, diagnostics)
     if kind is None:
         return None
-    path = f"{target_source.kind.section}.{target_source.name}.schedules.{schedule_source.name}"
-    settings = SectionReader(node, path, kinds=(kind, target_source.kind))
-    origin = _trigger_location(schedule_source)
+    path = f"{source.kind.section}.{source.name}.schedules.{name}"
+    settings = SectionReader(node, path, kinds=(kind, source.kind))
+    written = (node.child(key.name) for key in keys.TRIGGER_KEYS)
+    origin = next((child.location for child in written if child is not None), schedule_source.raw.location)
     settings.values.append(ResolvedValue(path=f"{path}.type", value=str(kind), origin=origin))
     # A key that is wrong was reported above. What else is wrong is reported in the same load, so checks that need
     # such a key give up, and the others still run.
@@ -78,11 +71,11 @@ def build_schedule(
     with suppress(HerdbeatError):
         zone = settings.get(TIMEZONE, zone, schedule_source.zone.origin)
     trigger = build_trigger(settings, kind, zone, diagnostics)
-    rules = build_rules(node, target_source.rules, diagnostics)
+    rules = build_rules(node, source.fleet.rules, diagnostics)
     with suppress(HerdbeatError):
         check_crossed_limits(settings, diagnostics)
-    check_prompt(target_source, node, kind, diagnostics)
-    check_repository(target_source, node, diagnostics)
+    check_prompt(source, node, kind, diagnostics)
+    check_repository(source, node, diagnostics)
     if has_valid_keys:
         warn_unused_policies(schedule_source.raw, kind, diagnostics)
     if trigger is None or diagnostics.error_count > errors_before:
@@ -93,32 +86,23 @@ def build_schedule(
         hint = "Widen active_hours, or move the cron expression into them."
         diagnostics.error(Code.NEVER_FIRES, message, node.find(("active_hours",)).location, hint)
         return None
-    schedule = _assemble_schedule(target_source, schedule_source, settings, trigger, policies)
+    schedule = _assemble_schedule(source, schedule_source, settings, trigger, policies)
     return ResolvedSchedule(schedule=schedule, values=tuple(settings.values))
 
 
-def _trigger_location(schedule_source: ScheduleSource) -> SourceLocation:
-    children = (schedule_source.node.child(key.name) for key in keys.TRIGGER_KEYS)
-    return next((child.location for child in children if child is not None), schedule_source.raw.location)
-
-
 def _assemble_schedule(
-    target_source: TargetSource,
-    schedule_source: ScheduleSource,
-    settings: SectionReader,
-    trigger: Trigger,
-    policies: Policies,
+    source: TargetSource, schedule_source: ScheduleSource, settings: SectionReader, trigger: Trigger, policies: Policies
 ) -> Schedule:
     # The order of the calls is the order of `config show`.
     resumes = settings.get(keys.SESSION) == "resume"
     return Schedule(
-        target=target_source.name,
+        target=source.name,
         name=schedule_source.name,
         trigger=trigger,
         policies=policies,
         prompt=settings.get_optional(keys.PROMPT),
         enabled=settings.get(keys.ENABLED),
-        work_source=build_work_source(target_source, settings),
+        work_source=build_work_source(source, settings),
         resume_session=settings.get(keys.RESUME_SESSION, default=resumes),
         output_to_file=settings.get(keys.OUTPUT_TO_FILE),
         tool_policy=build_tool_policy(schedule_source.node) if settings.get_optional(keys.TOOL_POLICY) else None,
@@ -165,8 +149,8 @@ def build_trigger(
     settings: SectionReader, kind: TriggerKind, zone: ZoneInfo, diagnostics: Diagnostics
 ) -> Trigger | None:
     """Return the trigger; None after its problem was reported at the value that is wrong."""
-    if kind in _EVENT_TRIGGERS:
-        return _EVENT_TRIGGERS[kind]()
+    if kind.waits_for_event:
+        return load_trigger(kind, {})
     key = _KEY_BY_KIND[kind]
     child = settings.node.child(key.name)
     if child is None:
@@ -174,20 +158,13 @@ def build_trigger(
         diagnostics.error(Code.MISSING_KEY, f'Type {kind} needs "{key.name}".', settings.node.report_location, hint)
         return None
     try:
-        return _parse_trigger(settings.get(key), kind, zone)
+        text = settings.get(key)
+        if kind is TriggerKind.CRON:
+            return Cron.parse(text, zone)
+        return Interval.parse(text) if kind is TriggerKind.INTERVAL else Delay.parse(text)
     except HerdbeatError as error:
         diagnostics.add(redact_value(error, child, key.field_type.describe()), child)
     return None
-
-
-def _parse_trigger(text: str, kind: TriggerKind, zone: ZoneInfo) -> Trigger:
-    match kind:
-        case TriggerKind.INTERVAL:
-            return Interval.parse(text)
-        case TriggerKind.CRON:
-            return Cron.parse(text, zone)
-        case _:
-            return Delay.parse(text)
 
 
 def _warn_unused_trigger_keys(node: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
@@ -209,22 +186,13 @@ def _meets_active_hours(trigger: Trigger, hours: ActiveHours | None) -> bool:
         return True
     moment = _SEARCH_START
     for _ in range(370):
-        instant = trigger.next_time(None, _next_opening(moment, hours) - timedelta(seconds=1))
+        instant = trigger.next_time(None, hours.next_opening(moment) - timedelta(seconds=1))
         if instant is None or instant > _SEARCH_END:
             return False
         if hours.contains(instant):
             return True
         moment = instant
     return False
-
-
-def _next_opening(moment: datetime, hours: ActiveHours) -> datetime:
-    """Return the next time the window opens, strictly after the moment."""
-    local = moment.astimezone(hours.zone)
-    opens = datetime.combine(local.date(), hours.opens, hours.zone)
-    if opens.astimezone(UTC) <= moment:
-        opens = datetime.combine(local.date() + timedelta(days=1), hours.opens, hours.zone)
-    return opens.astimezone(UTC)
 
 
 # Rules, prompts and work sources.
@@ -234,15 +202,14 @@ def build_rules(
     schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics
 ) -> tuple[Mapping[str, object], ...]:
     """Return the rules in order, named sets expanded. A set that does not exist is reported; sets do not nest."""
-    adapt = schedule.child(ADAPT.name)
-    if adapt is None:
-        return ()
-    rules = (rule.to_data() for rule in _expand_rule_sets(adapt, sets, diagnostics))
+    rules = (rule.to_data() for rule in expand_rule_sets(schedule, sets, diagnostics))
     return tuple(rule if isinstance(rule, dict) else {} for rule in rules)
 
 
-def _expand_rule_sets(adapt: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> Iterator[ConfigNode]:
-    for rule in adapt.elements():
+def expand_rule_sets(schedule: ConfigNode, sets: ConfigNode | None, diagnostics: Diagnostics) -> Iterator[ConfigNode]:
+    """Yield the rules of a schedule, each `use:` replaced by the rules of its set."""
+    adapt = schedule.child(ADAPT.name)
+    for rule in adapt.elements() if adapt is not None else ():
         name = rule.child("use")
         if name is None:
             yield rule
@@ -261,13 +228,11 @@ def _report_unknown_rule_set(name: ConfigNode, sets: ConfigNode | None, diagnost
     diagnostics.error(Code.INVALID_VALUE, message, name.location, f"Sets under rules: {', '.join(known) or 'none'}.")
 
 
-def check_prompt(
-    target_source: TargetSource, schedule: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics
-) -> None:
+def check_prompt(source: TargetSource, schedule: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:
     """Validate the schedule's prompt, or the agent's default that it falls back to."""
     prompt = schedule.child("prompt")
     if prompt is None or prompt.value is None:
-        prompt = target_source.node.child("default_prompt")
+        prompt = source.node.child("default_prompt")
     if prompt is None or not isinstance(prompt.value, str) or prompt.undefined_variable:
         return
     work_source = schedule.child("work_source")
@@ -278,31 +243,31 @@ def check_prompt(
         diagnostics.add(error, prompt, severity)
 
 
-def check_repository(target_source: TargetSource, schedule: ConfigNode, diagnostics: Diagnostics) -> None:
+def check_repository(source: TargetSource, schedule: ConfigNode, diagnostics: Diagnostics) -> None:
     """Report a github source without a repository, its own or the agent's."""
-    source = schedule.child(keys.WORK_SOURCE.name)
-    if source is None or source.find(("type",)).value != "github":
+    work_source = schedule.child(keys.WORK_SOURCE.name)
+    if work_source is None or work_source.find(("type",)).value != "github":
         return
-    if source.child("repo") is not None or target_source.node.child("repo") is not None:
+    if work_source.child("repo") is not None or source.node.child("repo") is not None:
         return
     # herdctl never polls its sources, and its own examples name no repository: such a file must load.
-    severity = Severity.WARNING if diagnostics.is_foreign(source.report_location) else Severity.ERROR
+    severity = Severity.WARNING if diagnostics.is_foreign(work_source.report_location) else Severity.ERROR
     message = "The github work source names no repository, so it will find no work."
-    problem = ValidationError(Code.MISSING_KEY, message, hint="Add repo: owner/name.", where=source.report_location)
-    diagnostics.add(problem, source, severity)
+    problem = ValidationError(Code.MISSING_KEY, message, "Add repo: owner/name.", work_source.report_location)
+    diagnostics.add(problem, work_source, severity)
 
 
-def build_work_source(target_source: TargetSource, settings: SectionReader) -> Mapping[str, object] | None:
+def build_work_source(source: TargetSource, settings: SectionReader) -> Mapping[str, object] | None:
     """Return the source as plain data. A directory is absolute; a repository may be the agent's own."""
     written = settings.get_optional(keys.WORK_SOURCE)
     if not isinstance(written, dict):
         return None
     defaults = _declared_defaults(WORK_SOURCE_TABLE)
     if written.get("type") == "directory":
-        folder = target_source.home / str(written["path"])
+        folder = source.home / str(written["path"])
         return {"attempts": defaults["attempts"], **written, "path": str(folder)}
     labels, auth = written.get("labels"), written.get("auth")
-    repo = target_source.node.child("repo")
+    repo = source.node.child("repo")
     return {
         "repo": repo.value if repo else None,
         **{name: defaults.get(name, []) for name in _GITHUB_DEFAULT_KEYS},

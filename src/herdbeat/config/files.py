@@ -29,24 +29,23 @@ def read_text(path: Path, display_name: str) -> str:
         if path.exists() and not path.is_file():
             # Opening a folder fails by itself; opening a pipe would block for ever.
             message = f'"{display_name}" is not a file.'
-            raise ValidationError(Code.UNREADABLE_FILE, message, hint="Name the file itself.", where=where)
+            raise ValidationError(Code.UNREADABLE_FILE, message, "Name the file itself.", where)
         # One byte too many is enough to know that a file is too large, without reading all of it.
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        message = (
-            f'"{display_name}" is a link to nowhere.' if path.is_symlink() else f'There is no file "{display_name}".'
-        )
-        raise ValidationError(Code.FILE_NOT_FOUND, message, hint="Correct the path.", where=where) from None
+        is_link = path.is_symlink()
+        message = f'"{display_name}" is a link to nowhere.' if is_link else f'There is no file "{display_name}".'
+        raise ValidationError(Code.FILE_NOT_FOUND, message, "Correct the path.", where) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         message = f'"{display_name}" cannot be read: {reason}.'
         hint = "Mend the path, or its permissions."
-        raise ValidationError(Code.UNREADABLE_FILE, message, hint=hint, where=where) from error
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint, where) from error
     if len(data) > MAX_FILE_BYTES:
         message = f'"{display_name}" is larger than 1 MiB.'
         hint = "Split it: agents may stand in files of their own (path:)."
-        raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=where)
+        raise ValidationError(Code.YAML_LIMIT, message, hint, where)
     return _decode(data, where)
 
 
@@ -58,12 +57,12 @@ def _decode(data: bytes, where: SourceLocation) -> str:
         before = data[: error.start].decode("utf-8", errors="replace")
         message = f"The file is not UTF-8: byte 0x{data[error.start]:02x} cannot be read."
         hint = "Save it as UTF-8."
-        raise ValidationError(Code.UNREADABLE_FILE, message, hint=hint, where=_location_after(before, where)) from error
+        raise ValidationError(Code.UNREADABLE_FILE, message, hint, _location_after(before, where)) from error
     text = text.replace("\r\n", "\n")
     if match := _CONTROL_CHARACTER.search(text):
         message = f"The file holds a control character (U+{ord(match[0]):04X})."
         hint = "Remove it; in a quoted text it can be written as an escape."
-        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=_location_after(text[: match.start()], where))
+        raise ValidationError(Code.YAML_SYNTAX, message, hint, _location_after(text[: match.start()], where))
     return text
 
 
@@ -142,12 +141,8 @@ def _unquote(value: str) -> str:
     quote = value[:1]
     if quote and quote in "'\"" and (end := value.find(quote, 1)) > 0:
         inner = value[1:end]
-        return inner if quote == "'" else re.sub(r"\\(.)", _unescape, inner)
+        return inner if quote == "'" else re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), inner)
     return "" if value.startswith("#") else _COMMENT_PATTERN.sub("", value)
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return _ESCAPES.get(match[1], match[0])
 
 
 @dataclass(slots=True)

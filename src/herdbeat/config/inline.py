@@ -17,14 +17,13 @@ from herdbeat.config.files import FileReader
 from herdbeat.config.loader import ConfigLoader, LoadResult
 from herdbeat.config.locate import FileKind
 from herdbeat.config.nodes import ConfigNode, Scalar
+from herdbeat.config.provenance import to_config_scalar
 from herdbeat.config.schema.key_index import KEY_LOCATIONS
 from herdbeat.config.sources import DefaultZone, FleetFile, TargetCollector
 from herdbeat.config.yaml import parse_yaml
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import CreatedVia, Target, TargetKind
-from herdbeat.durations import format_duration
 from herdbeat.errors import Severity, SourceLocation, UsageError
-from herdbeat.timestamps import format_timestamp
 
 _INLINE_FILE = "(asked)"
 _PLACEHOLDER_TARGETS: Mapping[TargetKind, Mapping[str, object]] = {
@@ -76,6 +75,7 @@ def _to_document(spec: InlineSpec) -> dict[str, object]:
 
 
 _MAX_DEPTH = 50
+_SCALAR_TYPES = (Enum, bool, int, float, str, timedelta, datetime, ZoneInfo, Path)
 
 
 def build_node(value: object, location: SourceLocation) -> ConfigNode:
@@ -94,7 +94,7 @@ def load_fleet_tree(tree: ConfigNode, *, zone: ZoneInfo, home: Path, is_foreign:
     files = FileReader(base=home, environ={}, diagnostics=diagnostics)
     file = FleetFile(path=home / "herdbeat.yaml", tree=tree, zone=DefaultZone(zone=zone, origin="the program"))
     builder = FleetBuilder(diagnostics)
-    builder.add_all(list(TargetCollector(files=files, diagnostics=diagnostics).iter_target_sources(file)))
+    builder.add_all(list(TargetCollector(files).iter_target_sources(file)))
     fleet = builder.build(replace(file, tree=ConfigNode({}, tree.location)))
     return LoadResult(kind=FileKind.FLEET, fleet=fleet, problems=diagnostics.sorted_problems())
 
@@ -105,43 +105,28 @@ def _build_node(value: object, location: SourceLocation, depth: int) -> ConfigNo
     if isinstance(value, ConfigNode):
         return value
     if isinstance(value, Mapping):
-        named = {
-            str(name): _build_node(item, _child_location(location, str(name)), depth + 1)
-            for name, item in value.items()
-        }
+        named = {str(name): _build_child(item, location, str(name), depth) for name, item in value.items()}
         return ConfigNode(named, location, key=location)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        items = [
-            _build_node(item, _child_location(location, str(number)), depth + 1) for number, item in enumerate(value)
-        ]
-        return ConfigNode(list(items), location, key=location)
+        items = [_build_child(item, location, str(number), depth) for number, item in enumerate(value)]
+        return ConfigNode(items, location, key=location)
     scalar = _to_scalar(value, location)
     return ConfigNode(scalar, location, key=location, raw=_format_scalar(scalar))
 
 
-def _child_location(location: SourceLocation, name: str) -> SourceLocation:
-    path = f"{location.path}.{name}" if location.path else name
-    return replace(location, path=path, pointer=f"{location.pointer}/{name}")
+def _build_child(value: object, parent: SourceLocation, name: str, depth: int) -> ConfigNode:
+    path = f"{parent.path}.{name}" if parent.path else name
+    return _build_node(value, replace(parent, path=path, pointer=f"{parent.pointer}/{name}"), depth + 1)
 
 
 def _to_scalar(value: object, location: SourceLocation) -> Scalar:
     """Return the value as one writes it in a file. Raises UsageError for a type that no file has."""
-    match value:
-        case Enum():
-            return str(value.value)
-        case None | bool() | int() | float() | str():
-            return value
-        case timedelta():
-            return format_duration(value)
-        case datetime():
-            return value.isoformat() if value.tzinfo is None else format_timestamp(value)
-        case ZoneInfo():
-            return value.key
-        case Path():
-            return str(value)
-        case _:
-            kind = type(value).__name__
-            raise UsageError(f"{location.path} is a {kind}.", hint="Write a text, a number, a list or a mapping.")
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.isoformat()
+    if value is None or isinstance(value, _SCALAR_TYPES):
+        return to_config_scalar(value)
+    kind = type(value).__name__
+    raise UsageError(f"{location.path} is a {kind}.", hint="Write a text, a number, a list or a mapping.")
 
 
 def _format_scalar(scalar: Scalar) -> str:

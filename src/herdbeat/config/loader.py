@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 
 from herdbeat.config.build_fleet import FleetBuilder
 from herdbeat.config.compat.agentd import AgentdReader, AgentdWorkflow
-from herdbeat.config.compat.herdctl import normalize_deprecated_keys, normalize_keys
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.files import FileReader, merge_dotenv
 from herdbeat.config.locate import (
     HERDCTL_FILE_NAMES,
@@ -33,7 +32,6 @@ from herdbeat.config.provenance import ResolvedValue
 from herdbeat.config.schema.fleet import FLEET, FLEET_SETTINGS, IMPORT, IMPORT_FOLDER, IMPORT_ZONE, SUB_FLEET, TIMEZONE
 from herdbeat.config.schema.formats import NAME
 from herdbeat.config.schema.key_index import KEY_LOCATIONS
-from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.table import Field
 from herdbeat.config.sources import (
     DefaultZone,
@@ -42,6 +40,8 @@ from herdbeat.config.sources import (
     TargetCollector,
     TargetSource,
     check_docker_safety,
+    normalize_deprecated_keys,
+    normalize_keys,
     require_mapping,
 )
 from herdbeat.domain.fleet import Fleet
@@ -58,6 +58,9 @@ _MAX_SUB_FLEETS = 1_000
 
 _SUB_FLEET_SETTINGS = {"version", "fleet", "timezone", "defaults", "rules", "notify", "web", "webhooks"}
 _ROOT_ONLY_SETTINGS = {key.name for key in FLEET_SETTINGS} - _SUB_FLEET_SETTINGS
+
+CollectedFleet = tuple[FleetFile | None, list[TargetSource]]
+"""A fleet file and its targets; no file after an error that spoils the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,21 +117,13 @@ def try_load_fleet(
     )
 
 
-@dataclass(slots=True)
 class ConfigLoader:
     """Follows the first path to all targets. One loader serves one load."""
 
-    files: FileReader
-    default_zone: DefaultZone
-    diagnostics: Diagnostics = field(init=False)
-    collector: TargetCollector = field(init=False)
-    agentd: AgentdReader = field(init=False)
-    sub_fleet_count: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self.diagnostics = self.files.diagnostics
-        self.collector = TargetCollector(files=self.files, diagnostics=self.diagnostics)
-        self.agentd = AgentdReader(files=self.files, diagnostics=self.diagnostics)
+    def __init__(self, files: FileReader, default_zone: DefaultZone) -> None:
+        self.files, self.diagnostics, self.default_zone = files, files.diagnostics, default_zone
+        self.collector, self.agentd = TargetCollector(files), AgentdReader(files)
+        self.sub_fleet_count = 0
 
     def load(self, path: Path) -> tuple[FileKind, Fleet | None, list[ResolvedValue]]:
         """Return the kind of the path, its fleet, and the values of that with their origins."""
@@ -136,9 +131,9 @@ class ConfigLoader:
         self.diagnostics.lenient = kind is not FileKind.FLEET
         if kind in (FileKind.HERDCTL_FLEET, FileKind.HERDCTL_AGENT):
             self.default_zone = replace(self.default_zone, origin="herdctl default (system zone)")
-        fleet, target_sources = self._collect(kind, path)
+        fleet, sources = self._collect(kind, path)
         builder = FleetBuilder(self.diagnostics)
-        builder.add_all(target_sources, has_fleet_budget=fleet is not None and fleet.has_budget)
+        builder.add_all(sources, has_fleet_budget=fleet is not None and fleet.has_budget)
         if fleet is None or fleet.is_invalid:
             return kind, None, []
         return kind, builder.build(fleet), builder.values
@@ -162,7 +157,7 @@ class ConfigLoader:
         tree = self.files.tree(path)
         return FileKind.FLEET if tree is None else detect_kind_by_keys([name for name, _ in tree.items()])
 
-    def _collect(self, kind: FileKind, path: Path) -> tuple[FleetFile | None, list[TargetSource]]:
+    def _collect(self, kind: FileKind, path: Path) -> CollectedFleet:
         """Return the fleet file and its targets; no fleet after an error that spoils the whole."""
         match kind:
             case FileKind.FLEET | FileKind.HERDCTL_FLEET:
@@ -170,9 +165,9 @@ class ConfigLoader:
                 return fleet, list(self._iter_target_sources(fleet)) if fleet is not None else []
             case FileKind.AGENTD_FOLDER:
                 fleet = self._empty_fleet(path, AGENTD_DEFAULT_ZONE)
-                target_sources: list[TargetSource] = []
-                self._import_folder(path, fleet, AGENTD_DEFAULT_ZONE, target_sources)
-                return fleet, target_sources
+                sources: list[TargetSource] = []
+                self._import_folder(path, fleet, AGENTD_DEFAULT_ZONE, sources)
+                return fleet, sources
             case FileKind.AGENTD_WORKFLOW:
                 return self._collect_workflow(path)
             case FileKind.AGENTD_AGENT:
@@ -184,28 +179,26 @@ class ConfigLoader:
             case _:
                 assert_never(kind)
 
-    def _collect_workflow(self, path: Path) -> tuple[FleetFile | None, list[TargetSource]]:
+    def _collect_workflow(self, path: Path) -> CollectedFleet:
         """One workflow by itself: its agent is in a file that is not known, so it is taken for granted."""
         workflow = self.agentd.workflow(path)
         if workflow is None:
             return None if self.diagnostics.error_count else self._empty_fleet(path, AGENTD_DEFAULT_ZONE), []
         placeholder = ConfigNode({"name": workflow.agent}, workflow.schedule.location)
-        fleet, target_sources = self._single_agent_fleet(path, placeholder, AGENTD_DEFAULT_ZONE)
-        self._attach_workflows([workflow], AGENTD_DEFAULT_ZONE, target_sources)
-        return fleet, target_sources
+        fleet, sources = self._single_agent_fleet(path, placeholder, AGENTD_DEFAULT_ZONE)
+        self._attach_workflows([workflow], AGENTD_DEFAULT_ZONE, sources)
+        return fleet, sources
 
-    def _collect_herdctl_agent(self, path: Path) -> tuple[FleetFile | None, list[TargetSource]]:
+    def _collect_herdctl_agent(self, path: Path) -> CollectedFleet:
         tree = self.files.tree(path, is_foreign=True)
         if tree is None:
             return None, []
         node = normalize_keys(tree, self.diagnostics)
         is_valid = check_docker_safety(node, self.diagnostics) and not self.files.is_broken(path)
-        fleet, target_sources = self._single_agent_fleet(path, node, self.default_zone)
-        return fleet if is_valid else None, target_sources
+        fleet, sources = self._single_agent_fleet(path, node, self.default_zone)
+        return fleet if is_valid else None, sources
 
-    def _single_agent_fleet(
-        self, path: Path, node: ConfigNode | None, zone: DefaultZone
-    ) -> tuple[FleetFile | None, list[TargetSource]]:
+    def _single_agent_fleet(self, path: Path, node: ConfigNode | None, zone: DefaultZone) -> CollectedFleet:
         if node is None:
             return None, []
         fleet = self._empty_fleet(path, zone)
@@ -345,57 +338,49 @@ class ConfigLoader:
 
     # Folders of agentd: their agents beside those of the fleet, their workflows on either.
 
-    def _import_folders(self, fleet: FleetFile, target_sources: list[TargetSource]) -> None:
+    def _import_folders(self, fleet: FleetFile, sources: list[TargetSource]) -> None:
         for entry in self.collector.iter_entries(fleet.tree, "imports"):
             written = IMPORT_FOLDER.get(entry) if IMPORT.is_valid(entry, self.diagnostics) else None
             if written is None:
                 continue
             folder = resolve_relative_path(fleet.path, written)
             if is_folder(folder):
-                self._import_folder(folder, fleet, _get_zone(IMPORT_ZONE, entry, AGENTD_DEFAULT_ZONE), target_sources)
+                self._import_folder(folder, fleet, _get_zone(IMPORT_ZONE, entry, AGENTD_DEFAULT_ZONE), sources)
                 continue
             message = f'There is no folder "{written}".'
             location = entry.find(("agentd",)).location
             self.diagnostics.error(Code.FILE_NOT_FOUND, message, location, "Correct the path.")
 
-    def _import_folder(
-        self, folder: Path, fleet: FleetFile, zone: DefaultZone, target_sources: list[TargetSource]
-    ) -> None:
+    def _import_folder(self, folder: Path, fleet: FleetFile, zone: DefaultZone, sources: list[TargetSource]) -> None:
         """Add the agents of a folder, then its workflows, which may also be for agents of the fleet."""
         for file, node in self.agentd.agents(folder):
-            target_source = self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=file.parent)
-            if self.collector.register_name(target_source, node):
-                target_sources.append(target_source)
-        self._attach_workflows(self.agentd.workflows(folder), zone, target_sources, fleet.prefix)
+            source = self.collector.build_target_source(fleet, TargetKind.AGENT, node, home=file.parent)
+            if self.collector.register_name(source, node):
+                sources.append(source)
+        self._attach_workflows(self.agentd.workflows(folder), zone, sources, fleet.prefix)
 
     def _attach_workflows(
-        self,
-        workflows: Iterable[AgentdWorkflow],
-        zone: DefaultZone,
-        target_sources: list[TargetSource],
-        prefix: str = "",
+        self, workflows: Iterable[AgentdWorkflow], zone: DefaultZone, sources: list[TargetSource], prefix: str = ""
     ) -> None:
         """Add each workflow to the agent it names."""
-        positions = {target_source.name: index for index, target_source in enumerate(target_sources)}
+        positions = {source.name: index for index, source in enumerate(sources)}
         for workflow in workflows:
             index = positions.get(f"{prefix}{workflow.agent.value}")
             if index is None:
                 self._report_unknown_agent(workflow.agent, positions)
             else:
-                target_sources[index] = self._attach_workflow(target_sources[index], workflow, zone)
+                sources[index] = self._attach_workflow(sources[index], workflow, zone)
 
-    def _attach_workflow(
-        self, target_source: TargetSource, workflow: AgentdWorkflow, zone: DefaultZone
-    ) -> TargetSource:
+    def _attach_workflow(self, source: TargetSource, workflow: AgentdWorkflow, zone: DefaultZone) -> TargetSource:
         name = str(workflow.name.value)
-        listed = target_source.node.child("schedules")
-        used_names = {DEFAULT_SCHEDULE_NAME, *target_source.imported}
+        listed = source.node.child("schedules")
+        used_names = {DEFAULT_SCHEDULE_NAME, *source.imported}
         if name in used_names or (listed is not None and listed.child(name) is not None):
-            message = f'"{target_source.name}" already has a schedule "{name}".'
+            message = f'"{source.name}" already has a schedule "{name}".'
             self.diagnostics.error(Code.DUPLICATE_NAME, message, workflow.name.location, "Rename one of the two.")
-            return target_source
+            return source
         imported = ImportedSchedule(node=workflow.schedule, zone=zone, is_invalid=workflow.is_invalid)
-        return replace(target_source, imported={**target_source.imported, name: imported})
+        return replace(source, imported={**source.imported, name: imported})
 
     def _report_unknown_agent(self, agent: ConfigNode, known: Iterable[str]) -> None:
         guess = find_closest_match(str(agent.value), known)

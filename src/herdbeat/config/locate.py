@@ -56,23 +56,17 @@ def find_config_in_folder(folder: Path) -> Path | None:
 
 def find_fleet_file(folder: Path) -> Path | None:
     """Return the fleet file in this very folder."""
-    return next(
-        (folder / name for name in (*NATIVE_FILE_NAMES, *HERDCTL_FILE_NAMES) if _path_or_link_exists(folder / name)),
-        None,
-    )
+    return _first_existing(folder, (*NATIVE_FILE_NAMES, *HERDCTL_FILE_NAMES))
 
 
 def _search_upward(start: Path, names: tuple[str, ...]) -> Path | None:
-    for folder in (start.absolute(), *start.absolute().parents):
-        for name in names:
-            if _path_or_link_exists(folder / name):
-                return folder / name
-    return None
+    folders = (start.absolute(), *start.absolute().parents)
+    return next((path for folder in folders if (path := _first_existing(folder, names))), None)
 
 
-def _path_or_link_exists(path: Path) -> bool:
+def _first_existing(folder: Path, names: tuple[str, ...]) -> Path | None:
     # A broken link counts: it was put there to be found, and reading it reports what is wrong with it.
-    return os.path.lexists(path)
+    return next((folder / name for name in names if os.path.lexists(folder / name)), None)
 
 
 def path_exists(path: Path) -> bool:

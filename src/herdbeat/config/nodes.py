@@ -1,6 +1,6 @@
 """The tree of a configuration. Every value keeps its file, line and key path, through merging and overriding."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from herdbeat.errors import SourceLocation
@@ -71,11 +71,7 @@ class ConfigNode:
     def walk(self) -> "Iterator[tuple[tuple[str | int, ...], ConfigNode]]":
         """Yield this node and every one below it with its path, in file order."""
         yield (), self
-        children: list[tuple[str | int, ConfigNode]] = []
-        if isinstance(self.value, dict):
-            children = list(self.value.items())
-        elif isinstance(self.value, list):
-            children = list(enumerate(self.value))
+        children: Iterable[tuple[str | int, ConfigNode]] = (*self.items(), *enumerate(self.elements()))
         for step, node in children:
             for path, deeper in node.walk():
                 yield (step, *path), deeper

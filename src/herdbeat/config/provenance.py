@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TypeVar, get_args
 from urllib.parse import urlsplit
 
-from herdbeat.config.nodes import ConfigNode, PlainData
+from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
 from herdbeat.config.schema.formats import HoursWindow
 from herdbeat.config.schema.table import Field, Table
 from herdbeat.durations import format_duration
@@ -63,12 +63,8 @@ def iter_default_values(
         child = node.child(key.name)
         if isinstance(key.field_type, Table) and (child is not None or not key.default_text):
             yield from iter_default_values(key.field_type, child or ConfigNode({}, node.location), child_path)
-        elif child is None and _has_default(key):
+        elif child is None and key.default_text and not key.unsupported_reason:
             yield ResolvedValue(path=child_path, value=key.default_text, origin=DEFAULT_ORIGIN)
-
-
-def _has_default(key: Field[object]) -> bool:
-    return bool(key.default_text) and not key.unsupported_reason
 
 
 def mask_secrets(node: ConfigNode, path: str) -> PlainData:
@@ -110,13 +106,13 @@ def to_config_value(value: object) -> PlainData:
         return [to_config_value(item) for item in value]
     if isinstance(value, dict):
         return {str(name): to_config_value(item) for name, item in value.items()}
-    return _to_config_scalar(value)
+    return to_config_scalar(value)
 
 
-def _to_config_scalar(value: object) -> PlainData:
+def to_config_scalar(value: object) -> Scalar:
     match value:
         case Enum():
-            return str(value)
+            return str(value.value)
         case None | bool() | int() | float() | str():
             return value
         case timedelta():

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.compat.herdctl import normalize_keys
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, wrong_type_error
 from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
-from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, select_keys
+from herdbeat.config.nodes import ConfigNode, drop_keys, merge_nodes, rename_key, select_keys
 from herdbeat.config.schema.agent import AGENT_DOCKER, AGENT_KEYS, INHERITABLE_KEY_NAMES
 from herdbeat.config.schema.fleet import AGENT_REFERENCE
-from herdbeat.config.schema.messages import wrong_type_error
-from herdbeat.config.schema.policies import BUDGET, POLICY_KEY_NAMES
-from herdbeat.config.schema.schedule import SCHEDULE, TRIGGER_KEYS
+from herdbeat.config.schema.policies import BUDGET, POLICIES, POLICY_KEY_NAMES
+from herdbeat.config.schema.schedule import SCHEDULE, SCHEDULE_KEYS, TRIGGER_KEYS
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME
 from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import SourceLocation
 
+_ALIASES = {alias: key.name for key in (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES) for alias in key.aliases}
+_DEPRECATED_KEYS = {"workspace": "working_directory"}
 _TRIGGER_KEY_NAMES = tuple(name for key in TRIGGER_KEYS for name in (key.name, *key.aliases))
 _KINDS_WITH_OWN_WORK = (TriggerKind.WEBHOOK, TriggerKind.CHAT)
 _AGENT_KEY_NAMES = frozenset(key.name for key in AGENT_KEYS)
@@ -80,21 +80,17 @@ class ImportedSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSource:
-    """One target. `defaults` has the policies of its fleet, `rules` and `notify` the named sets and channels in reach.
+    """One target of a fleet file, whose defaults, rules and channels are in reach.
 
-    Its relative paths count from `home`; `root_folder` is that of the whole fleet. An invalid one was reported while
-    it was collected; it is still checked for more.
+    Its relative paths count from `home`. An invalid one was reported while it was collected; it is still checked for
+    more.
     """
 
     name: str
     kind: TargetKind
     node: ConfigNode
     home: Path
-    root_folder: Path
-    zone: DefaultZone
-    defaults: ConfigNode | None = None
-    rules: ConfigNode | None = None
-    notify: ConfigNode | None = None
+    fleet: FleetFile
     imported: Mapping[str, ImportedSchedule] = field(default_factory=dict)
     is_invalid: bool = False
 
@@ -110,34 +106,33 @@ class ScheduleSource:
     is_invalid: bool = False
 
 
-def iter_schedule_sources(target_source: TargetSource, diagnostics: Diagnostics) -> Iterator[ScheduleSource]:
+def iter_schedule_sources(source: TargetSource, diagnostics: Diagnostics) -> Iterator[ScheduleSource]:
     """Yield those under `schedules:`, or else the one beside the target's name; then those that imports add."""
-    target_level = _target_level_keys(target_source)
+    target_level = _target_level_keys(source)
     trigger = next((child for name, child in target_level.items() if name in _TRIGGER_KEY_NAMES), None)
-    defaults = _inherited_defaults(target_source)
+    defaults = _inherited_defaults(source)
     inherited = merge_nodes(defaults, drop_keys(target_level, *_TRIGGER_KEY_NAMES))
-    listed = _listed_schedules(target_source, diagnostics)
+    listed, zone = _listed_schedules(source, diagnostics), source.fleet.zone
     for name, written in listed.items():
-        yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=target_source.zone)
+        yield ScheduleSource(name=name, node=_merge_inherited(inherited, written), raw=written, zone=zone)
     if trigger is not None and listed:
         message = "A trigger cannot stand beside the name of a target that also has schedules."
         hint = "Move it into schedules, under a name."
         diagnostics.error(Code.CONFLICTING_KEYS, message, trigger.report_location, hint)
     elif trigger is not None:
-        node = replace(merge_nodes(defaults, target_level), key=target_source.node.key)
-        yield ScheduleSource(name=DEFAULT_SCHEDULE_NAME, node=node, raw=target_source.node, zone=target_source.zone)
-    for name, imported in target_source.imported.items():
+        node = replace(merge_nodes(defaults, target_level), key=source.node.key)
+        yield ScheduleSource(name=DEFAULT_SCHEDULE_NAME, node=node, raw=source.node, zone=zone)
+    for name, imported in source.imported.items():
         # The folder's own rule about zones outranks the fleet's defaults.
         node = _merge_inherited(drop_keys(inherited, "timezone"), imported.node)
         is_invalid = imported.is_invalid
         yield ScheduleSource(name=name, node=node, raw=imported.node, zone=imported.zone, is_invalid=is_invalid)
 
 
-def _inherited_defaults(target_source: TargetSource) -> ConfigNode | None:
+def _inherited_defaults(source: TargetSource) -> ConfigNode | None:
     """Return the fleet's defaults for its schedules, without the budget if the target has one: they share that."""
-    if target_source.defaults is None or target_source.node.child(BUDGET.name) is None:
-        return target_source.defaults
-    return drop_keys(target_source.defaults, BUDGET.name)
+    has_budget = source.node.child(BUDGET.name) is not None
+    return select_keys(source.fleet.defaults, POLICY_KEY_NAMES - {BUDGET.name} if has_budget else POLICY_KEY_NAMES)
 
 
 def _merge_inherited(inherited: ConfigNode, written: ConfigNode) -> ConfigNode:
@@ -149,8 +144,8 @@ def _merge_inherited(inherited: ConfigNode, written: ConfigNode) -> ConfigNode:
     return replace(merge_nodes(inherited, written), key=written.key)
 
 
-def _listed_schedules(target_source: TargetSource, diagnostics: Diagnostics) -> dict[str, ConfigNode]:
-    listed = target_source.node.child("schedules")
+def _listed_schedules(source: TargetSource, diagnostics: Diagnostics) -> dict[str, ConfigNode]:
+    listed = source.node.child("schedules")
     if listed is None or listed.value is None:
         return {}
     if not isinstance(listed.value, dict):
@@ -159,12 +154,52 @@ def _listed_schedules(target_source: TargetSource, diagnostics: Diagnostics) -> 
     return listed.value
 
 
-def _target_level_keys(target_source: TargetSource) -> ConfigNode:
+def _target_level_keys(source: TargetSource) -> ConfigNode:
     """Return the schedule keys beside the target's name. A budget there is the target's own: its schedules share it."""
     names = set(SCHEDULE.by_name) - {BUDGET.name}
-    if target_source.kind is TargetKind.AGENT:
+    if source.kind is TargetKind.AGENT:
         names -= _AGENT_KEY_NAMES
-    return select_keys(target_source.node, names) or ConfigNode({}, target_source.node.location)
+    return select_keys(source.node, names) or ConfigNode({}, source.node.location)
+
+
+# Older and shorter names of keys, normalized to the one name that the rest of the code knows.
+
+
+def normalize_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    """Return a target, defaults or overrides with normalized keys, those of its schedules included.
+
+    Call it before merging: an override with `expression:` must meet a file with `cron:`.
+    """
+    node = _normalize_aliases(normalize_deprecated_keys(node, diagnostics), diagnostics)
+    schedules = node.child("schedules")
+    if not isinstance(node.value, dict) or schedules is None or not isinstance(schedules.value, dict):
+        return node
+    normalized = {name: _normalize_aliases(child, diagnostics) for name, child in schedules.value.items()}
+    return replace(node, value=node.value | {"schedules": replace(schedules, value=normalized)})
+
+
+def normalize_deprecated_keys(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    """Return the mapping with newer names; each older one is a warning."""
+    for old, new in _DEPRECATED_KEYS.items():
+        child = node.child(old)
+        if child is not None:
+            message = f'"{old}" is now called "{new}".'
+            hint = f"Write {new} when you next edit the file."
+            diagnostics.warning(Code.DEPRECATED_KEY, message, child.report_location, hint)
+            node = rename_key(node, old, new)
+    return node
+
+
+def _normalize_aliases(node: ConfigNode, diagnostics: Diagnostics) -> ConfigNode:
+    for alias, name in _ALIASES.items():
+        child = node.child(alias)
+        if child is None:
+            continue
+        # herdctl reads `expression` only where `cron` is missing. In our files both must stay, because the check of
+        # all keys reports two names of one key.
+        if node.child(name) is None or diagnostics.is_foreign(child.report_location):
+            node = rename_key(node, alias, name)
+    return node
 
 
 # Keys that mean more here than in the tool a file was written for.
@@ -174,16 +209,12 @@ def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnost
     """Warn of two keys that herdctl documents and its code ignores."""
     work = schedule_source.node.child("work_source")
     if work is not None and work.value is not None:
-        _warn_changed_meaning(
-            work,
-            "herdctl never asks its work_source; here each run takes one item, and none without work.",
-            diagnostics,
-        )
+        message = "herdctl never asks its work_source; here each run takes one item, and none without work."
+        _warn_changed_meaning(work, message, diagnostics)
     resume = schedule_source.node.child("resume_session")
     if resume is not None and resume.value is True:
-        _warn_changed_meaning(
-            resume, "herdctl never resumes on schedules; here the run goes on in the last session.", diagnostics
-        )
+        message = "herdctl never resumes on schedules; here the run goes on in the last session."
+        _warn_changed_meaning(resume, message, diagnostics)
 
 
 def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
@@ -209,21 +240,20 @@ def _warn_changed_meaning(node: ConfigNode, message: str, diagnostics: Diagnosti
         diagnostics.warning(Code.CHANGED_MEANING, message, node.report_location, hint)
 
 
-@dataclass(slots=True)
 class TargetCollector:
     """Finds the targets of fleet files. Their names are unique across all files of one load."""
 
-    files: FileReader
-    diagnostics: Diagnostics
-    location_by_name: dict[str, SourceLocation] = field(default_factory=dict)
+    def __init__(self, files: FileReader) -> None:
+        self.files, self.diagnostics = files, files.diagnostics
+        self.location_by_name: dict[str, SourceLocation] = {}
 
     def iter_target_sources(self, fleet: FleetFile) -> Iterator[TargetSource]:
         """Yield the targets of one fleet file, in file order."""
         for kind in TargetKind:
             for entry in self.iter_entries(fleet.tree, kind.section):
-                target_source = self._build_source(fleet, kind, entry)
-                if target_source is not None and self.register_name(target_source, entry):
-                    yield target_source
+                source = self._build_source(fleet, kind, entry)
+                if source is not None and self.register_name(source, entry):
+                    yield source
 
     def iter_entries(self, tree: ConfigNode, section: str) -> Iterator[ConfigNode]:
         """Yield the entries of a section that are mappings; report the others."""
@@ -254,12 +284,11 @@ class TargetCollector:
         check_docker_safety(node, self.diagnostics)
         warn_changed_docker(node, fleet.defaults, self.diagnostics)
         overrides = entry.child("overrides")
-        normalized_overrides = normalize_keys(overrides, self.diagnostics) if overrides is not None else None
-        target_source = self.build_target_source(
-            fleet, TargetKind.AGENT, node, home=file.parent, overrides=normalized_overrides
-        )
+        if overrides is not None:
+            overrides = normalize_keys(overrides, self.diagnostics)
+        source = self.build_target_source(fleet, TargetKind.AGENT, node, home=file.parent, overrides=overrides)
         is_valid = self.diagnostics.error_count == errors_before and not self.files.is_broken(file)
-        return target_source if is_valid else replace(target_source, is_invalid=True)
+        return source if is_valid else replace(source, is_invalid=True)
 
     def build_target_source(
         self, fleet: FleetFile, kind: TargetKind, node: ConfigNode, *, home: Path, overrides: ConfigNode | None = None
@@ -270,31 +299,22 @@ class TargetCollector:
         merged = replace(merged, location=node.location, key=node.key)
         name = merged.child("name")
         own_name = name.value if name is not None and isinstance(name.value, str) else None
-        return TargetSource(
-            name=fleet.prefix + ("?" if own_name is None else own_name),
-            kind=kind,
-            node=merged,
-            home=home,
-            root_folder=fleet.home,
-            zone=fleet.zone,
-            defaults=select_keys(fleet.defaults, POLICY_KEY_NAMES),
-            rules=fleet.rules,
-            notify=fleet.notify,
-            is_invalid=own_name is None or fleet.is_invalid,
-        )
+        full_name = fleet.prefix + ("?" if own_name is None else own_name)
+        is_invalid = own_name is None or fleet.is_invalid
+        return TargetSource(name=full_name, kind=kind, node=merged, home=home, fleet=fleet, is_invalid=is_invalid)
 
-    def register_name(self, target_source: TargetSource, entry: ConfigNode) -> bool:
+    def register_name(self, source: TargetSource, entry: ConfigNode) -> bool:
         """Return whether the name is free, and take it. A second target of that name is reported, whatever its kind."""
-        written = target_source.node.child("name")
+        written = source.node.child("name")
         if written is None or not isinstance(written.value, str):
             return True
-        first = self.location_by_name.get(target_source.name)
+        first = self.location_by_name.get(source.name)
         if first is None:
-            self.location_by_name[target_source.name] = written.location
+            self.location_by_name[source.name] = written.location
             return True
         # A file that is listed twice has its name in one place; then the listing is what must change.
         where = entry.find(("path",)).location if first == written.location else written.location
-        message = f'There is already a target "{target_source.name}", at {first}.'
+        message = f'There is already a target "{source.name}", at {first}.'
         self.diagnostics.error(Code.DUPLICATE_NAME, message, where, "Rename one of the two.")
         return False
 
@@ -302,8 +322,7 @@ class TargetCollector:
 def check_docker_safety(agent: ConfigNode, diagnostics: Diagnostics) -> bool:
     """Return whether an agent's own file leaves the host alone: it may ask for less, never for network or folders."""
     docker = agent.child("docker")
-    is_block = docker is not None and isinstance(docker.value, dict)
-    return docker is None or not is_block or AGENT_DOCKER.is_valid(docker, diagnostics)
+    return docker is None or not isinstance(docker.value, dict) or AGENT_DOCKER.is_valid(docker, diagnostics)
 
 
 def require_mapping(node: ConfigNode, diagnostics: Diagnostics, description: str = "a mapping of keys") -> bool:

@@ -71,24 +71,24 @@ class _Composer:
         next(events)  # the start of the stream
         opening = next(events)
         if isinstance(opening, yaml.StreamEndEvent):
-            raise ValidationError(
-                Code.MISSING_KEY, "The file is empty.", hint="Write at least a target.", where=self._locate(opening)
-            )
+            hint = "Write at least a target."
+            raise ValidationError(Code.MISSING_KEY, "The file is empty.", hint, self._locate(opening))
         root = self._compose_node(next(events), events, 1)
         next(events)  # the end of the document
         if isinstance(more := next(events), yaml.DocumentStartEvent):
             message = "The file holds more than one YAML document."
             hint = 'Remove the "---", or put the second document into a file of its own.'
-            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(more))
+            raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(more))
         _check_expanded_size(root)
         return root
 
     def _compose_node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> RawNode:
         self.count += 1
-        if self.count > MAX_NODES:
-            raise self._limit_error(event, f"The file holds more than {MAX_NODES:,} values.")
-        if depth > MAX_DEPTH:
-            raise self._limit_error(event, f"The file is nested deeper than {MAX_DEPTH} levels.")
+        if self.count > MAX_NODES or depth > MAX_DEPTH:
+            too_many = f"The file holds more than {MAX_NODES:,} values."
+            message = too_many if self.count > MAX_NODES else f"The file is nested deeper than {MAX_DEPTH} levels."
+            hint = "Split the file, or flatten what is nested."
+            raise ValidationError(Code.YAML_LIMIT, message, hint, self._locate(event))
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event)
         self._reject_tag(event)
@@ -124,7 +124,7 @@ class _Composer:
         if node is None:
             message = f'The alias "*{event.anchor}" stands for nothing, or for something it is part of.'
             hint = f'Set the anchor "&{event.anchor}" on a value further up.'
-            raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
+            raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
         return node
 
     def _reject_tag(self, event: yaml.Event) -> None:
@@ -134,12 +134,7 @@ class _Composer:
         short_tag = tag.replace("tag:yaml.org,2002:", "!!")
         message = f'The tag "{short_tag}" is not allowed.'
         hint = "Remove it: a configuration is plain data."
-        raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(event))
-
-    def _limit_error(self, event: yaml.Event, message: str) -> ValidationError:
-        return ValidationError(
-            Code.YAML_LIMIT, message, hint="Split the file, or flatten what is nested.", where=self._locate(event)
-        )
+        raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(event))
 
     def _locate(self, event: yaml.Event) -> SourceLocation:
         start, end = event.start_mark, event.end_mark
@@ -160,10 +155,10 @@ def _check_expanded_size(root: RawNode) -> None:
     if root.size > MAX_NODES:
         hint = "Write the repeated part out, or split the file."
         message = f"Its aliases repeat values until there are more than {MAX_NODES:,}."
-        raise ValidationError(Code.YAML_LIMIT, message, hint=hint, where=root.location)
+        raise ValidationError(Code.YAML_LIMIT, message, hint, root.location)
     if root.depth > MAX_DEPTH:
         message = f"Its aliases nest deeper than {MAX_DEPTH} levels."
-        raise ValidationError(Code.YAML_LIMIT, message, hint="Flatten what is nested.", where=root.location)
+        raise ValidationError(Code.YAML_LIMIT, message, "Flatten what is nested.", root.location)
 
 
 def parse_yaml(text: str, file: str, diagnostics: Diagnostics) -> ConfigNode | None:
@@ -203,10 +198,8 @@ class _TreeBuilder:
         if raw.is_map:
             return ConfigNode(self._build_mapping(raw, node_path), location, key)
         if raw.is_list:
-            items = [
-                self.build(item, node_path.item(index, _item_name(item))) for index, item in enumerate(raw.children)
-            ]
-            return ConfigNode(items, location, key)
+            paths = (node_path.item(index, _item_name(item)) for index, item in enumerate(raw.children))
+            return ConfigNode(list(map(self.build, raw.children, paths)), location, key)
         return ConfigNode(raw.resolve(), location, key, raw=raw.text, style=raw.style)
 
     def _build_mapping(self, raw: RawNode, node_path: _NodePath) -> dict[str, ConfigNode]:
@@ -232,7 +225,7 @@ class _TreeBuilder:
             if not source.is_map:
                 message = 'The merge key "<<" needs a mapping.'
                 hint = "Point it at an anchored mapping: <<: *name."
-                raise ValidationError(Code.YAML_SYNTAX, message, hint=hint, where=self._locate(source, node_path))
+                raise ValidationError(Code.YAML_SYNTAX, message, hint, self._locate(source, node_path))
             for name, node in self._build_mapping(source, node_path).items():
                 merged.setdefault(name, node)
 

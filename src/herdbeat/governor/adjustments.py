@@ -85,8 +85,7 @@ def _note_capped_backoff(state: ScheduleState, at_most: timedelta, trace: list[T
     interval = state.timing.trigger.interval
     if interval is None or state.failures <= 0:
         return
-    failures = first_capped_failure(interval, state.timing.backoff, at_most)
-    if failures:
+    if failures := first_capped_failure(interval, state.timing.backoff, at_most):
         count = "1 failure" if failures == 1 else f"{failures} failures"
         text = f"max_interval {format_duration(at_most)} cuts the backoff short at {count} and more"
         trace.append(TraceStep(StepKind.NOTE, text))

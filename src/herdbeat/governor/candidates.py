@@ -28,10 +28,8 @@ def backoff_interval(interval: timedelta, backoff: Backoff, failures: int) -> ti
 
 def first_capped_failure(interval: timedelta, backoff: Backoff, at_most: timedelta) -> int | None:
     """Return from how many failures on `max_interval` is shorter than the backoff; None if it never is."""
-    for failures in range(backoff.max_failures + 1):
-        if backoff_interval(interval, backoff, failures) > at_most:
-            return failures
-    return None
+    all_failures = range(backoff.max_failures + 1)
+    return next((count for count in all_failures if backoff_interval(interval, backoff, count) > at_most), None)
 
 
 class Candidate(NamedTuple):
@@ -83,9 +81,8 @@ def _calendar_candidate(now: datetime, state: ScheduleState) -> Candidate | None
     if due is None:
         return None
     # A delay has one instant, so no other can replace it: outside the active hours it waits, as intervals do.
-    has_others = trigger.kind is not TriggerKind.DELAY
-    text = f"baseline {trigger.describe()}"
-    return Candidate(max(now, due), due, trigger.kind.source, text, on_calendar=has_others)
+    kind, text = trigger.kind, f"baseline {trigger.describe()}"
+    return Candidate(max(now, due), due, kind.source, text, on_calendar=kind is not TriggerKind.DELAY)
 
 
 def _describe_interval(state: ScheduleState, interval: timedelta, wait: timedelta) -> str:
@@ -155,14 +152,10 @@ def describe_hint_status(now: datetime, hint: Hint) -> str:
     return f"{describe_hint(hint)}, {expiry_text}{reason}"
 
 
-def choose_candidate(
-    base: Candidate | None, interval: Candidate | None, one_shot: Candidate | None
-) -> Candidate | None:
+def choose_candidate(base: Candidate, interval: Candidate | None, one_shot: Candidate | None) -> Candidate:
     """Return the winner. An interval hint replaces the baseline; a one-shot wins only if it is strictly earlier."""
     scheduled = interval or base
-    if scheduled is None or one_shot is None:
-        return scheduled or one_shot
-    return one_shot if one_shot.at < scheduled.at else scheduled
+    return one_shot if one_shot is not None and one_shot.at < scheduled.at else scheduled
 
 
 def candidate_steps(candidates: tuple[Candidate | None, ...], winner: Candidate | None) -> list[TraceStep]:

@@ -28,9 +28,8 @@ def decide(now: datetime, state: ScheduleState) -> Decision:
     if state.pause is not None and state.pause.is_active(now):
         return _paused_decision(state, trace)
     if draft is None:
-        return Decision(
-            None, source, tuple(trace), revisit_at=_final_revisit_at(now, state, _first_hint_expiry(hints, None))
-        )
+        revisit_at = _final_revisit_at(now, state, _first_hint_expiry(hints, None))
+        return Decision(None, source, tuple(trace), revisit_at=revisit_at)
     return Decision(draft.at, draft.source, tuple(trace), draft.due, _first_hint_expiry(hints, draft.at), draft.origin)
 
 
@@ -40,7 +39,9 @@ def _choose_candidate(
     base = candidates.baseline_candidate(now, state)
     if base is None:
         # Only an event fires it, or its delay has fired: a hint must not revive a schedule that has ended.
-        trace.append(TraceStep(StepKind.NOTE, _explain_no_candidate(state)))
+        kind = state.timing.trigger.kind
+        reason = "waits for its event" if kind.waits_for_event else "it has fired, and is done"
+        trace.append(TraceStep(StepKind.NOTE, f"{kind}: {reason}"))
         return None
     interval = candidates.interval_hint_candidate(now, state, hints.interval) if hints.interval else None
     one_shot = candidates.one_shot_candidate(now, hints.one_shot) if hints.one_shot else None
@@ -48,11 +49,6 @@ def _choose_candidate(
     trace += candidates.candidate_steps((base, interval, one_shot), winner)
     trace += candidates.ignored_steps(now, state, hints)
     return winner
-
-
-def _explain_no_candidate(state: ScheduleState) -> str:
-    kind = state.timing.trigger.kind
-    return f"{kind}: waits for its event" if kind.waits_for_event else f"{kind}: it has fired, and is done"
 
 
 def _apply_adjustments(

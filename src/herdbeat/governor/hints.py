@@ -54,11 +54,8 @@ def describe_effects(now: datetime, hint: Hint, state: ScheduleState) -> tuple[s
 
     `state.hints` already contains the hint.
     """
-    return (
-        *_limit_effects(hint, state.timing.limits),
-        *_shadowing_effects(now, hint, state),
-        *_blocking_effects(now, state),
-    )
+    effects = (*_limit_effects(hint, state.timing.limits), *_shadowing_effects(now, hint, state))
+    return (*effects, *_blocking_effects(now, state))
 
 
 def format_hint_timing(hint: Hint) -> str:
@@ -69,17 +66,17 @@ def format_hint_timing(hint: Hint) -> str:
 def _limit_effects(hint: Hint, limits: Limits) -> Iterator[str]:
     if hint.every is None:
         return
-    requested = format_duration(hint.every)
     if limits.at_least is not None and hint.every < limits.at_least:
-        yield f"asked for {requested}, will run every {_format_limit('min', limits.at_least)} (clamped-min)"
+        yield _clamp_effect(hint.every, "min", limits.at_least)
     elif limits.at_most is not None and hint.every > limits.at_most:
-        yield f"asked for {requested}, will run every {_format_limit('max', limits.at_most)} (clamped-max)"
+        yield _clamp_effect(hint.every, "max", limits.at_most)
     elif limits.at_least is not None:
         yield f"min_interval {format_duration(limits.at_least)}: allowed"
 
 
-def _format_limit(bound: str, limit: timedelta) -> str:
-    return f"{format_duration(limit)}: {bound}_interval {format_duration(limit)}"
+def _clamp_effect(every: timedelta, bound: str, limit: timedelta) -> str:
+    requested, pace = format_duration(every), format_duration(limit)
+    return f"asked for {requested}, will run every {pace}: {bound}_interval {pace} (clamped-{bound})"
 
 
 def _shadowing_effects(now: datetime, hint: Hint, state: ScheduleState) -> Iterator[str]:
@@ -87,11 +84,9 @@ def _shadowing_effects(now: datetime, hint: Hint, state: ScheduleState) -> Itera
     if hint in hints.shadowed and hints.interval is not None:
         shadowing = hints.interval
         yield f"shadowed by {shadowing.origin} ({format_hint_timing(shadowing)}), which ranks higher"
-        return
-    if hint.every is None:
-        return
-    for other in hints.shadowed:
-        yield f"{other.origin} ({format_hint_timing(other)}) is shadowed until then"
+    elif hint.every is not None:
+        for other in hints.shadowed:
+            yield f"{other.origin} ({format_hint_timing(other)}) is shadowed until then"
 
 
 def _blocking_effects(now: datetime, state: ScheduleState) -> Iterator[str]:
@@ -127,7 +122,9 @@ def accept_hint(now: datetime, request: HintRequest) -> AcceptedHint:
     """Validate a request and return its hint. Raises UsageError, which says what is wrong and what to write."""
     if (request.every is None) == (request.at is None):
         raise UsageError("A hint has either a pace or a moment.", hint="Give one of them: --every 20s, or --at 18:00.")
-    _require_known_origin(request.origin)
+    if request.origin.partition(":")[0].upper() not in Rank.__members__:
+        message = f'"{truncate_for_message(request.origin)}" cannot give a hint.'
+        raise UsageError(message, hint="An origin is human:…, agent:…, rule:… or planner.")
     notes: list[str] = []
     lasts = _clamp_duration(request.lasts, "life", notes)
     every = _clamp_duration(request.every, "pace", notes)
@@ -146,18 +143,9 @@ def accept_hint(now: datetime, request: HintRequest) -> AcceptedHint:
 def check_rate_limit(origin: str, recent_count: int) -> None:
     """Raise UsageError if the origin has given this schedule too many new hints within a minute."""
     if recent_count >= MAX_HINTS_PER_MINUTE:
-        raise UsageError(
-            f"{truncate_for_message(origin)} has given this schedule {recent_count} hints within a minute.",
-            hint=f"Wait a minute: {MAX_HINTS_PER_MINUTE} are taken. The newest one stands.",
-        )
-
-
-def _require_known_origin(origin: str) -> None:
-    if origin.partition(":")[0].upper() not in Rank.__members__:
-        raise UsageError(
-            f'"{truncate_for_message(origin)}" cannot give a hint.',
-            hint="An origin is human:…, agent:…, rule:… or planner.",
-        )
+        message = f"{truncate_for_message(origin)} has given this schedule {recent_count} hints within a minute."
+        hint = f"Wait a minute: {MAX_HINTS_PER_MINUTE} are taken. The newest one stands."
+        raise UsageError(message, hint=hint)
 
 
 def _clamp_duration(value: timedelta | float | None, subject: str, notes: list[str]) -> timedelta | None:
@@ -167,10 +155,8 @@ def _clamp_duration(value: timedelta | float | None, subject: str, notes: list[s
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     # x - x is not 0 for infinity and NaN. math.isfinite() would raise for an integer too large for a float.
     if seconds - seconds != 0 or seconds <= 0:
-        raise UsageError(
-            f"The {subject} of a hint cannot be {truncate_for_message(str(seconds))} seconds.",
-            hint="Write a time above zero, such as 20s or 5m.",
-        )
+        message = f"The {subject} of a hint cannot be {truncate_for_message(str(seconds))} seconds."
+        raise UsageError(message, hint="Write a time above zero, such as 20s or 5m.")
     # Compared as seconds, because a timedelta cannot hold 1e300 seconds and makes zero of a nanosecond.
     if seconds < MIN_HINT_DURATION.total_seconds():
         notes.append(f"the shortest {subject} is {format_duration(MIN_HINT_DURATION)}")
@@ -200,7 +186,6 @@ def _resolve_expiry(now: datetime, at: datetime | None, lasts: timedelta | None)
     if lasts is None:
         return at + DEFAULT_HINT_TTL
     if now + lasts <= at:
-        raise UsageError(
-            "The hint would end before its moment.", hint="Leave --for out (it lasts until an hour after), or longer."
-        )
+        hint = "Leave --for out (it lasts until an hour after), or longer."
+        raise UsageError("The hint would end before its moment.", hint=hint)
     return now + lasts

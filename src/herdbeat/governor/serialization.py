@@ -11,6 +11,8 @@ from herdbeat.governor.state import ScheduleState
 
 JsonObject = dict[str, Any]
 
+_MOMENTS = ("next_run_at", "due_at", "revisit_at")
+
 # Built once: json.dumps() with separators builds a new encoder at every call, and every beat stores one text.
 _encode_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _encode_text = lru_cache(maxsize=4_096)(_encode_json)
@@ -27,10 +29,9 @@ def state_from_json(data: JsonObject, load_trigger: TriggerLoader) -> ScheduleSt
 
 def decision_to_json(decision: Decision) -> JsonObject:
     """Return the decision as the API shows it, so that stored decisions need no conversion."""
+    moments = {name: getattr(decision, name) for name in _MOMENTS}
     return {
-        "next_run_at": _encode_timestamp(decision.next_run_at),
-        "due_at": _encode_timestamp(decision.due_at),
-        "revisit_at": _encode_timestamp(decision.revisit_at),
+        **{name: None if moment is None else timestamp_to_json(moment) for name, moment in moments.items()},
         "source": decision.source,
         "origin": decision.origin,
         "steps": [step_to_json(step) for step in decision.trace],
@@ -41,8 +42,8 @@ def decision_to_text(decision: Decision) -> str:
     """Return the same as text. Nearly every trace is only a baseline, so that case is formatted without the encoder."""
     if decision.next_run_at is None or not _has_only_winner(decision):
         return _encode_json(decision_to_json(decision))
-    at, source, text = timestamp_to_json(decision.next_run_at), decision.source.value, decision.trace[0].text
-    text = _encode_text(text)
+    at, source = timestamp_to_json(decision.next_run_at), decision.source.value
+    text = _encode_text(decision.trace[0].text)
     return (
         f'{{"next_run_at":"{at}","due_at":"{at}","revisit_at":null,"source":"{source}","origin":"",'
         f'"steps":[{{"kind":"candidate","text":{text},"at":"{at}","source":"{source}","won":true}}]}}'
@@ -52,25 +53,14 @@ def decision_to_text(decision: Decision) -> str:
 def _has_only_winner(decision: Decision) -> bool:
     if len(decision.trace) != 1 or decision.revisit_at is not None or decision.origin:
         return False
-    step = decision.trace[0]
-    return (
-        step.won
-        and step.source is decision.source
-        and step.at == decision.next_run_at == decision.due_at
-        and not step.origin
-        and step.kind is StepKind.CANDIDATE
-    )
+    step, at = decision.trace[0], decision.next_run_at
+    return at == decision.due_at and step == TraceStep(StepKind.CANDIDATE, step.text, at, decision.source, won=True)
 
 
 def decision_from_json(data: JsonObject) -> Decision:
-    return Decision(
-        next_run_at=_decode_timestamp(data["next_run_at"]),
-        source=Source(data["source"]),
-        trace=tuple(_step_from_json(step) for step in data["steps"]),
-        due_at=_decode_timestamp(data["due_at"]),
-        revisit_at=_decode_timestamp(data["revisit_at"]),
-        origin=data["origin"],
-    )
+    moments = {name: _decode_timestamp(data[name]) for name in _MOMENTS}
+    trace = tuple(_step_from_json(step) for step in data["steps"])
+    return Decision(source=Source(data["source"]), trace=trace, origin=data["origin"], **moments)
 
 
 def _step_from_json(data: JsonObject) -> TraceStep:
@@ -82,10 +72,6 @@ def _step_from_json(data: JsonObject) -> TraceStep:
         origin=data.get("origin", ""),
         won=data.get("won", False),
     )
-
-
-def _encode_timestamp(moment: datetime | None) -> str | None:
-    return None if moment is None else timestamp_to_json(moment)
 
 
 def _decode_timestamp(text: str | None) -> datetime | None:

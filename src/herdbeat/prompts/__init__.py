@@ -1,17 +1,13 @@
 """Prompts: templates, the variables they may use, and the prompt of one run."""
 
 from herdbeat.prompts.render import FALLBACK_PROMPT, build_schedule_prompt, render_static_prompt, work_item_block
-from herdbeat.prompts.template import Placeholder, Template
-from herdbeat.prompts.validate import validate_prompt
-from herdbeat.prompts.variables import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, Variable
+from herdbeat.prompts.variables import AGENTD_VARIABLES, OWN_VARIABLES, VARIABLES, ValueTrust, Variable, validate_prompt
 
 __all__ = [
     "AGENTD_VARIABLES",
     "FALLBACK_PROMPT",
     "OWN_VARIABLES",
     "VARIABLES",
-    "Placeholder",
-    "Template",
     "ValueTrust",
     "Variable",
     "build_schedule_prompt",

@@ -51,28 +51,19 @@ def work_item_block(item: WorkItem) -> str:
 
     It has title, ID and URL, then description and metadata; empty parts are omitted.
     """
-    sections = ["---", "## Work Item", _header_lines(item)]
+    header = _format_lines("**{}:** {}", {"Title": item.title, "ID": item.id, "URL": item.url})
+    metadata = _format_lines("- **{}:** {}", {"Labels": ", ".join(item.labels), "Priority": item.priority})
+    sections = ["---", "## Work Item", header]
     if item.body.strip():
         sections += ["### Description", wrap_as_data(item.body, "work.body")]
-    if metadata := _metadata_lines(item):
+    if metadata:
         sections += ["### Metadata", metadata]
     return "\n\n".join(sections)
 
 
-def _header_lines(item: WorkItem) -> str:
-    return _format_lines("**{}:** {}", {"Title": item.title, "ID": item.id, "URL": item.url})
-
-
-def _metadata_lines(item: WorkItem) -> str:
-    return _format_lines("- **{}:** {}", {"Labels": ", ".join(item.labels), "Priority": item.priority})
-
-
-def _format_lines(line_format: str, values_by_label: dict[str, str]) -> str:
-    return "\n".join(
-        line_format.format(name, fold_to_line(value_text))
-        for name, value_text in values_by_label.items()
-        if value_text.strip()
-    )
+def _format_lines(line_format: str, values: dict[str, str]) -> str:
+    lines = (line_format.format(label, fold_to_line(text)) for label, text in values.items() if text.strip())
+    return "\n".join(lines)
 
 
 def build_schedule_prompt(
@@ -161,7 +152,10 @@ def _make_formatter(schedule: Schedule, *, has_work: bool) -> ValueFormatter:
 
 
 def _format_value(name: str, value: object, trust: ValueTrust) -> str | TextBlock:
-    text = _format_mapping(value) if name == "metadata" and isinstance(value, Mapping) else to_text(value)
+    if name == "metadata" and isinstance(value, Mapping):
+        text = "\n".join(f"{key}: {to_text(value[key])}" for key in sorted(value))
+    else:
+        text = to_text(value)
     match trust:
         case ValueTrust.TRUSTED:
             return text
@@ -171,7 +165,3 @@ def _format_value(name: str, value: object, trust: ValueTrust) -> str | TextBloc
             return fold_to_line(text) if is_inline(text) else TextBlock(wrap_as_data(text, name))
         case _:
             assert_never(trust)
-
-
-def _format_mapping(values: Mapping[str, object]) -> str:
-    return "\n".join(f"{key}: {to_text(values[key])}" for key in sorted(values))

@@ -64,11 +64,13 @@ class Template:
 
     def render(self, values: Mapping[str, object], format_value: ValueFormatter | None = None) -> str:
         """Return the text with the values inserted. By default, a name without a value becomes empty text."""
-        format_value = format_value or _format_plain
-        pieces = (
-            part if isinstance(part, str) else format_value(part, resolve_name(values, part.name))
-            for part in self.parts
-        )
+        pieces: list[str | TextBlock] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                pieces.append(part)
+                continue
+            value = resolve_name(values, part.name)
+            pieces.append(format_value(part, value) if format_value else to_text(value))
         return _join_pieces(pieces)
 
 
@@ -130,31 +132,25 @@ def _parse_placeholder(text: str, opening: re.Match[str]) -> str | Placeholder |
         return TemplateError(f'"{written}" names nothing.', offset=start, width=len(written), hint=ESCAPE_HINT)
     if not _DOTTED_NAME.fullmatch(name):
         hint = f"A name is made of letters, digits, _ and -, parted by dots. {ESCAPE_HINT}"
-        return TemplateError(
-            f'"{truncate_for_message(written)}" is not a name.', offset=start, width=len(written), hint=hint
-        )
+        message = f'"{truncate_for_message(written)}" is not a name.'
+        return TemplateError(message, offset=start, width=len(written), hint=hint)
     return Placeholder(name, start, written)
-
-
-def _format_plain(_: Placeholder, value: object) -> str:
-    return to_text(value)
 
 
 def _join_pieces(pieces: Iterable[str | TextBlock]) -> str:
     """Join the pieces, with a line break before and after a block where its neighbours have none."""
     out: list[str] = []
-    needs_newline = False
+    after_block = False
     for piece in pieces:
         text = piece.text if isinstance(piece, TextBlock) else piece
         if not text:
             continue
-        before = out[-1] if out else "\n"
-        if (needs_newline and not text.startswith("\n")) or (
-            isinstance(piece, TextBlock) and not before.endswith("\n")
-        ):
+        is_block = isinstance(piece, TextBlock)
+        starts_block = is_block and bool(out) and not out[-1].endswith("\n")
+        if starts_block or (after_block and not text.startswith("\n")):
             out.append("\n")
         out.append(text)
-        needs_newline = isinstance(piece, TextBlock)
+        after_block = is_block
     return "".join(out)
 
 

@@ -1,13 +1,17 @@
 """The table of prompt variables: their meaning, the schedules that have them, and whether their values are trusted.
 
-Validation, rendering and the page `docs/reference/prompts.md` use it.
+The names that a prompt uses are validated against it. Rendering and the page `docs/reference/prompts.md` use it too.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+from functools import partial
 
 from herdbeat.domain.trigger import TriggerKind
+from herdbeat.errors import TemplateError, UnknownTemplateName, truncate_for_message
+from herdbeat.prompts.template import ESCAPE_HINT, scan_template
 
 
 class ValueTrust(StrEnum):
@@ -18,13 +22,21 @@ class ValueTrust(StrEnum):
     UNTRUSTED_TEXT = "text"  # from outside, of any length: tagged as data if it is more than a short line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+ALL_KINDS = frozenset(TriggerKind)
+_CRON = frozenset({TriggerKind.CRON})
+_DELAY = frozenset({TriggerKind.DELAY})
+_WEBHOOK = frozenset({TriggerKind.WEBHOOK})
+_CHAT = frozenset({TriggerKind.CHAT})
+_CALL_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.MANUAL})
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable, or a family of them: `payload.*` is every name that begins with `payload.`."""
 
     name: str
     meaning: str
-    kinds: frozenset[TriggerKind]
+    kinds: frozenset[TriggerKind] = ALL_KINDS
     needs_work: bool = False
     trust: ValueTrust = ValueTrust.TRUSTED
 
@@ -37,44 +49,25 @@ class Variable:
         return kind in self.kinds and (has_work or not self.needs_work)
 
 
-ALL_KINDS = frozenset(TriggerKind)
-_CRON = frozenset({TriggerKind.CRON})
-_DELAY = frozenset({TriggerKind.DELAY})
-_WEBHOOK = frozenset({TriggerKind.WEBHOOK})
-_CHAT = frozenset({TriggerKind.CHAT})
-_CALL_KINDS = frozenset({TriggerKind.WEBHOOK, TriggerKind.MANUAL})
-
-
-def _trusted(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=kinds)
-
-
-def _untrusted_line(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=kinds, trust=ValueTrust.UNTRUSTED_LINE)
-
-
-def _untrusted_text(name: str, meaning: str, kinds: frozenset[TriggerKind] = ALL_KINDS) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=kinds, trust=ValueTrust.UNTRUSTED_TEXT)
-
-
-def _work_variable(name: str, meaning: str, trust: ValueTrust = ValueTrust.UNTRUSTED_LINE) -> Variable:
-    return Variable(name=name, meaning=meaning, kinds=ALL_KINDS, needs_work=True, trust=trust)
+_trusted = Variable
+_untrusted_line = partial(Variable, trust=ValueTrust.UNTRUSTED_LINE)
+_untrusted_text = partial(Variable, trust=ValueTrust.UNTRUSTED_TEXT)
+_work_line = partial(_untrusted_line, needs_work=True)
+_work_text = partial(_untrusted_text, needs_work=True)
 
 
 def _work_item_family(family: str, noun: str) -> Iterator[Variable]:
     """Yield the fields of a work item, once as `work.*` and once as `issue.*`, which is herdctl's name."""
-    yield _work_variable(f"{family}.id", f"the id of the {noun}")
+    yield _work_line(f"{family}.id", f"the id of the {noun}")
     if family == "issue":
-        yield _work_variable("issue.number", "the number of the issue")
-    yield _work_variable(f"{family}.title", f"the title of the {noun}")
-    yield _work_variable(f"{family}.body", f"the description of the {noun}", ValueTrust.UNTRUSTED_TEXT)
-    yield _work_variable(f"{family}.url", f"the address of the {noun}")
-    yield _work_variable(f"{family}.labels", "its labels, joined by commas")
-    yield _work_variable(f"{family}.assignee", "who has it, if anybody")
-    yield _work_variable(f"{family}.priority", "critical, high, medium or low")
-    yield _work_variable(
-        f"{family}.metadata.*", f"what else the source says about the {noun}", ValueTrust.UNTRUSTED_TEXT
-    )
+        yield _work_line("issue.number", "the number of the issue")
+    yield _work_line(f"{family}.title", f"the title of the {noun}")
+    yield _work_text(f"{family}.body", f"the description of the {noun}")
+    yield _work_line(f"{family}.url", f"the address of the {noun}")
+    yield _work_line(f"{family}.labels", "its labels, joined by commas")
+    yield _work_line(f"{family}.assignee", "who has it, if anybody")
+    yield _work_line(f"{family}.priority", "critical, high, medium or low")
+    yield _work_text(f"{family}.metadata.*", f"what else the source says about the {noun}")
 
 
 OWN_VARIABLES: tuple[Variable, ...] = (
@@ -133,25 +126,25 @@ AGENTD_VARIABLES: tuple[Variable, ...] = (
     _untrusted_text("answer", "what was answered", _CALL_KINDS),
     _untrusted_line("composite_sub_source_ids", "the dedup ids that came together", _CALL_KINDS),
     _untrusted_text("sub_*", "a value of one of the triggers that came together", _CALL_KINDS),
-    _work_variable("head_ref", "the branch of the pull request"),
-    _work_variable("base_ref", "the branch it is meant for"),
-    _work_variable("is_draft", "true for a draft pull request"),
-    _work_variable("source_branch", "the branch of the merge request"),
-    _work_variable("target_branch", "the branch it is meant for"),
-    _work_variable("merge_status", "whether it can be merged"),
-    _work_variable("draft", "true for a draft merge request"),
-    _work_variable("gitlab_project_id", "the GitLab project"),
-    _work_variable("gitlab_iid", "the number of the item in its GitLab project"),
-    _work_variable("identifier", "Linear's name for the issue, ENG-123"),
-    _work_variable("linear_id", "Linear's id of the issue"),
-    _work_variable("state", "the state of the issue"),
-    _work_variable("priority", "its priority"),
-    _work_variable("team", "the key of its team"),
-    _work_variable("team_name", "the name of its team"),
-    _work_variable("project", "its project"),
-    _work_variable("queue_name", "the queue that the item came from"),
-    _work_variable("queue_task_id", "the id of the item in its queue"),
-    _work_variable("queue_priority", "the priority of the item in its queue"),
+    _work_line("head_ref", "the branch of the pull request"),
+    _work_line("base_ref", "the branch it is meant for"),
+    _work_line("is_draft", "true for a draft pull request"),
+    _work_line("source_branch", "the branch of the merge request"),
+    _work_line("target_branch", "the branch it is meant for"),
+    _work_line("merge_status", "whether it can be merged"),
+    _work_line("draft", "true for a draft merge request"),
+    _work_line("gitlab_project_id", "the GitLab project"),
+    _work_line("gitlab_iid", "the number of the item in its GitLab project"),
+    _work_line("identifier", "Linear's name for the issue, ENG-123"),
+    _work_line("linear_id", "Linear's id of the issue"),
+    _work_line("state", "the state of the issue"),
+    _work_line("priority", "its priority"),
+    _work_line("team", "the key of its team"),
+    _work_line("team_name", "the name of its team"),
+    _work_line("project", "its project"),
+    _work_line("queue_name", "the queue that the item came from"),
+    _work_line("queue_task_id", "the id of the item in its queue"),
+    _work_line("queue_priority", "the priority of the item in its queue"),
 )
 """The variables of agentd's triggers, so that its workflows run unchanged."""
 
@@ -170,3 +163,62 @@ def find_variables(name: str) -> tuple[Variable, ...]:
 
 def _iter_matching(name: str) -> Iterator[Variable]:
     return (variable for variable in VARIABLES if variable.matches(name))
+
+
+# Prompts are validated when the configuration is loaded, so that no run is the first to find an error.
+
+
+def validate_prompt(text: str, kind: TriggerKind, *, has_work: bool) -> list[TemplateError]:
+    """Return every error in a prompt for this kind of schedule, in the order of the text.
+
+    Names are checked against the variables that the trigger provides: `{{payload.x}}` on a cron schedule
+    would otherwise be empty in every prompt.
+    """
+    template, errors = scan_template(text)
+    for placeholder in template.placeholders:
+        name, offset, width = placeholder.name, placeholder.offset, placeholder.width
+        if find_variable(name, kind, has_work=has_work) is None:
+            message, hint = _describe_unknown_name(name, kind, has_work=has_work)
+            errors.append(UnknownTemplateName(message, name=name, offset=offset, width=width, hint=hint))
+    return sorted(errors, key=lambda error: error.offset)
+
+
+def _describe_unknown_name(name: str, kind: TriggerKind, *, has_work: bool) -> tuple[str, str]:
+    """Return message and hint: other schedules have the name, a similar name exists, or it is unknown."""
+    written = f"{{{{{truncate_for_message(name)}}}}}"
+    if variables := find_variables(name):
+        hint = f"This is {_with_article(kind)} schedule. {ESCAPE_HINT}"
+        return f"{written} exists only on {_describe_owners(variables)}.", hint
+    provided = [variable for variable in VARIABLES if variable.is_provided(kind, has_work=has_work)]
+    if guess := _closest_name(name, provided):
+        return f"{written} is not known; did you mean {{{{{guess}}}}}?", ESCAPE_HINT
+    has = f"{_with_article(kind).capitalize()} schedule has {_summarize_names(provided)}."
+    return f"{written} is not known.", f"{has} {ESCAPE_HINT}"
+
+
+def _describe_owners(variables: tuple[Variable, ...]) -> str:
+    if all(variable.needs_work for variable in variables):
+        return "schedules with a work_source"
+    kinds = {kind for variable in variables if variable.kinds != ALL_KINDS for kind in variable.kinds}
+    return f"{' and '.join(kind for kind in TriggerKind if kind in kinds)} schedules"
+
+
+def _closest_name(name: str, provided: list[Variable]) -> str | None:
+    """Return the most similar variable of this schedule. In a family such as payload.*, the rest of the name stays."""
+    first, dot, rest = name.partition(".")
+    families = [variable.name[:-2] for variable in provided if variable.name.endswith(".*")]
+    if dot and (near := get_close_matches(first.lower(), families, n=1, cutoff=0.7)):
+        return f"{near[0]}.{rest}"
+    whole = [variable.name for variable in provided if not variable.name.endswith("*")]
+    near = get_close_matches(name.lower(), whole, n=1, cutoff=0.7)
+    return near[0] if near else None
+
+
+def _summarize_names(provided: list[Variable]) -> str:
+    """Return herdbeat's own variables as a list, each family as one entry."""
+    names = (variable.name for variable in OWN_VARIABLES if variable in provided)
+    return ", ".join(dict.fromkeys(f"{name.partition('.')[0]}.*" if "." in name else name for name in names))
+
+
+def _with_article(kind: TriggerKind) -> str:
+    return f"an {kind}" if kind is TriggerKind.INTERVAL else f"a {kind}"

@@ -38,13 +38,7 @@ class Delay:
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
         run_at = format_timestamp(self.run_at)
-        return beat_variables(
-            due_at=due_at,
-            schedule=schedule,
-            source_id=self.dedup_id(due_at, schedule),
-            title=f"Delay trigger: {run_at}",
-            run_at=run_at,
-        )
+        return beat_variables(self, due_at, schedule, f"Delay trigger: {run_at}", run_at=run_at)
 
     def describe(self) -> str:
         written = self.run_at.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC").lstrip("0")

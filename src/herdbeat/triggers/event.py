@@ -31,9 +31,7 @@ class EventTrigger:
         return f"{self.kind}:{format_timestamp(due_at)}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return beat_variables(
-            due_at=due_at, schedule=schedule, source_id=self.dedup_id(due_at, schedule), title=self.title
-        )
+        return beat_variables(self, due_at, schedule, self.title)
 
     def describe(self) -> str:
         return self.sentence
@@ -42,22 +40,19 @@ class EventTrigger:
         return {}
 
 
-@dataclass(frozen=True, slots=True)
 class Chat(EventTrigger):
-    kind: ClassVar[TriggerKind] = TriggerKind.CHAT
-    title: ClassVar[str] = "Chat trigger"
-    sentence: ClassVar[str] = "on every message in its channel"
+    kind = TriggerKind.CHAT
+    title = "Chat trigger"
+    sentence = "on every message in its channel"
 
 
-@dataclass(frozen=True, slots=True)
 class Manual(EventTrigger):
-    kind: ClassVar[TriggerKind] = TriggerKind.MANUAL
-    title: ClassVar[str] = "Manual trigger"
-    sentence: ClassVar[str] = "only by hand"
+    kind = TriggerKind.MANUAL
+    title = "Manual trigger"
+    sentence = "only by hand"
 
 
-@dataclass(frozen=True, slots=True)
 class Webhook(EventTrigger):
-    kind: ClassVar[TriggerKind] = TriggerKind.WEBHOOK
-    title: ClassVar[str] = "Webhook trigger"
-    sentence: ClassVar[str] = "on every accepted webhook call"
+    kind = TriggerKind.WEBHOOK
+    title = "Webhook trigger"
+    sentence = "on every accepted webhook call"

@@ -39,12 +39,7 @@ class Interval:
         return f"{self.kind}:{format_timestamp(due_at)}"
 
     def variables(self, due_at: datetime, schedule: str) -> dict[str, str]:
-        return beat_variables(
-            due_at=due_at,
-            schedule=schedule,
-            source_id=self.dedup_id(due_at, schedule),
-            title=f"Interval trigger: {format_duration(self.every)}",
-        )
+        return beat_variables(self, due_at, schedule, f"Interval trigger: {format_duration(self.every)}")
 
     def describe(self) -> str:
         return f"every {format_duration(self.every)}"

@@ -4,22 +4,20 @@ from datetime import datetime
 from functools import lru_cache
 from uuid import UUID, uuid5
 
+from herdbeat.domain.trigger import Trigger
 from herdbeat.timestamps import format_timestamp
 
 # Never change it: another namespace would give every schedule a new workflow id.
 _SCHEDULE_NAMESPACE = UUID("6f0a1f8e-3b0d-5a55-9c39-5d3a4f7c7a10")
 
 
-def beat_variables(*, due_at: datetime, schedule: str, source_id: str, title: str, **extra: str) -> dict[str, str]:
+def beat_variables(trigger: Trigger, due_at: datetime, schedule: str, title: str, **extra: str) -> dict[str, str]:
     """Return the variables of one beat. Those of a work item are present and empty, so one prompt serves both cases."""
     return {
         "fire_time": format_timestamp(due_at),
-        "source_id": source_id,
+        "source_id": trigger.dedup_id(due_at, schedule),
         "title": title,
-        "body": "",
-        "url": "",
-        "labels": "",
-        "assignee": "",
+        **dict.fromkeys(("body", "url", "labels", "assignee"), ""),
         "workflow_id": workflow_id(schedule),
         **extra,
     }

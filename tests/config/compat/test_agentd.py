@@ -25,7 +25,7 @@ def test_cron_is_in_utc_whatever_the_system_says(folder: ConfigFolder) -> None:
     assert schedule.trigger.next_time(None, datetime(2026, 4, 1, 8, tzinfo=UTC)) == datetime(2026, 4, 1, 9, tzinfo=UTC)
 
 
-def test_delay_keeps_its_moment(folder: ConfigFolder) -> None:
+def test_a_delay_keeps_its_instant(folder: ConfigFolder) -> None:
     schedule = schedule_of(folder, 'source: { type: delay, run_at: "2026-04-01T05:00:00-04:00" }\nprompt_template: x')
 
     assert schedule.trigger == Delay(datetime(2026, 4, 1, 9, tzinfo=UTC))
@@ -79,7 +79,7 @@ def test_a_working_dir_of_dot_is_the_folder_around_agentd(folder: ConfigFolder) 
     assert directories == [".", "src"]
 
 
-def test_whoever_asks_for_isolation_gets_a_container(folder: ConfigFolder) -> None:
+def test_an_agent_with_an_isolation_key_gets_a_container(folder: ConfigFolder) -> None:
     fleet = folder.fleet({".agentd/agents/a.yml": "name: a\nnetwork_policy: isolated\nextra_mounts: ['/a:/a']\n"})
 
     spec = fleet.targets[0].spec
@@ -87,7 +87,7 @@ def test_whoever_asks_for_isolation_gets_a_container(folder: ConfigFolder) -> No
     assert spec.docker == {"enabled": True, "network": "none", "volumes": ["/a:/a"]}
 
 
-def test_a_trigger_that_is_not_served_is_left_out_with_a_word(folder: ConfigFolder) -> None:
+def test_an_unsupported_trigger_is_left_out_with_a_warning(folder: ConfigFolder) -> None:
     workflow = "{ name: w, agent: a, source: { type: queue, queue_name: q }, prompt_template: x }"
 
     result = folder.read(AGENT | {".agentd/workflows/w.yml": workflow})
@@ -110,7 +110,7 @@ def test_workflows_may_be_for_agents_of_the_fleet_that_imports_them(folder: Conf
     ]
 
 
-def test_one_workflow_that_is_not_served_is_a_fleet_without_schedules(folder: ConfigFolder) -> None:
+def test_an_unsupported_workflow_alone_is_a_fleet_without_schedules(folder: ConfigFolder) -> None:
     result = folder.read({"w.yml": "{ name: w, agent: a, source: { type: queue }, prompt_template: x }"}, "w.yml")
 
     assert [problem.code for problem in result.problems] == [Code.NOT_SERVED]
@@ -118,7 +118,7 @@ def test_one_workflow_that_is_not_served_is_a_fleet_without_schedules(folder: Co
     assert result.fleet.schedules == ()
 
 
-def test_an_agent_whose_system_prompt_is_missing_is_refused(folder: ConfigFolder) -> None:
+def test_an_agent_whose_system_prompt_file_is_missing_is_rejected(folder: ConfigFolder) -> None:
     result = folder.read({".agentd/agents/a.yml": "name: a\nsystem_prompt_file: nowhere.md\n"})
 
     assert [problem.code for problem in result.problems] == [Code.FILE_NOT_FOUND]
@@ -126,7 +126,7 @@ def test_an_agent_whose_system_prompt_is_missing_is_refused(folder: ConfigFolder
     assert result.fleet.targets == ()
 
 
-def test_a_workflow_alone_is_judged_as_mildly_as_in_its_folder(folder: ConfigFolder) -> None:
+def test_a_workflow_alone_is_validated_as_in_its_folder(folder: ConfigFolder) -> None:
     workflow = "{ name: w, agent: a, source: { type: manual }, prompt_template: '{{nobody}}', colour: blue }"
 
     result = folder.read({"w.yml": workflow}, "w.yml")
@@ -160,7 +160,7 @@ def test_a_day_that_agentd_takes_from_either_field_is_a_warning(
     assert [problem.code for problem in result.problems] == [Code.CHANGED_MEANING] * is_warned
 
 
-def test_a_folder_of_workflows_that_cannot_be_read_is_not_taken_for_an_empty_one(folder: ConfigFolder) -> None:
+def test_an_unreadable_folder_of_workflows_is_an_error(folder: ConfigFolder) -> None:
     folder.write(AGENT)
     (folder.path / ".agentd/workflows").symlink_to("workflows")
 

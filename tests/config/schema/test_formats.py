@@ -66,12 +66,12 @@ PARSERS = sorted({parse for parse, *_ in RIGHT}, key=lambda parse: parse.__name_
 
 
 @pytest.mark.parametrize(("parse", "text", "value"), RIGHT)
-def test_what_is_written_rightly_is_read(parse: Callable[[str], object], text: str, value: object) -> None:
+def test_valid_text_is_parsed(parse: Callable[[str], object], text: str, value: object) -> None:
     assert parse(text) == value
 
 
 @pytest.mark.parametrize(("parse", "text"), WRONG)
-def test_what_is_written_wrongly_is_refused_with_advice(parse: Callable[[str], object], text: str) -> None:
+def test_invalid_text_is_rejected_with_a_hint(parse: Callable[[str], object], text: str) -> None:
     with pytest.raises(HerdbeatError) as caught:
         parse(text)
 
@@ -79,12 +79,12 @@ def test_what_is_written_wrongly_is_refused_with_advice(parse: Callable[[str], o
 
 
 @given(st.sampled_from(PARSERS), st.text(max_size=20))
-def test_any_text_is_read_or_refused_in_our_words(parse: Callable[[str], object], text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_a_herdbeat_error(parse: Callable[[str], object], text: str) -> None:
     with suppress(HerdbeatError):
         assert parse(text) is not None
 
 
-def test_a_foreign_store_that_may_hold_a_password_is_not_repeated() -> None:
+def test_an_unknown_store_with_a_password_is_not_repeated_in_the_message() -> None:
     with pytest.raises(HerdbeatError) as refused:
         forms.parse_store("mysql://user:secret@host/x")
 

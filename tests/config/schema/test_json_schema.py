@@ -28,7 +28,7 @@ def test_the_schema_is_valid_json_schema(which: str) -> None:
 
 
 @pytest.mark.parametrize("file", FLEETS, ids=lambda path: path.relative_to(CASES).as_posix())
-def test_what_loads_is_also_right_for_an_editor(file: Path) -> None:
+def test_every_valid_configuration_passes_the_json_schema(file: Path) -> None:
     document = plain(file)
 
     errors = list(jsonschema.Draft202012Validator(build_json_schema("fleet")).iter_errors(document))
@@ -37,7 +37,7 @@ def test_what_loads_is_also_right_for_an_editor(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bad_unknown_key", "bad_unknown_top_key", "bad_other_words", "bad_overlap"])
-def test_what_an_editor_can_know_to_be_wrong_it_is_told(name: str) -> None:
+def test_the_json_schema_rejects_invalid_values(name: str) -> None:
     document = plain(CASES / f"{name}.yaml")
 
     is_valid = jsonschema.Draft202012Validator(build_json_schema("fleet")).is_valid(document)
@@ -53,7 +53,7 @@ def test_an_agent_file_has_a_schema_of_its_own() -> None:
     assert errors == []
 
 
-def test_every_key_has_words_for_the_reference() -> None:
+def test_every_key_has_a_meaning_for_the_reference() -> None:
     tables = {table.title: table for table in list_tables()}
 
     assert set(tables["A schedule"].by_name) >= {key.name for key in POLICIES}

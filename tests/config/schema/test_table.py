@@ -42,7 +42,7 @@ def test_a_default_is_parsed_by_its_own_type() -> None:
     assert optional_field("max_late", DURATION, "").default_value() is None
 
 
-def test_a_default_that_its_type_refuses_cannot_be_declared() -> None:
+def test_a_default_that_its_type_rejects_cannot_be_declared() -> None:
     with pytest.raises(HerdbeatError):
         Field("grace", DURATION, "", "soon")
 

@@ -35,13 +35,13 @@ def test_what_yaml_1_1_would_misread_stays_text(text: str) -> None:
     assert resolve_scalar(text) == text
 
 
-def test_infinity_and_nan_are_read_so_that_they_can_be_refused() -> None:
+def test_infinity_and_nan_are_parsed_so_that_they_can_be_rejected() -> None:
     assert resolve_scalar("-.inf") == -math.inf
     assert math.isnan(float(str(resolve_scalar(".nan"))))
 
 
 @given(st.text(max_size=30))
-def test_any_text_has_a_meaning(text: str) -> None:
+def test_any_text_resolves_to_a_scalar(text: str) -> None:
     value = resolve_scalar(text)
 
     assert value is None or isinstance(value, bool | int | float | str)

@@ -65,7 +65,7 @@ def theirs(written: str, start: datetime) -> list[datetime] | None:
 
 
 @pytest.mark.parametrize("share", range(BATCH_COUNT))
-def test_both_find_the_same_instants(share: int) -> None:
+def test_cron_and_croniter_find_the_same_instants(share: int) -> None:
     random = Random(share)
     questions = [
         (expression(random), datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(10**8)))

@@ -57,5 +57,5 @@ from herdbeat.triggers import Cron
         ("@midnight", "at 00:00 every day"),
     ],
 )
-def test_an_expression_as_a_sentence(expression: str, sentence: str) -> None:
+def test_an_expression_is_described_as_a_sentence(expression: str, sentence: str) -> None:
     assert Cron.parse(expression, parse_zone("UTC")).describe() == sentence

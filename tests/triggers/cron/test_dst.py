@@ -15,20 +15,20 @@ AUTUMN = OffsetTransition(
 )
 
 
-def test_the_changes_of_a_year() -> None:
+def test_all_transitions_of_a_year_are_found() -> None:
     found = list(iter_transitions(BERLIN, NEW_YEAR, NEW_YEAR + timedelta(days=365)))
 
     assert found == [SPRING, AUTUMN]
 
 
-def test_the_first_and_the_last_of_them() -> None:
+def test_the_first_and_the_last_transition_are_found() -> None:
     assert first_transition(BERLIN, NEW_YEAR, NEW_YEAR + timedelta(days=365)) == SPRING
     assert last_transition(BERLIN, NEW_YEAR, NEW_YEAR + timedelta(days=365)) == AUTUMN
     assert last_transition(BERLIN, NEW_YEAR, NEW_YEAR + timedelta(days=30)) is None
     assert first_transition(parse_zone("UTC"), NEW_YEAR, NEW_YEAR + timedelta(days=365)) is None
 
 
-def test_the_span_is_open_before_and_closed_behind() -> None:
+def test_the_span_excludes_its_start_and_includes_its_end() -> None:
     assert first_transition(BERLIN, SPRING.at, SPRING.at + timedelta(hours=1)) is None
     assert first_transition(BERLIN, SPRING.at - timedelta(seconds=1), SPRING.at) == SPRING
 

@@ -55,11 +55,11 @@ def note_texts(expression: str, zone: str, after: str, count: int) -> list[str]:
         ("0 9 * * *", "UTC", "2026-03-28T12:00:00Z", ["", "", ""]),
     ],
 )
-def test_the_note_of_each_instant(expression: str, zone: str, after: str, expected: list[str]) -> None:
+def test_each_instant_has_its_note(expression: str, zone: str, after: str, expected: list[str]) -> None:
     assert note_texts(expression, zone, after, len(expected)) == expected
 
 
-def test_a_note_is_data_too() -> None:
+def test_a_note_has_its_kind_and_moments_as_data() -> None:
     cron = Cron.parse("30 2 * * *", parse_zone("Europe/Berlin"))
 
     (note,) = cron.notes(parse_timestamp("2026-03-29T01:00:00Z"))

@@ -92,7 +92,7 @@ def test_fixed_times_run_once_and_frequent_ones_follow_real_time(share: int) -> 
     assert wrong == []
 
 
-def test_no_change_is_overlooked() -> None:
+def test_no_transition_is_missed() -> None:
     start, end = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)
 
     for zone, times in zones_that_differ():

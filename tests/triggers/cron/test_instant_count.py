@@ -97,7 +97,7 @@ def test_an_empty_or_backward_span_has_no_instant() -> None:
     assert cron.latest(nine, nine - timedelta(days=1)) is None
 
 
-def test_the_span_is_open_before_and_closed_behind() -> None:
+def test_the_span_excludes_its_start_and_includes_its_end() -> None:
     cron = Cron.parse("0 9 * * *", parse_zone("UTC"))
     nine = parse_timestamp("2026-04-01T09:00:00Z")
 

@@ -54,7 +54,7 @@ def first_days(expression: str, count: int = 4) -> list[str]:
         ("@annually", "0 0 1 1 *"),
     ],
 )
-def test_two_ways_to_write_the_same(one: str, same: str) -> None:
+def test_two_notations_have_the_same_instants(one: str, same: str) -> None:
     written, plain = (Cron.parse(each, ZONE).upcoming(START) for each in (one, same))
 
     assert [next(written) for _ in range(30)] == [next(plain) for _ in range(30)]
@@ -77,7 +77,7 @@ def test_two_ways_to_write_the_same(one: str, same: str) -> None:
         ("0 0 */15 * FRI", ["01-16", "05-01", "07-31", "10-16"]),  # both: it begins with a star
     ],
 )
-def test_days_of_every_kind(expression: str, days: list[str]) -> None:
+def test_every_notation_of_days_matches_its_days(expression: str, days: list[str]) -> None:
     assert first_days(expression) == days
 
 
@@ -160,7 +160,7 @@ def test_days_of_every_kind(expression: str, days: list[str]) -> None:
         ),
     ],
 )
-def test_a_refusal_names_field_token_and_range(expression: str, problem: str, hint: str) -> None:
+def test_an_error_names_field_token_and_range(expression: str, problem: str, hint: str) -> None:
     with pytest.raises(CronParseError) as caught:
         Cron.parse(expression, ZONE)
 
@@ -169,7 +169,7 @@ def test_a_refusal_names_field_token_and_range(expression: str, problem: str, hi
     assert caught.value.expression == expression
 
 
-def test_a_refusal_carries_its_field_and_token_as_data() -> None:
+def test_an_error_has_its_field_and_token_as_data() -> None:
     with pytest.raises(CronParseError) as caught:
         Cron.parse("0 9,25 * * *", ZONE)
 
@@ -188,7 +188,7 @@ def test_a_refusal_carries_its_field_and_token_as_data() -> None:
         "0 0 30,31W 2 *",
     ],
 )
-def test_a_day_that_no_year_has_is_refused(expression: str) -> None:
+def test_a_day_that_no_year_has_is_rejected(expression: str) -> None:
     with pytest.raises(CronNeverFires) as caught:
         Cron.parse(expression, ZONE)
 
@@ -226,7 +226,7 @@ def test_a_rare_day_is_accepted(expression: str, first: str) -> None:
         "\x1c" * 9,
     ],
 )
-def test_hostile_text_is_refused_briefly(text: str) -> None:
+def test_hostile_text_is_rejected_with_a_short_message(text: str) -> None:
     with pytest.raises(CronParseError) as caught:
         Cron.parse(text, ZONE)
 
@@ -250,7 +250,7 @@ def is_readable(field: str, at: int) -> bool:
 
 @settings(max_examples=1_000)
 @given(st.one_of(st.text(max_size=80), st.lists(FIELD, min_size=5, max_size=6).map(" ".join)))
-def test_any_text_is_a_schedule_or_a_cron_error(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_a_cron_error(text: str) -> None:
     try:
         cron = Cron.parse(text, ZONE)
     except CronNeverFires:

@@ -147,7 +147,7 @@ def test_six_fields_meet_clock_changes_as_five_do(expression: str, after: str, e
     assert times(expression, BERLIN, after, len(expected)) == expected
 
 
-def test_the_calendar_ends_without_a_traceback() -> None:
+def test_the_calendar_ends_after_year_9999_without_an_error() -> None:
     yearly = Cron.parse("0 0 1 1 *", parse_zone("Pacific/Kiritimati"))
 
     assert yearly.next_time(None, datetime(9999, 12, 31, 23, tzinfo=UTC)) is None
@@ -184,7 +184,7 @@ def test_instants_are_strictly_increasing_and_in_whole_seconds(expression: str, 
 
 
 @given(EXPRESSIONS, ZONES, MOMENTS, st.floats(0, 1))
-def test_asking_later_never_skips_or_repeats_an_instant(
+def test_a_later_call_never_skips_or_repeats_an_instant(
     expression: str, zone: str, after: datetime, part: float
 ) -> None:
     cron = Cron.parse(expression, parse_zone(zone))
@@ -211,7 +211,7 @@ def test_two_crons_are_equal_by_expression_and_zone() -> None:
     assert len({one, Cron.parse("0 9 * * *", parse_zone(BERLIN))}) == 1
 
 
-def test_many_threads_may_use_one_value() -> None:
+def test_many_threads_can_use_one_cron() -> None:
     cron = Cron.parse("*/5 1-3 * * 1-5", parse_zone(BERLIN))
     starts = [NOW + timedelta(hours=hour) for hour in range(400)]
 

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, find_closest_match
 from herdbeat.config.files import FileReader
 from herdbeat.config.locate import resolve_relative_path
 from herdbeat.config.nodes import ConfigNode, Scalar
 from herdbeat.config.schema.formats import PATH, TEXT, TEXTS, VARIABLE_NAME
-from herdbeat.config.schema.messages import find_closest_match
 from herdbeat.config.schema.schedule import MODE, TOOLS
 from herdbeat.config.schema.table import Field, MapOf, Table
 from herdbeat.config.schema.types import AnyValue, Boolean, Choice, Integer, Text
@@ -20,20 +19,18 @@ from herdbeat.errors import SourceLocation, did_you_mean_suffix
 # The keys of agentd's files. They are translated into ours, so they need no meaning for a reference.
 
 _ANY_VALUE = AnyValue(lenient=True)
-TOOL_POLICY = Field("tool_policy", Table("A tool policy", (MODE, TOOLS), ignores_unknown=True), "")
+TOOL_POLICY = Field("tool_policy", Table("A tool policy", MODE, TOOLS, ignores_unknown=True), "")
 
 AGENTD_WORKFLOW = Table(
     "A workflow",
-    (
-        Field("name", TEXT, "", required=True),
-        Field("agent", TEXT, "", required=True),
-        Field("source", _ANY_VALUE, "", required=True),
-        Field("prompt_template", Text(allows_empty=True), ""),
-        Field("prompt_template_file", PATH, ""),
-        Field("poll_interval", Integer(0, 31_536_000), ""),
-        Field("enabled", Boolean(), ""),
-        TOOL_POLICY,
-    ),
+    Field("name", TEXT, "", required=True),
+    Field("agent", TEXT, "", required=True),
+    Field("source", _ANY_VALUE, "", required=True),
+    Field("prompt_template", Text(allows_empty=True), ""),
+    Field("prompt_template_file", PATH, ""),
+    Field("poll_interval", Integer(0, 31_536_000), ""),
+    Field("enabled", Boolean(), ""),
+    TOOL_POLICY,
     ignores_unknown=True,
 )
 
@@ -47,58 +44,47 @@ _REPOSITORY_KEYS: tuple[Field[object], ...] = (
     Field("assignee", TEXT, ""),
 )
 SOURCE_TABLES = {
-    "cron": Table("A cron source", (_TYPE_KEY, Field("expression", TEXT, "", required=True)), ignores_unknown=True),
-    "delay": Table("A delay source", (_TYPE_KEY, Field("run_at", TEXT, "", required=True)), ignores_unknown=True),
-    "github_issues": Table("A github_issues source", _REPOSITORY_KEYS, ignores_unknown=True),
-    "github_pull_requests": Table("A github_pull_requests source", _REPOSITORY_KEYS, ignores_unknown=True),
+    "cron": Table("A cron source", _TYPE_KEY, Field("expression", TEXT, "", required=True), ignores_unknown=True),
+    "delay": Table("A delay source", _TYPE_KEY, Field("run_at", TEXT, "", required=True), ignores_unknown=True),
+    "github_issues": Table("A github_issues source", *_REPOSITORY_KEYS, ignores_unknown=True),
+    "github_pull_requests": Table("A github_pull_requests source", *_REPOSITORY_KEYS, ignores_unknown=True),
     "webhook": Table(
         "A webhook source",
-        (
-            _TYPE_KEY,
-            Field("secret", TEXT, ""),
-            Field("source", TEXT, "", unsupported_reason="the signature tells who calls"),
-        ),
+        _TYPE_KEY,
+        Field("secret", TEXT, ""),
+        Field("source", TEXT, "", unsupported_reason="the signature tells who calls"),
         ignores_unknown=True,
     ),
-    "manual": Table("A manual source", (_TYPE_KEY,), ignores_unknown=True),
+    "manual": Table("A manual source", _TYPE_KEY, ignores_unknown=True),
 }
 UNSUPPORTED_SOURCES = (
-    "agent_lifecycle",
-    "dispatch_result",
-    "agent_idle",
-    "linear_issues",
-    "gitlab_issues",
-    "gitlab_merge_requests",
-    "queue",
-    "composite",
-    "ask_response",
+    *("agent_lifecycle", "dispatch_result", "agent_idle", "linear_issues", "gitlab_issues"),
+    *("gitlab_merge_requests", "queue", "composite", "ask_response"),
 )
 
 _NO_PERSISTENT_AGENT_REASON = "agents here start anew with each run"
 AGENTD_AGENT = Table(
     "An agentd agent",
-    (
-        Field("name", TEXT, "", required=True),
-        Field("working_dir", PATH, ""),
-        Field("shell", _ANY_VALUE, ""),
-        Field("interactive", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
-        Field("worktree", _ANY_VALUE, "", unsupported_reason="the folder is used as it is"),
-        Field("prompt", _ANY_VALUE, "", unsupported_reason="each schedule has its own prompt"),
-        Field("system_prompt", Text(allows_empty=True), ""),
-        Field("system_prompt_file", PATH, ""),
-        Field("append_system_prompt", _ANY_VALUE, "", unsupported_reason="write system_prompt"),
-        Field("user", _ANY_VALUE, "", unsupported_reason="runs belong to the user of herdbeat"),
-        TOOL_POLICY,
-        Field("model", TEXT, ""),
-        Field("env", MapOf(Text(allows_empty=True), VARIABLE_NAME), ""),
-        Field("auto_clear_threshold", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
-        Field("additional_dirs", _ANY_VALUE, "", unsupported_reason="the agent sees its working directory"),
-        Field("rooms", _ANY_VALUE, "", unsupported_reason="there are no rooms"),
-        Field("docker_image", TEXT, ""),
-        Field("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
-        Field("extra_mounts", TEXTS, ""),
-        Field("resource_limits", _ANY_VALUE, "", unsupported_reason="write docker limits in the fleet's defaults"),
-    ),
+    Field("name", TEXT, "", required=True),
+    Field("working_dir", PATH, ""),
+    Field("shell", _ANY_VALUE, ""),
+    Field("interactive", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
+    Field("worktree", _ANY_VALUE, "", unsupported_reason="the folder is used as it is"),
+    Field("prompt", _ANY_VALUE, "", unsupported_reason="each schedule has its own prompt"),
+    Field("system_prompt", Text(allows_empty=True), ""),
+    Field("system_prompt_file", PATH, ""),
+    Field("append_system_prompt", _ANY_VALUE, "", unsupported_reason="write system_prompt"),
+    Field("user", _ANY_VALUE, "", unsupported_reason="runs belong to the user of herdbeat"),
+    TOOL_POLICY,
+    Field("model", TEXT, ""),
+    Field("env", MapOf(Text(allows_empty=True), VARIABLE_NAME), ""),
+    Field("auto_clear_threshold", _ANY_VALUE, "", unsupported_reason=_NO_PERSISTENT_AGENT_REASON),
+    Field("additional_dirs", _ANY_VALUE, "", unsupported_reason="the agent sees its working directory"),
+    Field("rooms", _ANY_VALUE, "", unsupported_reason="there are no rooms"),
+    Field("docker_image", TEXT, ""),
+    Field("network_policy", Choice(("internet", "bridge", "isolated", "none", "host", "host_network")), ""),
+    Field("extra_mounts", TEXTS, ""),
+    Field("resource_limits", _ANY_VALUE, "", unsupported_reason="write docker limits in the fleet's defaults"),
     ignores_unknown=True,
 )
 DOCKER_NETWORKS = {"internet": "bridge", "isolated": "none", "host_network": "host"}
@@ -120,25 +106,15 @@ def translate_source(workflow: ConfigNode, diagnostics: Diagnostics) -> dict[str
     if kind.value not in SOURCE_TABLES:
         _report_unsupported_source(kind, diagnostics)
         return None
-    errors_before = diagnostics.error_count
-    SOURCE_TABLES[kind.value].validate(source, diagnostics)
-    if diagnostics.error_count > errors_before:
+    if not SOURCE_TABLES[kind.value].is_valid(source, diagnostics):
         return None
+    if kind.value in _POLLED_ITEMS:
+        return _translate_polling(workflow, source, kind.value)
     _warn_unused_poll_interval(workflow, kind, diagnostics)
     if kind.value == "cron":
         _warn_cron_day_semantics(source.find(("expression",)), diagnostics)
-    return _translate_trigger(workflow, source, kind.value)
-
-
-def _translate_trigger(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
-    if kind in _POLLED_ITEMS:
-        return _translate_polling(workflow, source, kind)
-    keys = {"type": source.find(("type",))}
     renamed = {"expression": "cron", "run_at": "at", "secret": "secret"}
-    for name, child in source.items():
-        if name in renamed:
-            keys[renamed[name]] = child
-    return keys
+    return {"type": kind} | {renamed[name]: child for name, child in source.items() if name in renamed}
 
 
 def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> dict[str, ConfigNode]:
@@ -155,10 +131,8 @@ def _translate_polling(workflow: ConfigNode, source: ConfigNode, kind: str) -> d
         "claim": _with_value(here, "store"),
         "exclude_labels": ConfigNode([], here.location),
     }
-    labels = source.child("labels")
-    if labels is not None:
-        work["filter_labels"] = labels
-    work |= {name: child for name, child in source.items() if name in ("state", "assignee")}
+    renamed = {"labels": "filter_labels", "state": "state", "assignee": "assignee"}
+    work |= {renamed[name]: child for name, child in source.items() if name in renamed}
     return {
         "type": _with_value(here, "interval"),
         "interval": _with_value(poll or here, f"{seconds}s"),
@@ -183,7 +157,7 @@ def _report_unsupported_source(kind: ConfigNode, diagnostics: Diagnostics) -> No
 
 def _warn_unused_poll_interval(workflow: ConfigNode, kind: ConfigNode, diagnostics: Diagnostics) -> None:
     poll = workflow.child("poll_interval")
-    if poll is not None and kind.value not in _POLLED_ITEMS:
+    if poll is not None:
         message = f'"poll_interval" has no effect on a {kind.value} source.'
         diagnostics.warning(Code.NOT_SERVED, message, poll.report_location, "Remove it if it misleads.")
 
@@ -226,7 +200,10 @@ class AgentdReader:
     """Reads one .agentd folder, or one file of it."""
 
     files: FileReader
-    diagnostics: Diagnostics
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        return self.files.diagnostics
 
     def agents(self, folder: Path) -> Iterator[tuple[Path, ConfigNode]]:
         """Yield every valid agent of the folder with its file."""
@@ -269,13 +246,9 @@ class AgentdReader:
             return None
         keys |= {"prompt": prompt} if prompt is not None else {}
         keys |= {each: child for each, child in tree.items() if each in ("enabled", "tool_policy")}
-        name = tree.find(("name",))
-        return AgentdWorkflow(
-            name=name,
-            agent=tree.find(("agent",)),
-            schedule=ConfigNode(keys, tree.location, key=name.location),
-            is_invalid=prompt is None,
-        )
+        name, agent = tree.find(("name",)), tree.find(("agent",))
+        schedule = ConfigNode(keys, tree.location, key=name.location)
+        return AgentdWorkflow(name=name, agent=agent, schedule=schedule, is_invalid=prompt is None)
 
     def _list_yaml_files(self, folder: Path) -> list[Path]:
         self.diagnostics.folders.add(self.files.display_name(folder))
@@ -329,16 +302,12 @@ def _translate_working_directory(tree: ConfigNode, root: Path, file: Path) -> Co
 
 def _translate_docker(tree: ConfigNode) -> dict[str, ConfigNode]:
     """Return the docker block. An agent with an image, a network or mounts gets a container or no run, never less."""
-    image, network = tree.child("docker_image"), tree.child("network_policy")
-    mounts = tree.child("extra_mounts")
-    isolation = image or network or mounts
-    if isolation is None:
+    renamed = {"docker_image": "image", "network_policy": "network", "extra_mounts": "volumes"}
+    block = {ours: child for theirs, ours in renamed.items() if (child := tree.child(theirs)) is not None}
+    if not block:
         return {}
-    block = {"enabled": ConfigNode(value=True, location=isolation.location, raw="true")}
-    if image is not None:
-        block["image"] = image
-    if network is not None:
+    isolation = next(iter(block.values()))
+    if network := block.get("network"):
         block["network"] = replace(network, value=DOCKER_NETWORKS.get(str(network.value), network.value))
-    if mounts is not None:
-        block["volumes"] = mounts
-    return {"docker": ConfigNode(block, isolation.location, isolation.key)}
+    enabled = ConfigNode(value=True, location=isolation.location, raw="true")
+    return {"docker": ConfigNode({"enabled": enabled, **block}, isolation.location, isolation.key)}

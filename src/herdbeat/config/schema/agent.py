@@ -14,12 +14,10 @@ WORKING_DIRECTORY = Field(
         scalar=PATH,
         mapping=Table(
             "A working directory",
-            (
-                Field("root", PATH, "The folder.", required=True),
-                Field("auto_clone", Boolean(), "", unsupported_reason=_NO_CLONE_REASON),
-                Field("clone_depth", Integer(), "", unsupported_reason=_NO_CLONE_REASON),
-                Field("default_branch", TEXT, "", unsupported_reason=_NO_CLONE_REASON),
-            ),
+            Field("root", PATH, "The folder.", required=True),
+            Field("auto_clone", Boolean(), "", unsupported_reason=_NO_CLONE_REASON),
+            Field("clone_depth", Integer(), "", unsupported_reason=_NO_CLONE_REASON),
+            Field("default_branch", TEXT, "", unsupported_reason=_NO_CLONE_REASON),
         ),
     ),
     "The folder a run works in, relative to the file.",
@@ -34,35 +32,29 @@ ENV = Field(
 
 _MCP_SERVER = Table(
     "An MCP server",
-    (
-        Field("type", Choice(("stdio", "sse", "http")), "How it is reached.", unset="http with url, else stdio"),
-        Field("command", TEXT, "The program."),
-        Field("args", ListOf(Text(allows_empty=True)), "Its arguments."),
-        Field("env", MapOf(Text(allows_empty=True)), "Its environment."),
-        Field("url", URL, "Its address."),
-        Field("headers", MapOf(Text(allows_empty=True)), "Headers of each request."),
-        Field("timeout", Integer(1), "Milliseconds."),
-        Field("alwaysLoad", Boolean(), "Load its tools at once."),
-    ),
+    Field("type", Choice(("stdio", "sse", "http")), "How it is reached.", unset="http with url, else stdio"),
+    Field("command", TEXT, "The program."),
+    Field("args", ListOf(Text(allows_empty=True)), "Its arguments."),
+    Field("env", MapOf(Text(allows_empty=True)), "Its environment."),
+    Field("url", URL, "Its address."),
+    Field("headers", MapOf(Text(allows_empty=True)), "Headers of each request."),
+    Field("timeout", Integer(1), "Milliseconds."),
+    Field("alwaysLoad", Boolean(), "Load its tools at once."),
 )
 _PLUGIN = AnyOf(
     scalar=PATH,
     mapping=Table(
         "A plugin",
-        (
-            Field("type", Choice(("local",)), "Where it comes from.", required=True),
-            Field("path", PATH, "Its folder.", required=True),
-            Field("skipMcpDiscovery", Boolean(), "Leave its MCP servers out."),
-        ),
+        Field("type", Choice(("local",)), "Where it comes from.", required=True),
+        Field("path", PATH, "Its folder.", required=True),
+        Field("skipMcpDiscovery", Boolean(), "Leave its MCP servers out."),
     ),
 )
 _SESSION = Table(
     "A session",
-    (
-        Field("max_turns", Integer(1, 100_000), "Turns of one session."),
-        Field("timeout", LONG_DURATION, "How long a session may be resumed.", "24h"),
-        Field("model", TEXT, "", unsupported_reason="the agent's model is used"),
-    ),
+    Field("max_turns", Integer(1, 100_000), "Turns of one session."),
+    Field("timeout", LONG_DURATION, "How long a session may be resumed.", "24h"),
+    Field("model", TEXT, "", unsupported_reason="the agent's model is used"),
 )
 
 _SAFE_DOCKER_KEYS: tuple[Field[object], ...] = (
@@ -78,20 +70,18 @@ _SAFE_DOCKER_KEYS: tuple[Field[object], ...] = (
     Field("pids_limit", Integer(1), "Processes."),
     Field("labels", MapOf(Text(allows_empty=True)), "Labels of the container."),
 )
-AGENT_DOCKER = Table("An agent's docker block", _SAFE_DOCKER_KEYS)
+AGENT_DOCKER = Table("An agent's docker block", *_SAFE_DOCKER_KEYS)
 DOCKER = Table(
     "A docker block",
-    (
-        *_SAFE_DOCKER_KEYS,
-        Field("image", TEXT, "The image.", "herdctl/runtime:latest"),
-        Field("base_image", TEXT, "Older name of image."),
-        Field("network", Choice(("bridge", "none", "host")), "The network.", "bridge"),
-        Field("user", TEXT, "uid:gid.", unset="this user"),
-        Field("volumes", TEXTS, "host:container[:ro]."),
-        Field("env", MapOf(Text(allows_empty=True)), "Environment of the container."),
-        Field("ports", TEXTS, "host:container."),
-        Field("host_config", AnyValue(), "Handed to Docker as it is."),
-    ),
+    *_SAFE_DOCKER_KEYS,
+    Field("image", TEXT, "The image.", "herdctl/runtime:latest"),
+    Field("base_image", TEXT, "Older name of image."),
+    Field("network", Choice(("bridge", "none", "host")), "The network.", "bridge"),
+    Field("user", TEXT, "uid:gid.", unset="this user"),
+    Field("volumes", TEXTS, "host:container[:ro]."),
+    Field("env", MapOf(Text(allows_empty=True)), "Environment of the container."),
+    Field("ports", TEXTS, "host:container."),
+    Field("host_config", AnyValue(), "Handed to Docker as it is."),
 )
 
 INHERITABLE_KEYS: tuple[Field[object], ...] = (

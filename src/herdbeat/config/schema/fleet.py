@@ -16,48 +16,42 @@ from herdbeat.config.schema.types import AnyValue, Boolean, FieldType, Integer, 
 
 PORT = Field("port", Integer(1, 65_535), "The port.", "3232")
 HOST = Field("host", TEXT, "The address to listen on; others than loopback need a token.", "127.0.0.1")
-SERVER = Field("server", Table("A server block", (HOST, PORT)), "Where API and dashboard are served.")
+SERVER = Field("server", Table("A server block", HOST, PORT), "Where API and dashboard are served.")
 
 _DASHBOARD_REASON = "the dashboard has its own way"
 WEB = Field(
     "web",
     Table(
         "A web block",
-        (
-            Field("enabled", Boolean(), "Serve the dashboard.", "false"),
-            HOST,
-            PORT,
-            Field("session_expiry_hours", Integer(), "", unsupported_reason=_DASHBOARD_REASON),
-            Field("open_browser", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
-            Field("tool_results", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
-            Field("message_grouping", TEXT, "", unsupported_reason=_DASHBOARD_REASON),
-        ),
+        Field("enabled", Boolean(), "Serve the dashboard.", "false"),
+        HOST,
+        PORT,
+        Field("session_expiry_hours", Integer(), "", unsupported_reason=_DASHBOARD_REASON),
+        Field("open_browser", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
+        Field("tool_results", Boolean(), "", unsupported_reason=_DASHBOARD_REASON),
+        Field("message_grouping", TEXT, "", unsupported_reason=_DASHBOARD_REASON),
     ),
     "herdctl's block for the dashboard; `server` says the same.",
 )
 _WEBHOOKS_TABLE = Table(
     "A webhooks block",
-    (
-        Field("enabled", Boolean(), "Accept webhook calls.", "false"),
-        Field("port", Integer(1, 65_535), "The port that answers.", unset="8081"),
-        Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures."),
-    ),
+    Field("enabled", Boolean(), "Accept webhook calls.", "false"),
+    Field("port", Integer(1, 65_535), "The port that answers.", unset="8081"),
+    Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures."),
 )
 _RETENTION_TABLE = Table(
     "A retention block",
-    (
-        Field("age", DURATION, "How long history is kept.", "30d"),
-        Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000"),
-    ),
+    Field("age", DURATION, "How long history is kept.", "30d"),
+    Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000"),
 )
 _EGRESS_TABLE = Table(
     "An egress block",
-    (Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none"),),
+    Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none"),
 )
 
 FLEET_NAME = Field("name", TEXT, "The fleet's name.", unset="the folder's")
 FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "For people.")
-IDENTITY = Field("fleet", Table("A fleet block", (FLEET_NAME, FLEET_DESCRIPTION)), "Name and description.")
+IDENTITY = Field("fleet", Table("A fleet block", FLEET_NAME, FLEET_DESCRIPTION), "Name and description.")
 VERSION = Field("version", Integer(1, 1_000), "The version of this format.", "1")
 TIMEZONE = Field("timezone", ZONE, "The zone of all schedules without their own.", unset="the system's")
 STORE_URL = Field("store", STORE, "Where beats and runs are kept.", "sqlite:.herdbeat/herdbeat.db")
@@ -78,7 +72,7 @@ DEFAULTS = Field(
     "defaults",
     Table(
         "Defaults",
-        (*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
+        *(*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
         ignores_unknown=True,
         suggestions=FOREIGN_KEY_SUGGESTIONS,
     ),
@@ -87,30 +81,25 @@ DEFAULTS = Field(
 )
 AGENT_REFERENCE = Table(
     "A reference",
-    (
-        Field("path", PATH, "The file, relative to this one.", required=True),
-        Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
-    ),
+    Field("path", PATH, "The file, relative to this one.", required=True),
+    Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
 )
 SUB_FLEET = Table(
     "A sub-fleet",
-    (
-        Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
-        Field("name", NAME, "Put before the names of its targets.", unset="its fleet.name, else its folder"),
-        Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
-    ),
+    Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
+    Field("name", NAME, "Put before the names of its targets.", unset="its fleet.name, else its folder"),
+    Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
 )
 IMPORT_FOLDER = Field("agentd", PATH, "An .agentd folder.", required=True)
 IMPORT_ZONE = Field("timezone", ZONE, "The zone of its cron schedules.", "UTC")
-IMPORT = Table("An import", (IMPORT_FOLDER, IMPORT_ZONE))
+IMPORT = Table("An import", IMPORT_FOLDER, IMPORT_ZONE)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentEntry(FieldType[object]):
     """An agent, inline or in a file of its own that `path` names."""
 
-    def describe(self) -> str:
-        return "an agent, or a path to one"
+    description = "an agent, or a path to one"
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (AGENT_REFERENCE, AGENT)
@@ -131,16 +120,14 @@ IMPORTS = Field("imports", ListOf(IMPORT), "Folders of agentd, read as they are.
 RULES = Field("rules", MapOf(ListOf(RULE), NAME), "Named sets of rules for `adapt: [{use: …}]`.", nullable=True)
 NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named channels for hooks.", nullable=True)
 
-_PER_AGENT_REASON = "only defaults and agents have it"
+_ANY_BLOCK = AnyValue(lenient=True)
+_PER_AGENT_REASON = "only defaults and agents have it: write defaults."
 _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
-    Field("docker", AnyValue(lenient=True), "", unsupported_reason=f"{_PER_AGENT_REASON}: write defaults.docker"),
-    Field(
-        "working_directory",
-        AnyValue(lenient=True),
-        "",
-        unsupported_reason=f"{_PER_AGENT_REASON}: write defaults.working_directory",
+    *(
+        Field(name, _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}{name}")
+        for name in ("docker", "working_directory")
     ),
-    Field("chat", AnyValue(lenient=True), "", unsupported_reason="an old block; each agent has its own"),
+    Field("chat", _ANY_BLOCK, "", unsupported_reason="an old block; each agent has its own"),
 )
 
 FLEET_SETTINGS: tuple[Field[object], ...] = (
@@ -150,6 +137,8 @@ FLEET_SETTINGS: tuple[Field[object], ...] = (
 )
 FLEET = Table(
     "A fleet file",
-    (*FLEET_SETTINGS, AGENTS, ENDPOINTS, COMMANDS, CALLABLES, FLEETS, IMPORTS, *_HERDCTL_ONLY_KEYS),
+    *FLEET_SETTINGS,
+    *(AGENTS, ENDPOINTS, COMMANDS, CALLABLES, FLEETS, IMPORTS),
+    *_HERDCTL_ONLY_KEYS,
     suggestions={"tz": "timezone", "schedules": "commands", "jobs": "commands", "targets": "agents"},
 )

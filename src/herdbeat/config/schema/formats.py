@@ -20,6 +20,7 @@ from herdbeat.timestamps import parse_timestamp, parse_zone
 NAME_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
 _DURATION_PATTERN = r"^\s*[0-9]+\s*[smhdSMHD]\s*$"
 _MAX_NAME_LENGTH = 100
+_HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_-]+)*")
 _WEEK_SECONDS = 604_800  # seconds
 
 
@@ -35,11 +36,12 @@ def parse_name(text: str) -> str:
         return text
     suggestion = re.sub(r"[^a-zA-Z0-9_-]+", "-", text).strip("-_")[:_MAX_NAME_LENGTH]
     also = f' For example "{suggestion}".' if suggestion else ""
-    raise ValidationError(
-        Code.INVALID_NAME,
-        f'"{truncate_for_message(text)}" cannot be a name.',
-        hint=f"Use letters, digits, - and _, starting with a letter or a digit.{also}",
-    )
+    hint = f"Use letters, digits, - and _, starting with a letter or a digit.{also}"
+    raise _format_error(text, "cannot be a name", hint, Code.INVALID_NAME)
+
+
+def _format_error(text: str, problem: str, hint: str, code: Code = Code.INVALID_VALUE) -> ValidationError:
+    return ValidationError(code, f'"{truncate_for_message(text)}" {problem}.', hint)
 
 
 def parse_hours(text: str) -> HoursWindow:
@@ -58,11 +60,7 @@ def parse_hours(text: str) -> HoursWindow:
 
 
 def _invalid_hours_error(text: str, more: str) -> ValidationError:
-    return ValidationError(
-        Code.INVALID_VALUE,
-        f'"{truncate_for_message(text)}" is not a window of hours.',
-        hint=f'Write for example "07:00-22:00".{more}',
-    )
+    return _format_error(text, "is not a window of hours", f'Write for example "07:00-22:00".{more}')
 
 
 def parse_jitter(text: str) -> Jitter:
@@ -74,13 +72,12 @@ def parse_jitter(text: str) -> Jitter:
         share = float(match[1]) / 100
         if share <= 1:
             return Jitter(share=share)
-        raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than the whole.', hint="Write 0% to 100%.")
+        raise ValidationError(Code.INVALID_VALUE, f'"{written}" is more than the whole.', "Write 0% to 100%.")
     try:
         return Jitter(span=parse_duration(written))
     except IntervalParseError as error:
         hint = 'Write a share such as "10%", or a duration such as "30s".'
-        message = f'"{truncate_for_message(text)}" is not a jitter.'
-        raise ValidationError(Code.INVALID_VALUE, message, hint=hint) from error
+        raise _format_error(text, "is not a jitter", hint) from error
 
 
 def parse_long_duration(text: str) -> timedelta:
@@ -91,9 +88,8 @@ def parse_long_duration(text: str) -> timedelta:
     weeks, number, unit = match.groups()
     seconds = float(weeks or number) * (UNIT_SECONDS[unit.lower()] if unit else _WEEK_SECONDS)
     if not 0 < seconds <= MAX_DURATION.total_seconds():
-        raise IntervalParseError(
-            f'"{truncate_for_message(text)}" is out of range.', text, hint='Write for example "24h" or "1w".'
-        )
+        message = f'"{truncate_for_message(text)}" is out of range.'
+        raise IntervalParseError(message, text, hint='Write for example "24h" or "1w".')
     return timedelta(seconds=seconds)
 
 
@@ -104,11 +100,8 @@ def parse_url(text: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or re.search(r"[\s\\]", text.strip()):
-        raise ValidationError(
-            Code.INVALID_VALUE,
-            f'"{truncate_for_message(text)}" is not an address.',
-            hint='Write it with its scheme, for example "https://api.example.com/health".',
-        )
+        hint = 'Write it with its scheme, for example "https://api.example.com/health".'
+        raise _format_error(text, "is not an address", hint)
     return text.strip()
 
 
@@ -118,7 +111,7 @@ def make_pattern_parser(pattern: str, problem: str, hint: str) -> Callable[[str]
     def parse(text: str) -> str:
         if re.fullmatch(pattern, text.strip()):
             return text.strip()
-        raise ValidationError(Code.INVALID_VALUE, f'"{truncate_for_message(text)}" {problem}.', hint=hint)
+        raise _format_error(text, problem, hint)
 
     return parse
 
@@ -132,9 +125,9 @@ def parse_store(text: str) -> str:
     if not _STORE_PATTERN.fullmatch(store):
         named = "What is written here" if "@" in store else f'"{truncate_for_message(text)}"'
         hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
-        raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint=hint)
+        raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint)
     if not store.startswith("sqlite:") and redact_url(store) is None:
-        raise ValidationError(Code.INVALID_VALUE, UNREADABLE_URL_MESSAGE, hint=URL_FORMAT_HINT)
+        raise ValidationError(Code.INVALID_VALUE, UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT)
     return store
 
 
@@ -153,22 +146,13 @@ parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a re
 
 def parse_network(text: str) -> str:
     """Parse an address, a range of addresses or a host name that requests may reach although it is private."""
-    if re.fullmatch(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_-]+)*", text) and not _is_numeric(
-        text
-    ):
+    if _HOST_PATTERN.fullmatch(text) and not re.fullmatch(r"[0-9.]+", text):
         return text
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError as error:
-        raise ValidationError(
-            Code.INVALID_VALUE,
-            f'"{truncate_for_message(text)}" is neither a range of addresses nor a host.',
-            hint='Write for example "10.0.0.0/8" or "db.internal".',
-        ) from error
-
-
-def _is_numeric(text: str) -> bool:
-    return re.fullmatch(r"[0-9.]+", text) is not None
+        hint = 'Write for example "10.0.0.0/8" or "db.internal".'
+        raise _format_error(text, "is neither a range of addresses nor a host", hint) from error
 
 
 NAME = ParsedText("a text", parse_name, f"^{NAME_PATTERN}$")

@@ -23,8 +23,7 @@ _REQUIRED_KEY_BY_TYPE = {
 class DurationOrMilliseconds(FieldType[object]):
     """A duration; a bare number is milliseconds, as herdctl writes it."""
 
-    def describe(self) -> str:
-        return "a duration, or milliseconds"
+    description = "a duration, or milliseconds"
 
     def read(self, node: ConfigNode) -> object:
         if isinstance(node.value, int) and not isinstance(node.value, bool) and node.value > 0:
@@ -35,12 +34,11 @@ class DurationOrMilliseconds(FieldType[object]):
         return {"anyOf": [{"type": "integer", "minimum": 1}, DURATION.to_json_schema()]}
 
 
-@dataclass(frozen=True, slots=True)
 class HookTable(Table):
     """A hook names a channel under `notify:`, or is of a type with what that type needs."""
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
-        Table.validate(self, node, diagnostics)
+        super().validate(node, diagnostics)
         if not isinstance(node.value, dict) or "notify" in node.value:
             return
         kind = node.value.get("type")
@@ -66,17 +64,15 @@ _CHANNEL_KEYS: tuple[Field[object], ...] = (
 )
 HOOK = HookTable(
     "A hook",
-    (
-        Field("notify", NAME, "A channel under the fleet's `notify:`."),
-        *_CHANNEL_KEYS,
-        Field("name", TEXT, "Its name in the log."),
-        Field("continue_on_error", Boolean(), "Whether the next hook runs if this one fails.", "true"),
-        Field("on_events", ListOf(Choice(HOOK_EVENTS)), "The endings it is for.", unset="all"),
-        Field("when", EXPRESSION, "Only if this holds."),
-    ),
+    Field("notify", NAME, "A channel under the fleet's `notify:`."),
+    *_CHANNEL_KEYS,
+    Field("name", TEXT, "Its name in the log."),
+    Field("continue_on_error", Boolean(), "Whether the next hook runs if this one fails.", "true"),
+    Field("on_events", ListOf(Choice(HOOK_EVENTS)), "The endings it is for.", unset="all"),
+    Field("when", EXPRESSION, "Only if this holds."),
 )
-CHANNEL = HookTable("A notify channel", _CHANNEL_KEYS)
+CHANNEL = HookTable("A notify channel", *_CHANNEL_KEYS)
 
 AFTER_RUN = Field("after_run", ListOf(HOOK), "Hooks after every run.")
 ON_ERROR = Field("on_error", ListOf(HOOK), "Hooks after a failed run.")
-HOOKS = Field("hooks", Table("A hooks block", (AFTER_RUN, ON_ERROR)), "What happens after a run.")
+HOOKS = Field("hooks", Table("A hooks block", AFTER_RUN, ON_ERROR), "What happens after a run.")

@@ -10,30 +10,28 @@ from herdbeat.domain.trigger import TriggerKind
 
 _FACTOR = Field("factor", Integer(1, 10), "Each failure multiplies the wait by this.", "2")
 BACKOFF_TABLE = Table(
-    "A backoff",
-    (_FACTOR, Field("max_failures", Integer(0, 20), "Failures after which the wait grows no further.", "5")),
+    "A backoff", _FACTOR, Field("max_failures", Integer(0, 20), "Failures after which the wait grows no further.", "5")
 )
 BACKOFF = Field("backoff", BACKOFF_TABLE, "How an interval stretches while it fails.", unset="factor 2, 5 failures")
 RETRY_TABLE = Table(
     "A retry",
-    (
-        Field("attempts", Integer(1, 100), "How often one beat is tried, the first time included.", "1"),
-        Field("wait", DURATION, "Time before the second attempt.", "30s"),
-        _FACTOR,
-    ),
+    Field("attempts", Integer(1, 100), "How often one beat is tried, the first time included.", "1"),
+    Field("wait", DURATION, "Time before the second attempt.", "30s"),
+    _FACTOR,
 )
 RETRY = Field("retry", RETRY_TABLE, "More attempts at the same beat, before the next.", unset="1 attempt")
 BUDGET_TABLE = Table(
     "A budget",
-    (
-        Field("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost."),
-        Field("tokens_per_day", Integer(0, 10**12), "Tokens a day may use."),
-        Field("runs_per_day", Integer(0, 1_000_000), "Runs a day may have."),
-    ),
+    Field("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost."),
+    Field("tokens_per_day", Integer(0, 10**12), "Tokens a day may use."),
+    Field("runs_per_day", Integer(0, 1_000_000), "Runs a day may have."),
 )
 BUDGET = optional_field("budget", BUDGET_TABLE, "What a day may cost; over it, beats are skipped.")
 
 _EVENT_KINDS = frozenset(kind for kind in TriggerKind if kind.waits_for_event)
+_EVENT_OVERLAP = SpecialDefault("event kinds", _EVENT_KINDS, "queue_all")
+_CRON_CATCHUP = SpecialDefault("cron", frozenset({TriggerKind.CRON}), "skip")
+_ENDPOINT_TIMEOUT = SpecialDefault("endpoints", frozenset({TargetKind.ENDPOINT}), "30s")
 TIMEZONE = Field(
     "timezone", ZONE, "The zone of cron, active hours and budget days.", unset="the fleet's", domain_field="zone"
 )
@@ -58,40 +56,17 @@ ADAPT = optional_field("adapt", ListOf(RULE), "Rules that turn results into hint
 
 POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
-    Field(
-        "catchup",
-        EnumValue(Catchup),
-        "What becomes of beats missed while nothing ran.",
-        "once",
-        special_default=SpecialDefault("cron", frozenset({TriggerKind.CRON}), "skip"),
-    ),
+    Field("catchup", EnumValue(Catchup), "What becomes of beats missed while nothing ran.", "once", _CRON_CATCHUP),
     Field("catchup_max", Integer(1, 10_000), "The most beats that `catchup: all` runs.", "100"),
     Field("grace", DURATION, "An instant at most this late is late, not missed, and runs.", "30s"),
     optional_field("max_late", DURATION, "Older than this is missed (too_late), never run."),
-    Field(
-        "overlap",
-        EnumValue(Overlap),
-        "What happens while the previous run is still going.",
-        "skip",
-        special_default=SpecialDefault("event kinds", _EVENT_KINDS, "queue_all"),
-    ),
+    Field("overlap", EnumValue(Overlap), "What happens while the previous run is still going.", "skip", _EVENT_OVERLAP),
     optional_field("jitter", JITTER, "A stable spread, in percent of the gap or as a duration.", "0"),
-    MIN_INTERVAL,
-    MAX_INTERVAL,
-    BACKOFF,
-    RETRY,
-    Field(
-        "timeout",
-        DURATION,
-        "One deadline for the whole run.",
-        "1h",
-        special_default=SpecialDefault("endpoints", frozenset({TargetKind.ENDPOINT}), "30s"),
-    ),
+    *(MIN_INTERVAL, MAX_INTERVAL, BACKOFF, RETRY),
+    Field("timeout", DURATION, "One deadline for the whole run.", "1h", _ENDPOINT_TIMEOUT),
     Field("late_after", DURATION, "Shown and alerted as late after this.", "30s"),
     optional_field("pause_after_failures", Integer(1, 1_000_000), "Failures in a row that pause it."),
-    MAX_RUNS,
-    STARTS_AT,
-    ENDS_AT,
+    *(MAX_RUNS, STARTS_AT, ENDS_AT),
     optional_field("active_hours", HOURS, "Outside, beats are skipped as inactive_hours.", "always"),
     BUDGET,
     optional_field("precheck", ARGV, "A command asked first: exit 0 runs, 1 declines."),
@@ -99,27 +74,20 @@ POLICIES: tuple[Field[object], ...] = (
     optional_field("tags", ListOf(TEXT), "Words to select schedules by."),
     optional_field("group", NAME, "Siblings that see each other in rules."),
     optional_field("runs_on", TEXT, "Only nodes with this label run it.", "any node"),
-    DEDUP,
-    WHEN,
-    MAX_QUEUED,
-    FIRST_RUN,
+    *(DEDUP, WHEN, MAX_QUEUED, FIRST_RUN),
     Field("on_interrupt", EnumValue(OnInterrupt), "What becomes of a run whose node died.", "skip"),
     ADAPT,
 )
 POLICY_KEY_NAMES = frozenset(name for key in POLICIES for name in (key.name, *key.aliases))
 
 FOREIGN_KEY_SUGGESTIONS = {
-    "catchup_window": "max_late",
-    "misfire_grace_time": "max_late",
-    "tz": "timezone",
-    "time_zone": "timezone",
-    "zone": "timezone",
+    **dict.fromkeys(("catchup_window", "misfire_grace_time"), "max_late"),
+    **dict.fromkeys(("tz", "time_zone", "zone"), "timezone"),
     "concurrency": "overlap",
     "coalesce": "catchup",
     "quiet_hours": "active_hours",
     "retries": "retry",
-    "once": "at",
-    "run_in": "at",
+    **dict.fromkeys(("once", "run_in"), "at"),
     "schedule": "cron",
     "cost": "budget",
 }

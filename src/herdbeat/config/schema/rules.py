@@ -1,11 +1,8 @@
 """The keys of one rule under `adapt:`."""
 
-from dataclasses import dataclass
-
-from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.diagnostics import Diagnostics, key_name
 from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import DURATION, EXPRESSION, NAME, TEXT
-from herdbeat.config.schema.messages import key_name
 from herdbeat.config.schema.table import AnyOf, Field, Table
 from herdbeat.config.schema.types import Boolean, Integer
 from herdbeat.error_codes import Code
@@ -13,12 +10,11 @@ from herdbeat.error_codes import Code
 RULE_ACTIONS = ("every", "run_in", "pause", "clear", "trigger")
 
 
-@dataclass(frozen=True, slots=True)
 class RuleTable(Table):
     """A rule is either `use: <set>`, or a `when` with exactly one action."""
 
     def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
-        Table.validate(self, node, diagnostics)
+        super().validate(node, diagnostics)
         if not isinstance(node.value, dict):
             return
         if "use" in node.value:
@@ -47,19 +43,17 @@ class RuleTable(Table):
 
 RULE = RuleTable(
     "A rule",
-    (
-        Field("name", NAME, "Shown by explain; part of ids and metrics."),
-        Field("use", NAME, "A named set under `rules:` to put in here."),
-        Field("when", EXPRESSION, "The expression that must hold after a run."),
-        Field("until", EXPRESSION, "Keeps the hint until this holds; prevents flapping."),
-        Field("for_runs", Integer(1, 20), "Runs in a row on which it must hold.", "1"),
-        Field("cooldown", DURATION, "Not again within this time.", unset="none"),
-        Field("every", DURATION, "Action: run at this pace."),
-        Field("run_in", DURATION, "Action: run once, after this time."),
-        Field("pause", DURATION, "Action: pause for this time."),
-        Field("clear", AnyOf(scalar=Boolean()), "Action: drop the rule's hints."),
-        Field("trigger", TEXT, "Action: run a sibling."),
-        Field("for", DURATION, "How long the hint lasts.", "15m"),
-        Field("reason", TEXT, "Why, for people; may name values in {{ }}."),
-    ),
+    Field("name", NAME, "Shown by explain; part of ids and metrics."),
+    Field("use", NAME, "A named set under `rules:` to put in here."),
+    Field("when", EXPRESSION, "The expression that must hold after a run."),
+    Field("until", EXPRESSION, "Keeps the hint until this holds; prevents flapping."),
+    Field("for_runs", Integer(1, 20), "Runs in a row on which it must hold.", "1"),
+    Field("cooldown", DURATION, "Not again within this time.", unset="none"),
+    Field("every", DURATION, "Action: run at this pace."),
+    Field("run_in", DURATION, "Action: run once, after this time."),
+    Field("pause", DURATION, "Action: pause for this time."),
+    Field("clear", AnyOf(scalar=Boolean()), "Action: drop the rule's hints."),
+    Field("trigger", TEXT, "Action: run a sibling."),
+    Field("for", DURATION, "How long the hint lasts.", "15m"),
+    Field("reason", TEXT, "Why, for people; may name values in {{ }}."),
 )

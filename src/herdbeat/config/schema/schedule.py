@@ -38,22 +38,15 @@ SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_e
 MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
 TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
 TOOL_POLICY = Field(
-    "tool_policy", Table("A tool policy", (MODE, TOOLS)), "Which tools a run may use.", unset="the agent's"
+    "tool_policy", Table("A tool policy", MODE, TOOLS), "Which tools a run may use.", unset="the agent's"
 )
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
 SCHEDULE_KEYS: tuple[Field[object], ...] = (
-    PROMPT,
-    ENABLED,
-    WORK_SOURCE,
-    SESSION,
-    RESUME_SESSION,
-    OUTPUT_TO_FILE,
-    SECRET_ENV,
-    SECRET,
-    TOOL_POLICY,
+    *(PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION),
+    *(OUTPUT_TO_FILE, SECRET_ENV, SECRET, TOOL_POLICY),
 )
 
 SCHEDULE = Table(
-    "A schedule", (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES), ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS
+    "A schedule", *TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES, ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS
 )

@@ -4,17 +4,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from herdbeat.config.diagnostics import Diagnostics, ValidationError
+from herdbeat.config.diagnostics import Diagnostics, ValidationError, find_closest_match, key_name, wrong_type_error
 from herdbeat.config.nodes import ConfigNode, PlainData
-from herdbeat.config.schema.messages import find_closest_match, key_name, wrong_type_error
 from herdbeat.config.schema.types import FieldType, JsonSchema
 from herdbeat.error_codes import Code
-from herdbeat.errors import Severity, did_you_mean_suffix, truncate_for_message
+from herdbeat.errors import did_you_mean_suffix, truncate_for_message
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _MAX_LISTED_KEYS = 15
+_NONE: Mapping[str, str] = {}
 
 
 class SpecialDefault(NamedTuple):
@@ -41,12 +41,12 @@ class Field(Generic[T_co]):
     field_type: FieldType[T_co]
     meaning: str
     default: str = ""
+    special_default: SpecialDefault | None = None
     required: bool = False
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     unsupported_reason: str = ""
     unset: str = ""
-    special_default: SpecialDefault | None = None
     domain_field: str | None = None
     _default_value: T_co | None = field(init=False, repr=False, compare=False)
 
@@ -102,7 +102,6 @@ def optional_field(
     return Field(name, field_type, meaning, unset=unset, nullable=True, aliases=aliases, domain_field=domain_field)
 
 
-@dataclass(frozen=True, slots=True)
 class Table(FieldType[PlainData]):
     """A mapping with known keys. Those that begin with `x-` are ignored: a place for anchors.
 
@@ -110,18 +109,15 @@ class Table(FieldType[PlainData]):
     with ours.
     """
 
-    title: str
-    keys: tuple[Field[object], ...]
-    ignores_unknown: bool = False
-    suggestions: Mapping[str, str] = field(default_factory=dict)
-    by_name: Mapping[str, Field[object]] = field(init=False, repr=False, compare=False)
+    description = "a mapping of keys"
 
-    def __post_init__(self) -> None:
-        aliases = {alias: key for key in self.keys for alias in key.aliases}
-        object.__setattr__(self, "by_name", aliases | {key.name: key for key in self.keys})
-
-    def describe(self) -> str:
-        return "a mapping of keys"
+    def __init__(
+        self, title: str, *keys: Field[object], ignores_unknown: bool = False, suggestions: Mapping[str, str] = _NONE
+    ) -> None:
+        self.title, self.keys = title, keys
+        self.ignores_unknown, self.suggestions = ignores_unknown, suggestions
+        aliases = {alias: key for key in keys for alias in key.aliases}
+        self.by_name = aliases | {key.name: key for key in keys}
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (key.field_type for key in self.keys)
@@ -141,9 +137,7 @@ class Table(FieldType[PlainData]):
             if name in known:
                 self._check_known(known[name], child, diagnostics)
             elif not name.startswith("x-"):
-                diagnostics.add(
-                    self._unknown_key_error(name, child, diagnostics), child, self._severity(child, diagnostics)
-                )
+                self._report_unknown(name, child, diagnostics)
         for key in self.keys:
             written = [name for name in (key.name, *key.aliases) if name in node.value]
             if key.required and not written:
@@ -174,19 +168,18 @@ class Table(FieldType[PlainData]):
         hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}" if key.meaning else f"Add {key.name}."
         diagnostics.error(Code.MISSING_KEY, message, node.report_location, hint)
 
-    def _unknown_key_error(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> ValidationError:
+    def _report_unknown(self, name: str, node: ConfigNode, diagnostics: Diagnostics) -> None:
         where = None if name in self.suggestions else diagnostics.key_locations.get(name)
         guess = self.suggestions.get(name) or (None if where else find_closest_match(name, self.by_name))
         # The keys are normalized by now; the message repeats the name in the file.
         written = truncate_for_message(name if node.report_location.path.endswith(name) else key_name(node))
         hint = f'"{written}" belongs {where}.' if where else self._unknown_key_hint(guess)
         message = f'Unknown key "{written}"{did_you_mean_suffix(guess)}'
-        return ValidationError(Code.UNKNOWN_KEY, message, hint=hint, where=node.report_location)
-
-    def _severity(self, node: ConfigNode, diagnostics: Diagnostics) -> Severity:
         # What herdctl and agentd ignore silently must not keep an unchanged file from loading.
         is_ignored = self.ignores_unknown or ".overrides." in node.report_location.path
-        return Severity.WARNING if is_ignored and diagnostics.is_foreign(node.report_location) else Severity.ERROR
+        is_warning = is_ignored and diagnostics.is_foreign(node.report_location)
+        report = diagnostics.warning if is_warning else diagnostics.error
+        report(Code.UNKNOWN_KEY, message, node.report_location, hint)
 
     def _unknown_key_hint(self, guess: str | None) -> str:
         """Return what to do about an unknown key: the guess, or the known keys if they are few enough to read."""
@@ -200,12 +193,10 @@ class Table(FieldType[PlainData]):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(FieldType[tuple[T_co, ...]]):
+    description = "a list"
     item: FieldType[T_co]
     at_least: int = 0
     hint: str = ""
-
-    def describe(self) -> str:
-        return "a list"
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (self.item,)
@@ -236,18 +227,16 @@ class ListOf(FieldType[tuple[T_co, ...]]):
             error.hint = self.hint or error.hint
             raise error
         if len(node.value) < self.at_least:
-            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", hint=self.hint or "Add an element.")
+            raise ValidationError(Code.INVALID_VALUE, "The list is empty.", self.hint or "Add an element.")
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf(FieldType[Mapping[str, T_co]]):
     """A mapping from free names to values of one type."""
 
+    description = "a mapping of names"
     item: FieldType[T_co]
     key: FieldType[object] | None = None
-
-    def describe(self) -> str:
-        return "a mapping of names"
 
     def inner_types(self) -> Iterable[FieldType[object]]:
         return (self.item,)
@@ -301,11 +290,8 @@ class AnyOf(FieldType[object]):
         yield from (field_type for field_type in (self.scalar, self.sequence, self.mapping) if field_type is not None)
 
     def _select(self, node: ConfigNode) -> FieldType[object]:
-        by_type = self.scalar
-        if isinstance(node.value, list):
-            by_type = self.sequence
-        elif isinstance(node.value, dict):
-            by_type = self.mapping
+        is_mapping, is_list = isinstance(node.value, dict), isinstance(node.value, list)
+        by_type = self.mapping if is_mapping else self.sequence if is_list else self.scalar
         if by_type is None:
             raise wrong_type_error(node, self.describe())
         return by_type

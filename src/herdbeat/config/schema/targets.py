@@ -12,18 +12,14 @@ from herdbeat.config.schema.types import AnyValue, Choice, Integer, Text
 from herdbeat.domain.target import TargetKind
 
 _INSTANCES_TABLE = Table(
-    "An instances block", (Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1"),)
+    "An instances block", Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1")
 )
 INSTANCES = Field("instances", _INSTANCES_TABLE, "How many runs may go on at once.", domain_field="")
 DESCRIPTION = Field("description", Text(allows_empty=True), "For people.", nullable=True)
 SCHEDULES = optional_field("schedules", MapOf(SCHEDULE, NAME), "Its schedules, by name.")
 
-_LEADING_KEYS: tuple[Field[object], ...] = (
-    Field("name", NAME, "Its name.", required=True),
-    DESCRIPTION,
-)
+_LEADING_KEYS: tuple[Field[object], ...] = (Field("name", NAME, "Its name.", required=True), DESCRIPTION)
 _TRAILING_KEYS: tuple[Field[object], ...] = (INSTANCES, HOOKS, AFTER_RUN, ON_ERROR, SCHEDULES)
-_AGENT_KEY_NAMES = {key.name for key in AGENT_KEYS}
 TARGET_LEVEL_KEYS: tuple[Field[object], ...] = (*TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES)
 """Keys that may stand beside a target's name: its one schedule, or policies for all of its schedules."""
 
@@ -43,49 +39,19 @@ SPEC_KEYS: Mapping[TargetKind, tuple[Field[object], ...]] = {
 }
 """Keys whose value is a field of the target's spec. Folder, environment and isolation take more than their value."""
 
-AGENT = Table(
-    "An agent",
-    (
-        *_LEADING_KEYS,
-        *AGENT_KEYS,
-        ENV,
-        *_TRAILING_KEYS,
-        *(key for key in TARGET_LEVEL_KEYS if key.name not in _AGENT_KEY_NAMES),
-    ),
-    suggestions=FOREIGN_KEY_SUGGESTIONS,
-)
-ENDPOINT = Table(
-    "An endpoint",
-    (
-        *_LEADING_KEYS,
-        *SPEC_KEYS[TargetKind.ENDPOINT],
-        *_TRAILING_KEYS,
-        *TARGET_LEVEL_KEYS,
-    ),
-    suggestions=FOREIGN_KEY_SUGGESTIONS,
-)
-COMMAND = Table(
-    "A command",
-    (
-        *_LEADING_KEYS,
-        *SPEC_KEYS[TargetKind.COMMAND],
-        WORKING_DIRECTORY,
-        ENV,
-        *_TRAILING_KEYS,
-        *TARGET_LEVEL_KEYS,
-    ),
-    suggestions=FOREIGN_KEY_SUGGESTIONS,
-)
-CALLABLE = Table(
-    "A callable",
-    (
-        *_LEADING_KEYS,
-        *SPEC_KEYS[TargetKind.CALLABLE],
-        *_TRAILING_KEYS,
-        *TARGET_LEVEL_KEYS,
-    ),
-    suggestions=FOREIGN_KEY_SUGGESTIONS,
-)
+
+def _target_table(title: str, *own_keys: Field[object]) -> Table:
+    """Return the table of a kind of target. A key of its own replaces the schedules' one of that name."""
+    own_names = {key.name for key in own_keys}
+    shared_keys = (key for key in TARGET_LEVEL_KEYS if key.name not in own_names)
+    all_keys = (*_LEADING_KEYS, *own_keys, *_TRAILING_KEYS, *shared_keys)
+    return Table(title, *all_keys, suggestions=FOREIGN_KEY_SUGGESTIONS)
+
+
+AGENT = _target_table("An agent", *AGENT_KEYS, ENV)
+ENDPOINT = _target_table("An endpoint", *SPEC_KEYS[TargetKind.ENDPOINT])
+COMMAND = _target_table("A command", *SPEC_KEYS[TargetKind.COMMAND], WORKING_DIRECTORY, ENV)
+CALLABLE = _target_table("A callable", *SPEC_KEYS[TargetKind.CALLABLE])
 
 TARGET_TABLES = {
     TargetKind.AGENT: AGENT,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from herdbeat.config.diagnostics import Diagnostics, ValidationError
-from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
-from herdbeat.config.schema.messages import (
+from herdbeat.config.diagnostics import (
+    Diagnostics,
+    ValidationError,
     describe_range,
     describe_value,
     find_closest_match,
@@ -25,6 +25,7 @@ from herdbeat.config.schema.messages import (
     require_text,
     wrong_type_error,
 )
+from herdbeat.config.nodes import ConfigNode, PlainData, Scalar
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, SourceLocation, did_you_mean_suffix
 
@@ -124,7 +125,7 @@ class Text(FieldType[str]):
         text = require_text(node, self.description)
         if not text.strip() and not self.allows_empty:
             message = f"{key_name(node)} is empty."
-            raise ValidationError(Code.INVALID_VALUE, message, hint="Give it a value, or remove the key.")
+            raise ValidationError(Code.INVALID_VALUE, message, "Give it a value, or remove the key.")
         return text
 
     def to_json_schema(self) -> JsonSchema:
@@ -233,7 +234,7 @@ class Choice(FieldType[str]):
             return text
         guess = self.suggestions.get(text) or find_closest_match(text, self.options)
         message = f"{key_name(node)} cannot be {describe_value(node)}{did_you_mean_suffix(guess)}"
-        raise ValidationError(Code.INVALID_VALUE, message, hint=f"Write {self.describe()}.")
+        raise ValidationError(Code.INVALID_VALUE, message, f"Write {self.describe()}.")
 
     def to_json_schema(self) -> JsonSchema:
         return _allow_variable({"enum": [str(option) for option in self.options]})

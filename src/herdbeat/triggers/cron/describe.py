@@ -31,13 +31,11 @@ def describe_pattern(pattern: CronPattern) -> str:
     """Return a phrase for one line of a list. It is longer only where a short one would be wrong."""
     times = _describe_times(pattern)
     days = describe_days(pattern.days)
-    if not days:
-        return f"{times} every day" if _has_listable_times(pattern) else times
-    return times + days
+    return f"{times} every day" if not days and _has_listable_times(pattern) else times + days
 
 
 def _describe_times(pattern: CronPattern) -> str:
-    seconds = _nominal_seconds(pattern)
+    seconds = tuple(second + pattern.shift.seconds for second in pattern.seconds)
     if len(seconds) > 1:
         return _describe_seconds(pattern, seconds)
     if _has_listable_times(pattern):
@@ -90,7 +88,7 @@ def _describe_hours(hours: tuple[int, ...]) -> str:
     if step and step > 1:
         return f"every {format_ordinal(step)} hour from {hours[0]} to {hours[-1]}"
     plural = "s" if len(hours) > 1 else ""
-    return f"hour{plural} {format_range([str(hour) for hour in hours], consecutive=is_consecutive(hours))}"
+    return f"hour{plural} {format_range([str(hour) for hour in hours], hours)}"
 
 
 def _has_listable_times(pattern: CronPattern) -> bool:
@@ -104,10 +102,6 @@ def _format_clock_times(pattern: CronPattern, second: int) -> list[str]:
     return [f"{hour:02}:{minute:02}{suffix}" for hour in pattern.hours for minute in pattern.minutes]
 
 
-def _nominal_seconds(pattern: CronPattern) -> tuple[int, ...]:
-    return tuple(second + pattern.shift.seconds for second in pattern.seconds)
-
-
 def _format_step(step: int, unit: str) -> str:
     return f"every {unit}" if step == 1 else f"every {step} {unit}s"
 
@@ -116,16 +110,13 @@ def describe_days(days: DayMatcher) -> str:
     """Return the days as a suffix for the times of day, ", Monday to Friday"; empty for every day."""
     months = "" if len(days.months) == 12 else _describe_months(days)
     month_suffix = f" of {months or 'the month'}"
-    day = "" if _is_every_day_of_month(days) else _describe_days_of_month(days, month_suffix, months)
-    weekday = "" if _is_whole_week(days) else _describe_days_of_week(days, month_suffix)
-    if day and weekday:
-        return (
-            f" on {day} if it is {weekday}"
-            if days.day_and
-            else f" on {day} or on {_append_months(months, weekday, month_suffix)}"
-        )
+    is_whole_week = len({day % 7 for day in days.weekdays if isinstance(day, int)}) == 7
+    day = "" if set(range(1, 32)) <= days.days else _describe_days_of_month(days, month_suffix, months)
+    weekday = "" if is_whole_week else _describe_days_of_week(days, month_suffix)
+    if day and weekday and days.day_and:
+        return f" on {day} if it is {weekday}"
     if day:
-        return f" on {day}"
+        return f" on {day}" + (f" or on {_append_months(months, weekday, month_suffix)}" if weekday else "")
     if weekday:
         return f", {_append_months(months, weekday, month_suffix)}"
     return f" every day in {months}" if months else ""
@@ -137,16 +128,8 @@ def _append_months(months: str, weekday: str, month_suffix: str) -> str:
 
 
 def _describe_months(days: DayMatcher) -> str:
-    names = [_MONTH_LABELS[month - 1] for month in sorted(days.months)]
-    return format_range(names, consecutive=is_consecutive(sorted(days.months)))
-
-
-def _is_every_day_of_month(days: DayMatcher) -> bool:
-    return set(range(1, 32)) <= days.days
-
-
-def _is_whole_week(days: DayMatcher) -> bool:
-    return len({day % 7 for day in days.weekdays if isinstance(day, int)}) == 7
+    months = sorted(days.months)
+    return format_range([_MONTH_LABELS[month - 1] for month in months], months)
 
 
 def _describe_days_of_month(days: DayMatcher, month_suffix: str, months: str) -> str:
@@ -165,7 +148,7 @@ def _describe_day_numbers(numbers: list[int]) -> str:
     step = uniform_step(numbers)
     if step and step > 1:
         return f"every {format_ordinal(step)} day from {names[0]} to {names[-1]}"
-    return format_range(names, consecutive=is_consecutive(numbers))
+    return format_range(names, numbers)
 
 
 def _describe_days_of_week(days: DayMatcher, month_suffix: str) -> str:
@@ -176,13 +159,12 @@ def _describe_days_of_week(days: DayMatcher, month_suffix: str) -> str:
         if chosen := {(item[0] - 1) % 7 for item in days.weekdays if isinstance(item, tuple) and item[1] == nth}:
             phrases.append(f"the {word} {_describe_weekdays(chosen)}")
     only_plain = all(isinstance(item, int) for item in days.weekdays)
-    return join_words(phrases) if only_plain else join_words(phrases) + month_suffix
+    return join_words(phrases) + ("" if only_plain else month_suffix)
 
 
 def _describe_weekdays(weekdays: set[int]) -> str:
-    return format_range(
-        [_WEEKDAY_LABELS[day] for day in sorted(weekdays)], consecutive=is_consecutive(sorted(weekdays))
-    )
+    numbers = sorted(weekdays)
+    return format_range([_WEEKDAY_LABELS[day] for day in numbers], numbers)
 
 
 def join_words(words: Iterable[str]) -> str:
@@ -218,9 +200,9 @@ def uniform_step(values: Sequence[int]) -> int | None:
     return step if tuple(values) == tuple(range(values[0], values[-1] + 1, step)) else None
 
 
-def format_range(names: Sequence[str], *, consecutive: bool) -> str:
-    """Return "Monday to Friday" for consecutive names, else a list of all of them."""
-    return f"{names[0]} to {names[-1]}" if consecutive else join_words(names)
+def format_range(names: Sequence[str], numbers: Sequence[int]) -> str:
+    """Return "Monday to Friday" for names whose numbers are consecutive, else a list of all of them."""
+    return f"{names[0]} to {names[-1]}" if is_consecutive(numbers) else join_words(names)
 
 
 class DstNoteKind(StrEnum):

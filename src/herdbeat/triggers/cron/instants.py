@@ -38,12 +38,8 @@ def next_instant(pattern: CronPattern, zone: ZoneInfo, after: datetime) -> datet
     instant = after + distance
     local_instant = instant.astimezone(zone)
     # No zone has two transitions within a day, so equal offsets at both ends mean that there was none between them.
-    if (
-        local_instant == candidate
-        and not local.fold
-        and not local_instant.fold
-        and (pattern.is_fixed or distance < _DAY)
-    ):
+    has_fold = local.fold or local_instant.fold
+    if local_instant == candidate and not has_fold and (pattern.is_fixed or distance < _DAY):
         return instant + shift if shift else instant
     if pattern.is_fixed:
         return _next_fixed(pattern, zone, local, candidate) + shift
@@ -148,9 +144,9 @@ def _count_moved(pattern: CronPattern, transition: OffsetTransition) -> int:
 
     However many times the gap moves, they become one instant.
     """
-    if not transition.is_forward or not pattern.count(transition.wall_before, transition.wall_after):
-        return 0
-    return 0 if pattern.count(transition.wall_after, transition.wall_after + _SECOND) else 1
+    end = transition.wall_after
+    moves_any = transition.is_forward and pattern.count(transition.wall_before, end) > 0
+    return int(moves_any and not pattern.count(end, end + _SECOND))
 
 
 def _to_wall(zone: ZoneInfo, moment: datetime) -> datetime:

@@ -1,18 +1,27 @@
 """Parses expressions. cronsim does the parsing; notations that it does not know are translated first.
 
-Those are `?`, `15W`, `FRI#L`, `SAT-SUN`, and the leading `+` and the empty items of agentd's dialect.
+Those are `?`, `15W`, `FRI#L`, `SAT-SUN`, and the leading `+` and the empty items of agentd's dialect. An error names
+the field, the token and the allowed values, and suggests a correction.
 """
 
 import re
-from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 
 from cronsim import CronSimError
 
-from herdbeat.errors import CronParseError
+from herdbeat.errors import CronNeverFires, CronParseError, truncate_for_message
 from herdbeat.triggers.cron.day_match import DayMatcher, NearestWeekdayMatcher
-from herdbeat.triggers.cron.diagnostics import find_invalid_token, never_fires_error, parse_error
-from herdbeat.triggers.cron.pattern import DAY_OF_WEEK, CronPattern
+from herdbeat.triggers.cron.pattern import (
+    DAY_OF_MONTH,
+    DAY_OF_WEEK,
+    HOUR,
+    MONTH_NAMES,
+    WEEKDAY_NAMES,
+    CronField,
+    CronPattern,
+    select_cron_fields,
+)
 
 MAX_EXPRESSION_LENGTH = 500
 """A list of every second of the minute is shorter. Anything longer is a mistake or an attack."""
@@ -34,6 +43,9 @@ _NTH_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+)(-(?P<last>[0-9A-Z]+))?#(?P<nth>
 _LAST_PATTERN = re.compile(r"(?P<first>[0-9A-Z]+?)(-(?P<last>[0-9A-Z]+?))?L")
 _TO_SUNDAY_PATTERN = re.compile(r"(?P<first>0*[1-7]|(?!SUN)[A-Z]{3})-SUN(?P<step>/.*)?")
 
+TokenProblem = tuple[str, str]
+"""What is wrong, and the hint."""
+
 
 @lru_cache(maxsize=4096)
 def parse_expression(expression: str) -> CronPattern:
@@ -44,19 +56,18 @@ def parse_expression(expression: str) -> CronPattern:
     fields = _split_fields(expression)
     days = _parse_days(expression, fields)
     if not days.is_possible:
-        raise never_fires_error(expression, fields)
+        raise _never_fires_error(expression, fields)
     return CronPattern.from_days(days)
 
 
 def _split_fields(expression: str) -> list[str]:
     """Return the five or six fields, in upper case."""
-    if len(expression) > MAX_EXPRESSION_LENGTH:
-        raise parse_error(
-            expression, f"it has {len(expression)} characters", hint=f"At most {MAX_EXPRESSION_LENGTH} are read."
-        )
+    length = len(expression)
+    if length > MAX_EXPRESSION_LENGTH:
+        raise _parse_error(expression, f"it has {length} characters", hint=f"At most {MAX_EXPRESSION_LENGTH} are read.")
     # Checked before upper(), which turns the letters ſ and ı into S and I: part of a weekday's name.
     if not expression.isascii() or "\0" in expression:
-        raise parse_error(expression, "only plain ASCII characters are allowed", hint="Type it instead of pasting it.")
+        raise _parse_error(expression, "only plain ASCII characters are allowed", hint="Type it instead of pasting it.")
     tokens = expression.upper().split()
     if tokens and tokens[0].startswith("@"):
         return _expand_nickname(expression)
@@ -71,10 +82,9 @@ def _expand_nickname(expression: str) -> list[str]:
     name = expression.strip().lower()
     if name in NICKNAMES:
         return NICKNAMES[name].split()
-    hint = f"The known names are {', '.join(NICKNAMES)}."
-    if name.startswith("@every"):
-        hint = _INTERVAL_HINT
-    raise parse_error(expression, f"{name.split()[0]} is not a known name", token=name, hint=hint)
+    known = f"The known names are {', '.join(NICKNAMES)}."
+    hint = _INTERVAL_HINT if name.startswith("@every") else known
+    raise _parse_error(expression, f"{name.split()[0]} is not a known name", token=name, hint=hint)
 
 
 def _field_count_error(expression: str, field_count: int) -> CronParseError:
@@ -84,7 +94,7 @@ def _field_count_error(expression: str, field_count: int) -> CronParseError:
         hint = "The seventh field would be the year, and only * is possible there."
     else:
         hint = 'Write minute, hour, day of month, month and day of week, for example "0 9 * * MON-FRI".'
-    return parse_error(expression, f"expected 5 or 6 fields, got {field_count}", hint=hint)
+    return _parse_error(expression, f"expected 5 or 6 fields, got {field_count}", hint=hint)
 
 
 def _parse_days(expression: str, fields: list[str]) -> DayMatcher:
@@ -92,42 +102,24 @@ def _parse_days(expression: str, fields: list[str]) -> DayMatcher:
         return DayMatcher(fields)
     except CronSimError:
         pass
-    translation = translate_fields(fields)
     try:
-        if translation.nearest_days:
-            return NearestWeekdayMatcher(
-                translation.fields, translation.nearest_days, require_both=translation.require_both
-            )
-        return DayMatcher(translation.fields, require_both=translation.require_both)
+        return _parse_translated(fields)
     except CronSimError as error:
-        raise (find_invalid_token(expression, fields) or never_fires_error(expression, fields)) from error
+        raise (_find_invalid_token(expression, fields) or _never_fires_error(expression, fields)) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CronsimFields:
-    """Fields for cronsim, the days of month that were written as `15W`, and whether both day fields must match."""
-
-    fields: list[str]
-    nearest_days: frozenset[int]
-    require_both: bool
-
-
-def translate_fields(fields: list[str]) -> CronsimFields:
-    """Translate notations that cronsim does not know. Never raises: cronsim rejects what stays invalid."""
+def _parse_translated(fields: list[str]) -> DayMatcher:
+    """Parse fields with notations that cronsim does not know. Raises CronSimError for what stays invalid."""
     require_both = fields[-1].startswith("+")
     *front, day, month, weekday = map(_drop_empty_items, [*fields[:-1], fields[-1].removeprefix("+")])
     items = ["*"] if day == "?" else day.split(",")
     nearest_days = [item for item in items if _is_nearest_weekday(item)]
-    return CronsimFields(
-        fields=[
-            *front,
-            ",".join(item for item in items if item not in nearest_days),
-            month,
-            _translate_weekdays(weekday),
-        ],
-        nearest_days=frozenset(int(item[:-1]) for item in nearest_days),
-        require_both=require_both,
-    )
+    known_days = ",".join(item for item in items if item not in nearest_days)
+    translated = [*front, known_days, month, _translate_weekdays(weekday)]
+    if not nearest_days:
+        return DayMatcher(translated, require_both=require_both)
+    numbers = frozenset(int(item[:-1]) for item in nearest_days)
+    return NearestWeekdayMatcher(translated, numbers, require_both=require_both)
 
 
 def _drop_empty_items(field: str) -> str:
@@ -141,9 +133,7 @@ def _is_nearest_weekday(item: str) -> bool:
 
 
 def _translate_weekdays(field: str) -> str:
-    if field == "?":
-        return "*"
-    return ",".join(_translate_weekday(item) for item in field.split(","))
+    return "*" if field == "?" else ",".join(_translate_weekday(item) for item in field.split(","))
 
 
 def _translate_weekday(item: str) -> str:
@@ -163,3 +153,125 @@ def _expand_nth(first: str, last: str, nth: str, item: str) -> str:
         return item
     suffix = "L" if nth == "L" else f"#{nth}"
     return ",".join(f"{day}{suffix}" for day in range(low, high + 1))
+
+
+# Errors. They are built only after cronsim has rejected an expression, so their cost does not matter.
+
+
+def _parse_error(
+    expression: str, problem: str, *, field: str | None = None, token: str | None = None, hint: str = ""
+) -> CronParseError:
+    message = f'Invalid cron expression "{truncate_for_message(expression, 60)}": {problem}.'
+    return CronParseError(message, expression, field=field, token=token, hint=hint)
+
+
+def _never_fires_error(expression: str, fields: list[str]) -> CronNeverFires:
+    """Return the error for an expression whose fields are valid, but whose date exists in no year."""
+    day, month, weekday = fields[-3:]
+    when = f"day of month {day} in month {month}"
+    if weekday not in ("*", "?"):
+        when += f" on day of week {weekday}"
+    return CronNeverFires(
+        f'Invalid cron expression "{truncate_for_message(expression, 60)}": it would never run, no year has {when}.',
+        expression,
+        field=DAY_OF_MONTH.name,
+        token=day,
+        hint="Take a day that the month has; L is its last one.",
+    )
+
+
+def _find_invalid_token(expression: str, fields: list[str]) -> CronParseError | None:
+    """Return the error for the first invalid token from the left; None if every field is valid by itself."""
+    for cron_field, field in zip(select_cron_fields(fields), fields, strict=True):
+        # An empty item among others is ignored; a field without any other item is checked as one empty item.
+        items = [item for item in field.removeprefix("+" if cron_field is DAY_OF_WEEK else "").split(",") if item]
+        if len(items) > 1 and "?" in items:
+            problem = f"{cron_field.name}: ? must stand alone, got {field}"
+            return _parse_error(expression, problem, field=cron_field.name, token=field)
+        for item in items or [""]:
+            if token_problem := _check_item(cron_field, item):
+                problem, hint = token_problem
+                return _parse_error(expression, problem, field=cron_field.name, token=item or field, hint=hint)
+    return None
+
+
+def _check_item(cron_field: CronField, item: str) -> TokenProblem | None:
+    base, slash, step = item.partition("/")
+    is_nth = "#" in base or (cron_field is DAY_OF_WEEK and base.endswith("L"))
+    if slash and not (step.isdigit() and int(step) > 0):
+        problem = f"{cron_field.name} step must be a whole number from 1, got {_format_token(step)}"
+        return problem, f'Write for example "{base or "*"}/5".'
+    if slash and (is_nth or _is_special_day(cron_field, base)):
+        problem = f"{cron_field.name} cannot have a step there, got {item}"
+        return problem, 'A step goes with * or a range: "*/5", "9-17/2".'
+    if base == "*" or _is_special_day(cron_field, base):
+        return None
+    if is_nth:
+        return _check_nth(cron_field, base)
+    return _check_values(cron_field, base) or _check_range_order(cron_field, base)
+
+
+def _is_special_day(cron_field: CronField, base: str) -> bool:
+    if cron_field is DAY_OF_MONTH:
+        return base in ("L", "LW", "?") or bool(re.fullmatch(r"([1-9]|[12][0-9]|3[01])W", base))
+    return cron_field is DAY_OF_WEEK and base == "?"
+
+
+def _check_nth(cron_field: CronField, base: str) -> TokenProblem | None:
+    if cron_field is not DAY_OF_WEEK:
+        return f"{cron_field.name} cannot have a #, got {base}", "FRI#2 belongs into the last field, the day of week."
+    day, _, nth = base.partition("#") if "#" in base else (base.removesuffix("L"), "", "L")
+    if not day:
+        hint = "FRIL is the last Friday; the last day of the month is an L in the day of month."
+        return f"{cron_field.name} needs a weekday before {base}", hint
+    if value_problem := _check_values(cron_field, day):
+        return value_problem
+    if nth not in ("L", "1", "2", "3", "4", "5"):
+        problem = f"{cron_field.name}: the number after # must be 1-5 or L, got {_format_token(nth)}"
+        return problem, "FRI#2 is the second Friday."
+    return _check_range_order(cron_field, day)
+
+
+def _check_values(cron_field: CronField, text: str) -> TokenProblem | None:
+    """Check the value of an item, or both ends of a range."""
+    invalid = [value for value in text.split("-", 1) if cron_field.value(value) is None]
+    return _invalid_value(cron_field, invalid[0]) if invalid else None
+
+
+def _check_range_order(cron_field: CronField, text: str) -> TokenProblem | None:
+    first, _, last = text.partition("-")
+    low, high = cron_field.value(first), cron_field.value(last)
+    if low is None or high is None or low <= high or (last == "SUN" and low > 0):
+        return None
+    hint = f'Write it as "{_split_range(cron_field, first, last)}".'
+    return f"{cron_field.name} range {first}-{last} runs backwards", hint
+
+
+def _split_range(cron_field: CronField, first: str, last: str) -> str:
+    """Return a range that runs backwards as two that do not: FRI-MON -> FRI-SUN,MON; 22-2 -> 22-23,0-2."""
+    top, bottom = str(cron_field.high), str(cron_field.low)
+    if cron_field is DAY_OF_WEEK:
+        top, bottom = ("SUN", "MON") if first in WEEKDAY_NAMES else ("7", "1")
+    elif cron_field.names and first in MONTH_NAMES:
+        top, bottom = MONTH_NAMES[-1], MONTH_NAMES[0]
+    front = first if cron_field.value(first) == cron_field.value(top) else f"{first}-{top}"
+    back = last if cron_field.value(last) == cron_field.value(bottom) else f"{bottom}-{last}"
+    return front if last == "0" and cron_field is DAY_OF_WEEK else f"{front},{back}"
+
+
+def _invalid_value(cron_field: CronField, value: str) -> TokenProblem:
+    problem = f"{cron_field.name} must be {cron_field.allowed}, got {_format_token(value)}"
+    if value in ("L", "W", "LW", "?") or re.fullmatch(r"[0-9]{1,2}[LW]", value):
+        return problem, f"{value} is not possible there."
+    if cron_field is HOUR and value == "24":
+        return problem, "Midnight is hour 0."
+    # The first three letters: full names and SEPT begin with the abbreviation that cron knows.
+    guess = get_close_matches(value[:3], cron_field.names, n=1, cutoff=0.6)
+    if guess and not value.isdigit():
+        return problem, f"Did you mean {guess[0]}?"
+    example = f" or a name such as {next(iter(cron_field.names))}" if cron_field.names else ""
+    return problem, f"Write a number of that range{example}."
+
+
+def _format_token(value: str) -> str:
+    return truncate_for_message(value) if value else "nothing"

@@ -110,9 +110,7 @@ class CronField:
         """Return the number of a token; None if it is neither a number in range nor a name of this field."""
         if token in self.names:
             return self.names[token]
-        if not token.isdigit() or not self.low <= int(token) <= self.high:
-            return None
-        return int(token)
+        return int(token) if token.isdigit() and self.low <= int(token) <= self.high else None
 
 
 SECOND = CronField(name="second", low=0, high=59)
