@@ -3,19 +3,22 @@
 It loads no engine: listing and showing go through it.
 """
 
-from collections.abc import Callable
-from contextlib import closing
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
-from herdbeat.errors import NotFound, UsageError
+from herdbeat.errors import NotFound, StoreUnavailable, UsageError
 from herdbeat.store.location import StoreLocation, open_reader, resolve_state_dir
-from herdbeat.store.reader import Reader
+from herdbeat.store.reader import Filter as Filter  # noqa: PLC0414 -- adapters take it from here
+from herdbeat.store.reader import Reader as Reader  # noqa: PLC0414
 from herdbeat.store.state_lock import find_lock_holder
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from herdbeat.service.commands.dispatch import Dispatcher, LoadedFleet
 
 MAX_NODES = 10_000
-LEDGER_FILE_NAME = "herdbeat.db"
 
 
 def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
@@ -31,6 +33,20 @@ def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
     path = state_dir / LEDGER_FILE_NAME
     utc = ZoneInfo("UTC")
     return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
+
+
+@contextmanager
+def open_ledger_reader(state_dir: Path) -> Iterator[Reader]:
+    """Open the ledger of a state directory. Raises NotFound if there is none yet, StoreUnavailable if it is damaged."""
+    path = state_dir / LEDGER_FILE_NAME
+    if not path.exists():
+        raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
+    try:
+        with closing(open_reader(path)) as reader:
+            yield reader
+    except sqlite3.DatabaseError as error:
+        # A damaged ledger is not an empty one: a caller that reads "idle, never ran" would start everything again.
+        raise StoreUnavailable(f"{path}: {error}", hint="Keep the file, and restore a backup.") from error
 
 
 def answers_ping(state_dir: Path, **options: float) -> bool:

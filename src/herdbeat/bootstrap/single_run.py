@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from herdbeat import __version__
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Claim, Outcome, RunStatus

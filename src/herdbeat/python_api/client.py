@@ -10,7 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from herdbeat.bootstrap.handle import open_state_dir
+from herdbeat.bootstrap.config import find_holder_pid
+from herdbeat.bootstrap.embedding import Timer
+from herdbeat.bootstrap.handle import Filter, Reader, open_ledger_reader, open_state_dir
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.ids import format_short_id, parse_short_id
@@ -20,8 +22,7 @@ from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
 from herdbeat.python_api.options import PROGRAM_ACTOR, get_current_actor, parse_duration_option, require_aware
-from herdbeat.python_api.schedule_functions import change_schedule, open_ledger_reader
-from herdbeat.scheduler.timers import Timer
+from herdbeat.python_api.schedule_functions import change_schedule
 from herdbeat.service.commands.base import (
     Actor,
     HintSchedules,
@@ -35,8 +36,6 @@ from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.service.queries.explain import Explanation, load_next_explanation
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.queries.upcoming import iter_schedule_runs
-from herdbeat.store.reader import Filter, Reader
-from herdbeat.store.state_lock import find_lock_holder
 
 POLL_INTERVAL_S = 0.02
 RUN_START_TIMEOUT_S = 5.0
@@ -162,7 +161,7 @@ class HerdClient:
         with open_ledger_reader(self.state_dir) as reader:
             record = find_schedule(reader, self.own(label).id)
             return load_next_explanation(
-                reader, record, self.timer.now(), has_live_node=find_lock_holder(self.state_dir) is not None
+                reader, record, self.timer.now(), has_live_node=find_holder_pid(self.state_dir) is not None
             )
 
     def beats(self: HerdContext, label: str, *, most: int = 50) -> list[BeatRecord]:
@@ -182,7 +181,7 @@ async def _change(herd: HerdContext, label: str, by: str | None, command: Schedu
 
 def _trigger(state_dir: Path, schedule: str, by: str, clock: Clock, *, queue: bool) -> TriggeredBeat:
     """Blocks: for a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
-    if find_lock_holder(state_dir) is None:
+    if find_holder_pid(state_dir) is None:
         raise NotRunning("Nothing runs here.", hint="Start it first.")
     with open_ledger_reader(state_dir) as reader:
         command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
@@ -206,7 +205,7 @@ def _wait_for_result(state_dir: Path, beat: str, *, require_finished: bool) -> T
     deadline = time.monotonic() + RUN_START_TIMEOUT_S
     with open_ledger_reader(state_dir) as reader:
         while (found := trigger_result_from_ledger(reader, beat, require_finished=require_finished)) is None:
-            if find_lock_holder(state_dir) is None:
+            if find_holder_pid(state_dir) is None:
                 return TriggerResult(success=False, error="It is written down, but the herd has stopped.")
             if not require_finished and time.monotonic() > deadline:
                 return TriggerResult(success=True)

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from zoneinfo import ZoneInfo
 
-from herdbeat.bootstrap.config import detect_system_zone, load_config
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
-from herdbeat.config.inline import build_node, load_fleet_tree
-from herdbeat.config.loader import LoadResult
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME, load_agents, load_config
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Jitter
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import parse_duration
-from herdbeat.errors import ConfigError, Problem, SourceLocation, TimeParseError, UsageError
+from herdbeat.errors import ConfigError, Problem, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
+
+if TYPE_CHECKING:
+    from herdbeat.bootstrap.config import LoadResult
 
 DEFAULT_STATE_DIR = ".herdbeat"
 
@@ -58,7 +58,7 @@ def apply_jitter_percent(fleet: Fleet, percent: float) -> Fleet:
     return replace(fleet, schedules=tuple(schedules))
 
 
-def require_loaded_fleet(load_result: LoadResult) -> Fleet:
+def require_loaded_fleet(load_result: "LoadResult") -> Fleet:
     """The fleet; or every error in one, told with its place: nobody shows a Python program the line of a file."""
     if load_result.errors or load_result.fleet is None:
         raise build_config_error([_prefix_location(each) for each in load_result.errors])
@@ -117,20 +117,10 @@ def _build_fleet_from_list(agents: Sequence[Any]) -> Fleet:
         wrong = next(each for each in agents if not isinstance(each, Mapping | Target | Schedule))
         hint = 'Write a mapping such as {"name": …, "schedules": {…}}, or a Target.'
         raise UsageError(f"{wrong!r:.60} is not an agent.", hint=hint)
-    fleet = load_agents(mappings, detect_system_zone(os.environ), Path.cwd())
+    fleet = require_loaded_fleet(load_agents(mappings))
     known = {each.name for each in (*fleet.targets, *targets)}
     _require_known_agents(schedules, known)
     return replace(fleet, targets=(*fleet.targets, *targets), schedules=(*fleet.schedules, *schedules))
-
-
-def load_agents(agents: Sequence[Mapping[str, Any]], zone: ZoneInfo, home: Path) -> Fleet:
-    """Agents in the shape of herdctl's files."""
-    location = SourceLocation(file="agents", line=1, column=1)
-    names = [f"agents.{each.get('name', number)}" for number, each in enumerate(agents)]
-    nodes = [build_node(each, replace(location, path=name)) for each, name in zip(agents, names, strict=True)]
-    return require_loaded_fleet(
-        load_fleet_tree(build_node({"agents": nodes}, location), zone=zone, home=home, is_foreign=True)
-    )
 
 
 def _require_known_agents(schedules: Iterable[Schedule], known: set[str]) -> None:

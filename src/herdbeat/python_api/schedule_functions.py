@@ -5,21 +5,20 @@ They are coroutines, as documented: a scheduler in the same event loop must be a
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME, open_state_dir
+from herdbeat.bootstrap.embedding import LocalFunctions, Runner, SystemTimer, Timer
+from herdbeat.bootstrap.handle import Filter, Reader, open_ledger_reader, open_state_dir
 from herdbeat.bootstrap.single_run import run_single
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
-from herdbeat.errors import Conflict, NotFound, ScheduleTriggerError, StoreUnavailable, UsageError
+from herdbeat.errors import Conflict, NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import (
     PersistedScheduleState,
     SchedulerTriggerCallback,
@@ -31,13 +30,9 @@ from herdbeat.python_api.herdctl_types import (
 )
 from herdbeat.python_api.options import DEFAULT_STATE_DIR, PROGRAM_ACTOR, build_fleet, get_current_actor
 from herdbeat.python_api.work_source import WorkSourceRunner, build_run_result, callback_runner
-from herdbeat.runners.base import Runner
-from herdbeat.runners.functions import LocalFunctions
-from herdbeat.scheduler.timers import SystemTimer, Timer
 from herdbeat.service.commands.base import Actor, DisableSchedules, EnableSchedules, ScheduleChange, ScheduleCommand
 from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.store.reader import Filter, Reader, SqliteReader
 
 log = logging.getLogger(__name__)
 
@@ -167,22 +162,6 @@ def build_persisted_state(record: ScheduleRecord) -> PersistedScheduleState:
         next_run_at=record.next_run_at,
         last_error=record.quarantine or record.last_error,
     )
-
-
-@contextmanager
-def open_ledger_reader(state_dir: Path) -> Iterator[SqliteReader]:
-    """The ledger of a state directory. Raises NotFound where there is none yet, StoreUnavailable for a damaged one."""
-    path = state_dir / LEDGER_FILE_NAME
-    if not path.exists():
-        raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
-    reader = SqliteReader(path)
-    try:
-        yield reader
-    except sqlite3.DatabaseError as error:
-        # Not taken for an empty one: who is told "idle, never ran" would start everything again.
-        raise StoreUnavailable(f"{path}: {error}", hint="Keep the file, and restore a backup.") from error
-    finally:
-        reader.close()
 
 
 async def change_schedule(

@@ -12,14 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
+from herdbeat.bootstrap.embedding import LocalFunctions, Timer
+from herdbeat.bootstrap.engine import Engine
+from herdbeat.bootstrap.handle import open_ledger_reader
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
-from herdbeat.errors import ScheduleTriggerError
+from herdbeat.errors import NotFound, ScheduleTriggerError
 from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted, ScheduleQuarantined
-from herdbeat.python_api.client import trigger_result_from_beat
-from herdbeat.python_api.herd import Engine
+from herdbeat.python_api.client import RUN_START_TIMEOUT_S, trigger_result_from_beat, trigger_result_from_ledger
 from herdbeat.python_api.herdctl_types import (
     AgentsInput,
     DurationLike,
@@ -40,10 +41,8 @@ from herdbeat.python_api.options import (
     parse_interval_option,
     require_positive,
 )
-from herdbeat.python_api.schedule_functions import iter_statuses, open_ledger_reader
+from herdbeat.python_api.schedule_functions import iter_statuses
 from herdbeat.python_api.work_source import callback_runner
-from herdbeat.runners.functions import LocalFunctions
-from herdbeat.scheduler.timers import Timer
 from herdbeat.service.queries.schedule_state import blocking_reason
 from herdbeat.service.queries.selectors import find_schedule
 
@@ -170,7 +169,7 @@ class Scheduler:
         beat = await engine.trigger(found.id, origin=by)
         result = trigger_result_from_beat(beat)
         if result is None:
-            result = await engine.wait_trigger_result(str(beat.beat))
+            result = await self._wait_started(engine, str(beat.beat))
         elif result.skip_reason is SkipReason.AT_CAPACITY:
             self._logger.info(format_capacity_line(found.id, *self._read_capacity(agent)))
         return result
@@ -228,6 +227,16 @@ class Scheduler:
         fleet = apply_jitter_percent(build_fleet(agents, self._state_dir), self._jitter_percent)
         return replace(fleet, check_interval=self._check_interval, lease=self._lease)
 
+    async def _wait_started(self, engine: Engine, beat: str) -> TriggerResult:
+        """Return when the run has started. One that waits long for a free slot or for a label has no job yet."""
+        with open_ledger_reader(self._state_dir) as reader:
+            try:
+                async with asyncio.timeout(RUN_START_TIMEOUT_S):
+                    result = await engine.wait_until(lambda: trigger_result_from_ledger(reader, beat))
+            except TimeoutError:
+                return TriggerResult(success=True)
+        return result or TriggerResult(success=False, error="It is written down, but the scheduler has stopped.")
+
     def _require_running(self, agent: str = "", schedule: str = "") -> Engine:
         if self._engine is None or not self._engine.is_running:
             hint = "Await start(agents) first."
@@ -255,7 +264,8 @@ class Scheduler:
         return self.running_job_count(agent), target.max_concurrent if target else 0
 
     def _statuses(self) -> tuple[ScheduleStatus, ...]:
-        if not (self._state_dir / LEDGER_FILE_NAME).exists():
+        try:
+            with open_ledger_reader(self._state_dir) as reader:
+                return tuple(iter_statuses(reader))
+        except NotFound:
             return ()
-        with open_ledger_reader(self._state_dir) as reader:
-            return tuple(iter_statuses(reader))

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from herdbeat.bootstrap.embedding import Function, Job, Runner, is_async
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
@@ -20,8 +21,6 @@ from herdbeat.python_api.herdctl_types import (
     TriggerMetadata,
     WorkSourceManager,
 )
-from herdbeat.runners.base import Job, Runner
-from herdbeat.runners.functions import Function, is_async
 
 # `on_trigger` as a runner: what a callback is told about a run.
 
@@ -94,10 +93,10 @@ class WorkSourceRunner:
         return build_schedule_prompt(self._schedule, item, due_at=job.claim.due_at, default_prompt=default)
 
     async def _report(self, item: WorkItem, outcome: Outcome) -> None:
-        """A report that fails is told, and changes nothing about the run."""
+        """Report the outcome. A report that fails is logged, and changes nothing about the run."""
         try:
             await self._source.report_outcome(item, build_run_result(outcome, item=item))
-        except Exception:
+        except Exception:  # a work source is the user's code: whatever it raises now, the run has ended as it did
             log.exception("work not reported item=%s the run stays as it ended", item.id)
 
 
