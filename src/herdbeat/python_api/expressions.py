@@ -82,9 +82,7 @@ def calculate_next_trigger(
 
 def _decide_interval(now: datetime, last: datetime | None, every: timedelta, share: float, schedule: str) -> datetime:
     timing = TimingPolicy(
-        trigger=Interval(every=every),
-        first_run=FirstRun.NOW,
-        jitter=Jitter(share=share) if share else None,
+        trigger=Interval(every=every), first_run=FirstRun.NOW, jitter=Jitter(share=share) if share else None
     )
     anchor = now if last is None else require_aware(last)
     state = ScheduleState(schedule=schedule, timing=timing, anchor_at=anchor, is_new=last is None)
