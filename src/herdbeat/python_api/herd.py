@@ -32,7 +32,6 @@ from herdbeat.python_api.options import (
     require_positive,
     set_state_dir,
 )
-from herdbeat.python_api.registry import ScheduleRegistry
 from herdbeat.timestamps import parse_zone
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ async def _run_until_stopped(started: "Future[StopSignal]") -> None:
     await stop_event.wait()
 
 
-class Herd(ScheduleRegistry, HerdClient):
+class Herd(HerdClient):
     """Schedules functions with decorators, and runs them until it is stopped.
 
     The ledger is in `state_dir`, so a restart continues where the last one ended; None keeps it in a temporary folder
