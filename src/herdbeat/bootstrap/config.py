@@ -38,10 +38,10 @@ STATE_DIR_NAME = ".herdbeat"
 
 def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "LoadResult":
     """Return the fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
-    from herdbeat.config import find_config, try_load_fleet  # noqa: PLC0415
+    from herdbeat.config import try_load_fleet  # noqa: PLC0415
     from herdbeat.config.locate import find_config_in_folder, is_agentd_folder, is_folder  # noqa: PLC0415
 
-    found = find_config(folder, environ, None if path is None else Path(path))
+    found = locate_config(path, environ, folder)
     if found is None:
         raise _missing_config_error(Code.NO_CONFIG.info.cause)
     config_path = find_config_in_folder(found) if is_folder(found) and not is_agentd_folder(found) else found

@@ -248,12 +248,9 @@ async def _open_node(
             )
             if shared is not None:
                 outputs = OutputSync(executor, shared, clock)
-                parts = replace(
-                    parts,
-                    execute_run=outputs.execute_run,
-                    maintenance=partial(_run_concurrently, maintenance.run, outputs.run),
-                    prefetch=prefetch_in_thread(executor.prefetch),
-                )
+                parts.execute_run = outputs.execute_run
+                parts.maintenance = partial(_run_concurrently, maintenance.run, outputs.run)
+                parts.prefetch = prefetch_in_thread(executor.prefetch)
             yield Node(parts, settings, _node_info(settings)), spec_cache
 
 

@@ -4,12 +4,12 @@ It loads no engine: listing and showing go through it.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.config import LEDGER_FILE_NAME
@@ -29,9 +29,8 @@ MAX_NODES = 10_000
 
 
 def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
-    """The fleet of a Python program, which has a state directory and no files."""
-    path = state_dir / LEDGER_FILE_NAME
-    utc = ZoneInfo("UTC")
+    """Return the fleet of a Python program, which has a state directory and no files."""
+    path, utc = state_dir / LEDGER_FILE_NAME, ZoneInfo("UTC")
     return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
 
 
@@ -51,24 +50,21 @@ def open_ledger_reader(state_dir: Path) -> Iterator[Reader]:
 
 def answers_ping(state_dir: Path, **options: float) -> bool:
     """Whether a process on this machine runs the fleet of a state directory, and answers in `timeout` seconds."""
+    return _send_to_node(state_dir, {"do": "ping"}, **options) is not None
+
+
+def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
+    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers."""
+    answer = _send_to_node(state_dir, {"do": "stop", "timeout": timeout.total_seconds(), "force": force})
+    return None if answer is None else int(answer["running"])
+
+
+def _send_to_node(state_dir: Path, request: Mapping[str, object], **options: float) -> Mapping[str, Any] | None:
     from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- as for a dispatcher
     from herdbeat.service.commands.dispatch import NotRunning  # noqa: PLC0415
 
     try:
-        send_request(state_dir, {"do": "ping"}, **options)
-    except NotRunning:
-        return False
-    return True
-
-
-def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
-    """Let the process that runs the fleet stop. How many runs are going; None if nothing answers."""
-    from herdbeat.control_socket.client import send_request  # noqa: PLC0415
-    from herdbeat.service.commands.dispatch import NotRunning  # noqa: PLC0415
-
-    request = {"do": "stop", "timeout": timeout.total_seconds(), "force": force}
-    try:
-        return int(send_request(state_dir, request)["running"])
+        return send_request(state_dir, request, **options)
     except NotRunning:
         return None
 
@@ -106,7 +102,7 @@ class FleetHandle:
 
     @property
     def dispatcher(self) -> "Dispatcher":
-        """The command bus of this fleet, whoever runs it."""
+        """The command bus of this fleet, whether it runs or not."""
         from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- only a change needs it
         from herdbeat.service.commands.dispatch import Dispatcher  # noqa: PLC0415
 
@@ -124,9 +120,7 @@ class FleetHandle:
     @property
     def holder_pid(self) -> int | None:
         """The process that runs the fleet; None if there is none. Of nodes that share a ledger, one that works."""
-        if isinstance(self.path, Path):
-            return self.local_pid
-        return next((node.pid for node in self.live_nodes if node.works), None)
+        return next((node.pid for node in self.live_nodes if node.works), None) if self.is_shared else self.local_pid
 
     @property
     def is_running(self) -> bool:
@@ -157,7 +151,7 @@ class FleetHandle:
         raise NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
 
     def not_applied_error(self, word: str) -> NotFound | None:
-        """The error for a name that is in the files and not in the ledger; None if it is not in the files either."""
+        """Return the error for a name that is in the files and not in the ledger; None if it is in neither."""
         if not self.has_files or self.fleet.schedule(word) is None:
             return None
         hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"
