@@ -1,15 +1,23 @@
 """What every command may need of this machine: where the configuration is, what it says, and the local time zone.
 
-`config` and `store` are imported only where they are needed, because `herdbeat next "0 9 * * 1-5"` needs neither.
+`config`, `store` and `json` are imported only where they are needed: `herdbeat next "0 9 * * 1-5"` needs none of them.
+
+A command that only reads the ledger needs the fleet's name, its zone and where its ledger is, and nothing else of the
+files. Reading YAML costs more than the whole answer: 140 ms for a fleet of five schedules, minutes for one of a hundred
+thousand. So a command that has read the files leaves these in `signpost.json` beside the ledger. That cache is valid as
+long as no file has changed since.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from herdbeat.error_codes import Code
-from herdbeat.errors import ConfigError, Problem, TimezoneError
+from herdbeat.errors import ConfigError, Problem, SourceLocation, TimezoneError
 from herdbeat.timestamps import parse_zone
 
 if TYPE_CHECKING:
@@ -21,19 +29,49 @@ _LOCALTIME_LINK = Path("/etc/localtime")
 _TIMEZONE_FILE = Path("/etc/timezone")
 _UTC_ALIASES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
 
+CACHE_FILE_NAME = "signpost.json"
+LEDGER_FILE_NAME = "herdbeat.db"
+CACHE_FORMAT = 1
+STATE_DIR_NAME = ".herdbeat"
+"""The usual state directory. The files of a fleet that keeps its ledger elsewhere are read every time."""
+
 
 def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "LoadResult":
     """Return the fleet at a path, or the nearest one in the folder and above. Raises ConfigError if there is none."""
-    from herdbeat.config import find_config, try_load_fleet  # noqa: PLC0415
+    from herdbeat.config import try_load_fleet  # noqa: PLC0415
     from herdbeat.config.locate import find_config_in_folder, is_agentd_folder, is_folder  # noqa: PLC0415
 
-    found = find_config(folder, environ, None if path is None else Path(path))
+    found = locate_config(path, environ, folder)
     if found is None:
         raise _missing_config_error(Code.NO_CONFIG.info.cause)
     config_path = find_config_in_folder(found) if is_folder(found) and not is_agentd_folder(found) else found
     if config_path is None:
         raise _missing_config_error(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
     return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
+
+
+def load_agents(agents: Sequence[Mapping[str, Any]]) -> "LoadResult":
+    """Return the fleet of agents in the shape of herdctl's files, relative to the working directory."""
+    from herdbeat.config.inline import build_node, load_fleet_tree  # noqa: PLC0415
+
+    location = SourceLocation(file="agents", line=1, column=1)
+    nodes = [
+        build_node(agent, replace(location, path=f"agents.{agent.get('name', number)}"))
+        for number, agent in enumerate(agents)
+    ]
+    tree = build_node({"agents": nodes}, location)
+    return load_fleet_tree(tree, zone=detect_system_zone(os.environ), home=Path.cwd(), is_foreign=True)
+
+
+def load_callable(
+    target: Mapping[str, object], name: str, schedule: Mapping[str, object], location: SourceLocation, zone: ZoneInfo
+) -> "LoadResult":
+    """Return the fleet of one callable with one schedule: the same keys, checks and messages as in a file."""
+    from herdbeat.config.inline import build_node, load_fleet_tree  # noqa: PLC0415
+
+    schedules = build_node({name: build_node(schedule, location)}, location)
+    callables = [build_node({**target, "schedules": schedules}, location)]
+    return load_fleet_tree(build_node({"callables": callables}, location), zone=zone, home=Path.cwd())
 
 
 def locate_config(path: str | None, environ: Mapping[str, str], folder: Path) -> Path | None:
@@ -100,3 +138,104 @@ def _read_timezone_file() -> str:
         return _TIMEZONE_FILE.read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedConfig:
+    name: str
+    zone: ZoneInfo
+    ledger: Path
+
+
+def find_cached_config(
+    config: str | None, environ: Mapping[str, str], folder: Path, *, is_current: bool = True
+) -> CachedConfig | None:
+    """Return what was last read; None if there is none, or if `is_current` and a file has changed since."""
+    import json  # noqa: PLC0415
+
+    config_path = locate_config(config, environ, folder)
+    if config_path is None:
+        return None
+    system_zone = detect_system_zone(environ).key
+    for parent in (config_path, config_path.parent):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # missing, torn, or from another version
+            entry = json.loads((parent / STATE_DIR_NAME / CACHE_FILE_NAME).read_text(encoding="utf-8"))
+            if not _is_same_config(entry, config_path, system_zone) or (is_current and not _is_fresh(entry)):
+                continue
+            return CachedConfig(name=entry["name"], zone=ZoneInfo(entry["zone"]), ledger=Path(entry["ledger"]))
+    return None
+
+
+def find_bare_ledger(config: str | None, environ: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the ledger of a fleet without files, as a Python program keeps one: in the given folder, or here or above.
+
+    Files come first wherever they are found: a state directory counts only if there are none.
+    """
+    from herdbeat.config.locate import (  # noqa: PLC0415
+        CONFIG_PATH_VARIABLE,
+        find_config,
+        find_config_in_folder,
+        path_exists,
+    )
+
+    requested = config or environ.get(CONFIG_PATH_VARIABLE)
+    places: list[Path] = []
+    if requested is not None and not find_config_in_folder(folder / requested):
+        places = [folder / requested, folder / requested / STATE_DIR_NAME]
+    elif requested is None and find_config(folder, environ) is None:
+        places = [parent / STATE_DIR_NAME for parent in (folder.absolute(), *folder.absolute().parents)]
+    return next((place / LEDGER_FILE_NAME for place in places if path_exists(place / LEDGER_FILE_NAME)), None)
+
+
+def write_config_cache(
+    config: str | None, environ: Mapping[str, str], folder: Path, load_result: "LoadResult", ledger: Path
+) -> None:
+    """Write the cache beside a ledger that exists, for files that read the same in every environment."""
+    import json  # noqa: PLC0415
+
+    config_path = locate_config(config, environ, folder)
+    fleet = load_result.fleet
+    first_source = next(iter(load_result.sources.values()), "")
+    if config_path is None or fleet is None or load_result.errors or "${" in first_source or not ledger.exists():
+        return
+    files = [folder / name for name in load_result.sources]
+    entry = {
+        "form": CACHE_FORMAT,
+        "found": str(config_path.absolute()),
+        "system_zone": detect_system_zone(environ).key,
+        "name": fleet.name,
+        "zone": fleet.zone.key,
+        "ledger": str(ledger.absolute()),
+        "stamps": [_stat_file(file) for file in (*files, files[0].parent / ".env")],
+    }
+    with suppress(OSError):  # the state directory is not writable: the files are read again next time
+        _write_atomically(ledger.parent / CACHE_FILE_NAME, json.dumps(entry))
+
+
+def _is_same_config(entry: Mapping[str, Any], config_path: Path, system_zone: str) -> bool:
+    return (
+        entry["form"] == CACHE_FORMAT
+        and entry["found"] == str(config_path.absolute())
+        and entry["system_zone"] == system_zone
+        and Path(entry["ledger"]).exists()
+    )
+
+
+def _is_fresh(entry: Mapping[str, Any]) -> bool:
+    return all(_stat_file(Path(path)) == [path, *rest] for path, *rest in entry["stamps"])
+
+
+def _stat_file(path: Path) -> list[object]:
+    """Return the path, the time of the last change and the size; zeros for a file that does not exist."""
+    try:
+        status = path.stat()
+    except OSError:
+        return [str(path), 0, 0]
+    return [str(path), status.st_mtime_ns, status.st_size]
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    """Write all or nothing: another command may be reading the file."""
+    temporary = path.with_name(f"{CACHE_FILE_NAME}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -87,16 +87,15 @@ class RunningFleet:
         return NodeDispatcher(self, self.listener)
 
     def load_applied(self, path: str) -> LoadedFleet:
-        """The fleet that an apply of this path means, read with this process's own environment."""
-        load_result = load_config(path, self.environ, self.folder)
-        return load_applied_fleet(self.fleet, load_result, self.store.location)
+        """Return the fleet that an apply of this path means, read with this process's own environment."""
+        return load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
 
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
-        """Until the node has stopped. Raises what it ended with, or what a companion task failed with."""
+        """Return when the node has stopped. Raises what it ended with, or what a companion task failed with."""
         await asyncio.wait([self.serving, *companions], return_when=asyncio.FIRST_COMPLETED)
-        for each in (self.serving, *companions):
-            if each.done():
-                await each
+        for task in (self.serving, *companions):
+            if task.done():
+                await task
 
 
 @asynccontextmanager
@@ -115,16 +114,23 @@ async def running_fleet(
     """Run the fleet inside the block. Raises Conflict if another process runs it already.
 
     The block waits with `wait_stopped`; leaving it earlier, or with an error, cuts off what runs. An SQLite ledger is
-    brought to what the fleet says at every start; one that nodes share only with `apply_config`.
+    brought to what the fleet says at every start; a shared one only with `apply_config`.
     """
     location = store_location(fleet)
     with StateLock(resolve_state_dir(location)), _open_store(location, fleet) as store:
-        context = await _open_context(store, timer or SystemTimer())
-        apply_result = await _apply_config(context, fleet, apply_config=apply_config)
-        settings = _loop_settings(fleet, context, max_concurrent, labels)
-        runner_settings = _runner_settings(fleet, context, settings, environ, local_functions or LocalFunctions())
-        listener = safe_listener(listener)
-        async with _open_node(context, settings, runner_settings, fleet, listener) as (node, spec_cache):
+        context = await _open_context(fleet, store, timer or SystemTimer(), safe_listener(listener))
+        apply_result = await _apply_config(context, apply_config=apply_config)
+        settings = _loop_settings(context, max_concurrent, labels)
+        runner_settings = RunnerSettings(
+            state_dir=resolve_state_dir(location),
+            environ=environ,
+            home=Path(fleet.home),
+            max_concurrent=max(1, settings.max_concurrent),
+            module_folders=(Path(fleet.home),),
+            egress_allow=fleet.egress_allow,
+            local_functions=local_functions or LocalFunctions(),
+        )
+        async with _open_node(context, settings, runner_settings) as (node, spec_cache):
             serving = asyncio.create_task(node.serve(), name="node")
             try:
                 yield RunningFleet(
@@ -136,7 +142,7 @@ async def running_fleet(
                     clock=context.clock,
                     environ=environ,
                     folder=folder or Path.cwd(),
-                    listener=listener,
+                    listener=context.listener,
                     serving=serving,
                 )
             finally:
@@ -152,11 +158,11 @@ async def control_socket(running: RunningFleet) -> AsyncIterator[Path]:
 
 
 async def end_task(task: "asyncio.Task[None]") -> None:
-    """Cancel a task that still runs, and wait until it has ended. What it failed with was raised to who waited."""
+    """Cancel a task that still runs, and wait until it has ended. Its error was raised where it was awaited."""
     task.cancel()
     await asyncio.wait([task])
     if not task.cancelled():
-        task.exception()  # looked at, or Python prints it when the task is collected
+        task.exception()  # retrieved, or Python prints it when the task is collected
 
 
 @contextmanager
@@ -171,42 +177,43 @@ def _open_store(place: StoreLocation, fleet: Fleet) -> Iterator[StoreHandle]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeContext:
-    """The store and the clock of a node. `shared` is what it has in common with other nodes; None where it is alone."""
+    """What a node works with. `shared` is the part of the store that nodes have in common; None for a single node."""
 
+    fleet: Fleet
     store: StoreHandle
     shared: SharedStore | None
     clock: Timer
-
-    @property
-    def state_dir(self) -> Path:
-        return resolve_state_dir(self.store.location)
+    listener: EventListener
 
 
-async def _open_context(store: StoreHandle, local_timer: Timer) -> _NodeContext:
-    shared = open_shared_store(store)
-    if shared is None:
-        return _NodeContext(store=store, shared=None, clock=local_timer)
-    clock = DatabaseTimer(local_timer, shared.now)
+async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, listener: EventListener) -> _NodeContext:
+    context = _NodeContext(
+        fleet=fleet, store=store, shared=open_shared_store(store), clock=local_timer, listener=listener
+    )
+    if context.shared is None:
+        return context
+    clock = DatabaseTimer(local_timer, context.shared.now)
     await clock.measure()
-    return _NodeContext(store=store, shared=shared, clock=clock)
+    return replace(context, clock=clock)
 
 
-async def _apply_config(context: _NodeContext, fleet: Fleet, *, apply_config: bool) -> ApplyResult:
+async def _apply_config(context: _NodeContext, *, apply_config: bool) -> ApplyResult:
     """Nodes that share a store do not apply their files at each start: two versions of them would take turns."""
+    fleet = context.fleet
     if apply_config or context.shared is None:
         return await context.store.write(lambda tx: apply_fleet(tx, fleet, context.clock.now()))
     await context.store.write(lambda tx: require_same_fleet(tx, fleet.name))
     return ApplyResult()
 
 
-def _loop_settings(fleet: Fleet, context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:
+def _loop_settings(context: _NodeContext, max_concurrent: int, labels: Sequence[str]) -> NodeSettings:
     """Where one node is the whole fleet, the fleet's limit is the node's own, too."""
-    is_single_node = context.shared is None
+    fleet, is_single_node = context.fleet, context.shared is None
+    if is_single_node and fleet.max_concurrent:
+        max_concurrent = min(max_concurrent, fleet.max_concurrent)
     return NodeSettings(
         node_id=0,
-        max_concurrent=min(max_concurrent, fleet.max_concurrent or max_concurrent)
-        if is_single_node
-        else max_concurrent,
+        max_concurrent=max_concurrent,
         check_interval=fleet.check_interval,
         catchup_rate=fleet.catchup_rate,
         lease=fleet.lease,
@@ -215,56 +222,35 @@ def _loop_settings(fleet: Fleet, context: _NodeContext, max_concurrent: int, lab
     )
 
 
-def _runner_settings(
-    fleet: Fleet,
-    context: _NodeContext,
-    settings: NodeSettings,
-    environ: Mapping[str, str],
-    local_functions: LocalFunctions,
-) -> RunnerSettings:
-    return RunnerSettings(
-        state_dir=context.state_dir,
-        environ=environ,
-        home=Path(fleet.home),
-        max_concurrent=max(1, settings.max_concurrent),
-        module_folders=(Path(fleet.home),),
-        egress_allow=fleet.egress_allow,
-        local_functions=local_functions,
-    )
-
-
 @asynccontextmanager
 async def _open_node(
-    context: _NodeContext,
-    settings: NodeSettings,
-    runner_settings: RunnerSettings,
-    fleet: Fleet,
-    listener: EventListener,
+    context: _NodeContext, settings: NodeSettings, runner_settings: RunnerSettings
 ) -> AsyncIterator[tuple[Node, SpecCache]]:
-    """A node with its runners, and the cache of the specs that it runs."""
-    store, clock = context.store, context.clock
+    """Yield a node with its runners, and the cache of the specs that it runs."""
+    store, clock, shared = context.store, context.clock, context.shared
+    audit, retention = open_audit(store.location), context.fleet.retention
+    maintenance = MaintenanceWorker(store, audit, clock, retention, listener=context.listener)
     with closing(open_reader(store.location)) as reader:
         async with open_runners(runner_settings, clock) as runners:
             await runners.end_leftovers(_active_run_ids(reader))
-            spec_cache = SpecCache(reader) if context.shared is None else VersionedSpecCache(reader)
-            perform = RunExecutor(spec_cache, runners, clock, runners.check)
-            maintenance = MaintenanceWorker(
-                store, open_audit(store.location), clock, fleet.retention, listener=listener
-            )
-            outputs = None if context.shared is None else OutputSync(perform, context.shared, clock)
+            spec_cache = SpecCache(reader) if shared is None else VersionedSpecCache(reader)
+            executor = RunExecutor(spec_cache, runners, clock, runners.check)
             parts = NodeParts(
                 store=store,
                 timer=clock,
-                execute_run=perform if outputs is None else outputs.execute_run,
-                listener=listener,
-                maintenance=maintenance.run
-                if outputs is None
-                else partial(_run_concurrently, maintenance.run, outputs.run),
-                prefetch=perform.prefetch if context.shared is None else prefetch_in_thread(perform.prefetch),
+                execute_run=executor,
+                listener=context.listener,
+                maintenance=maintenance.run,
+                prefetch=executor.prefetch,
                 wait_stopped=runners.wait_stopped,
-                shared=context.shared,
+                shared=shared,
                 on_renewed=runners.renew,
             )
+            if shared is not None:
+                outputs = OutputSync(executor, shared, clock)
+                parts.execute_run = outputs.execute_run
+                parts.maintenance = partial(_run_concurrently, maintenance.run, outputs.run)
+                parts.prefetch = prefetch_in_thread(executor.prefetch)
             yield Node(parts, settings, _node_info(settings)), spec_cache
 
 
@@ -285,5 +271,5 @@ def _node_info(settings: NodeSettings) -> NodeInfo:
 
 
 def _active_run_ids(reader: Reader) -> frozenset[int]:
-    """Runs without an end: what a killed node has left of them must not live on beside their successors."""
+    """Return the runs without an end: the processes that a killed node left must not live beside their successors."""
     return frozenset(run.id for run in reader.runs(Filter(status=RunStatus.RUNNING, limit=100_000)))

@@ -3,17 +3,19 @@
 It loads no engine: listing and showing go through it.
 """
 
-from collections.abc import Callable
-from contextlib import closing
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
-from herdbeat.errors import NotFound, UsageError
+from herdbeat.errors import NotFound, StoreUnavailable, UsageError
 from herdbeat.store.location import (
     StoreLocation,
     open_audit,
@@ -22,7 +24,8 @@ from herdbeat.store.location import (
     select_clock,
     store_location,
 )
-from herdbeat.store.reader import Reader
+from herdbeat.store.reader import Filter as Filter  # noqa: PLC0414 -- adapters take it from here
+from herdbeat.store.reader import Reader as Reader  # noqa: PLC0414
 from herdbeat.store.state_lock import find_lock_holder
 
 if TYPE_CHECKING:
@@ -30,13 +33,11 @@ if TYPE_CHECKING:
     from herdbeat.service.commands.dispatch import Dispatcher, LoadedFleet
 
 MAX_NODES = 10_000
-LEDGER_FILE_NAME = "herdbeat.db"
 
 
 def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
-    """The fleet of a Python program, which has a state directory and no files."""
-    path = state_dir / LEDGER_FILE_NAME
-    utc = ZoneInfo("UTC")
+    """Return the fleet of a Python program, which has a state directory and no files."""
+    path, utc = state_dir / LEDGER_FILE_NAME, ZoneInfo("UTC")
     return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
 
 
@@ -55,26 +56,37 @@ def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
     return replace(build_handle(fleet, clock), path=path, has_files=False)
 
 
+@contextmanager
+def open_ledger_reader(state_dir: Path) -> Iterator[Reader]:
+    """Open the ledger of a state directory. Raises NotFound if there is none yet, StoreUnavailable if it is damaged."""
+    path = state_dir / LEDGER_FILE_NAME
+    if not path.exists():
+        raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
+    try:
+        with closing(open_reader(path)) as reader:
+            yield reader
+    except sqlite3.DatabaseError as error:
+        # A damaged ledger is not an empty one: a caller that reads "idle, never ran" would start everything again.
+        raise StoreUnavailable(f"{path}: {error}", hint="Keep the file, and restore a backup.") from error
+
+
 def answers_ping(state_dir: Path, **options: float) -> bool:
     """Whether a process on this machine runs the fleet of a state directory, and answers in `timeout` seconds."""
+    return _send_to_node(state_dir, {"do": "ping"}, **options) is not None
+
+
+def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
+    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers."""
+    answer = _send_to_node(state_dir, {"do": "stop", "timeout": timeout.total_seconds(), "force": force})
+    return None if answer is None else int(answer["running"])
+
+
+def _send_to_node(state_dir: Path, request: Mapping[str, object], **options: float) -> Mapping[str, Any] | None:
     from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- as for a dispatcher
     from herdbeat.service.commands.dispatch import NotRunning  # noqa: PLC0415
 
     try:
-        send_request(state_dir, {"do": "ping"}, **options)
-    except NotRunning:
-        return False
-    return True
-
-
-def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
-    """Let the process that runs the fleet stop. How many runs are going; None if nothing answers."""
-    from herdbeat.control_socket.client import send_request  # noqa: PLC0415
-    from herdbeat.service.commands.dispatch import NotRunning  # noqa: PLC0415
-
-    request = {"do": "stop", "timeout": timeout.total_seconds(), "force": force}
-    try:
-        return int(send_request(state_dir, request)["running"])
+        return send_request(state_dir, request, **options)
     except NotRunning:
         return None
 
@@ -112,7 +124,7 @@ class FleetHandle:
 
     @property
     def dispatcher(self) -> "Dispatcher":
-        """The command bus of this fleet, whoever runs it."""
+        """The command bus of this fleet, whether it runs or not."""
         from herdbeat.control_socket.client import send_request  # noqa: PLC0415 -- only a change needs it
         from herdbeat.service.commands.dispatch import Dispatcher  # noqa: PLC0415
 
@@ -130,9 +142,7 @@ class FleetHandle:
     @property
     def holder_pid(self) -> int | None:
         """The process that runs the fleet; None if there is none. Of nodes that share a ledger, one that works."""
-        if isinstance(self.path, Path):
-            return self.local_pid
-        return next((node.pid for node in self.live_nodes if node.works), None)
+        return next((node.pid for node in self.live_nodes if node.works), None) if self.is_shared else self.local_pid
 
     @property
     def is_running(self) -> bool:
@@ -171,7 +181,7 @@ class FleetHandle:
         raise NotFound("Nothing has run here yet.", hint="Start it with: herdbeat up")
 
     def not_applied_error(self, word: str) -> NotFound | None:
-        """The error for a name that is in the files and not in the ledger; None if it is not in the files either."""
+        """Return the error for a name that is in the files and not in the ledger; None if it is in neither."""
         if not self.has_files or self.fleet.schedule(word) is None:
             return None
         hint = "Bring it along: herdbeat apply" if self.is_shared else "Start it once: herdbeat up"

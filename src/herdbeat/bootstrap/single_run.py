@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from herdbeat import __version__
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import Claim, Outcome, RunStatus
@@ -21,11 +21,11 @@ from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.complete import complete_runs
 from herdbeat.scheduler.execute import RunExecutor
-from herdbeat.scheduler.manual import SingleClaim, claim_single
+from herdbeat.scheduler.manual import claim_single
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.scheduler.timers import Timer
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.store.base import FinishedRun, Transaction
+from herdbeat.store.base import FinishedRun
 from herdbeat.store.reader import Reader, SqliteReader
 from herdbeat.store.spec_cache import SpecCache
 from herdbeat.store.sqlite.store import SqliteStore
@@ -34,7 +34,7 @@ from herdbeat.store.state_lock import StateLock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleRun:
-    """How it ended; without an outcome nothing was started, for `skip_reason`."""
+    """How the run ended. Without an outcome nothing was started, and `skip_reason` says why."""
 
     outcome: Outcome | None = None
     run_id: int = 0
@@ -56,10 +56,13 @@ async def run_single(
 
     Raises Conflict while a scheduler runs in the state directory.
     """
+    event_id = uuid4().hex
     async with _open_session(state_dir, timer) as session:
         await session.store.write(lambda tx: apply_fleet(tx, fleet, timer.now(), origin, is_whole=False))
         number = find_schedule(session.reader, schedule_id).id
-        claimed = await session.store.write(lambda tx: session.claim(tx, number, origin))
+        claimed = await session.store.write(
+            lambda tx: claim_single(tx, timer.now(), session.node_id, number, origin=origin, event_id=event_id)
+        )
         if not claimed.claims:
             return SingleRun(skip_reason=claimed.skip_reason)
         settings = RunnerSettings(state_dir=state_dir, environ=os.environ, local_functions=local_functions)
@@ -77,9 +80,6 @@ class _Session:
     reader: Reader
     timer: Timer
     node_id: int
-
-    def claim(self, tx: Transaction, schedule_id: int, origin: str) -> SingleClaim:
-        return claim_single(tx, self.timer.now(), self.node_id, schedule_id, origin=origin, event_id=uuid4().hex)
 
     async def execute(self, claim: Claim, runner: Runner) -> SingleRun:
         try:

@@ -8,8 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdbeat.bootstrap.config import detect_system_zone, load_config
-from herdbeat.bootstrap.config_cache import CachedConfig, find_bare_ledger, find_cached_config, write_config_cache
+from herdbeat.bootstrap.config import (
+    CachedConfig,
+    detect_system_zone,
+    find_bare_ledger,
+    find_cached_config,
+    load_config,
+    write_config_cache,
+)
 from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
 from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from herdbeat.control_socket.socket_path import find_socket_path
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, UsageError
@@ -24,7 +24,7 @@ _ERROR_TYPES: dict[str, type[HerdbeatError]] = {each.code: each for each in (Usa
 def send_request(
     state_dir: Path, request: Mapping[str, object], timeout: float = RESPONSE_TIMEOUT_S
 ) -> Mapping[str, Any]:
-    """What `ok` says. Raises NotRunning, or the error that the other side has met."""
+    """Return the answer. Raises NotRunning, or the error that the other process answers with."""
     answer = _exchange_with_retry(state_dir, json.dumps(request).encode() + b"\n", time.monotonic() + timeout)
     if not answer:
         raise NotRunning(f"Nothing answers at {find_socket_path(state_dir)}.", hint="Start it with: herdbeat up")
@@ -32,12 +32,11 @@ def send_request(
     if "problem" in response:
         problem = response["problem"]
         raise _ERROR_TYPES.get(problem["code"], HerdbeatError)(problem["detail"], hint=problem["hint"])
-    content: Mapping[str, Any] = response["ok"]
-    return content
+    return cast("Mapping[str, Any]", response["ok"])
 
 
 def _exchange_with_retry(state_dir: Path, line: bytes, deadline: float) -> bytes:
-    """Empty if nobody answers. A process that holds the lock and has no socket yet is about to start: try again."""
+    """Return b"" if nothing answers. A process that holds the lock and has no socket yet is about to start: retry."""
     while True:
         try:
             return _exchange(find_socket_path(state_dir), line, max(deadline - time.monotonic(), RETRY_INTERVAL_S))

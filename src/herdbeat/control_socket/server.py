@@ -61,7 +61,7 @@ async def open_control_socket(state_dir: Path, handlers: Mapping[str, RequestHan
 
 
 def _bind_socket(socket_path: Path) -> socket.socket:
-    """Bound beside its path, closed to others, then renamed: it is never open to others, and replaces a stale one."""
+    """Bind beside the path, close it to others, then rename: it is never open to others, and replaces a stale one."""
     temporary_path = socket_path.with_name(f"{socket_path.name}.new")
     temporary_path.unlink(missing_ok=True)
     server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
@@ -87,7 +87,7 @@ async def _serve_connection(
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    """Empty at the end. Raises UsageError for a line that is too long."""
+    """Return one line, empty at the end. Raises UsageError for a line that is too long."""
     try:
         return await reader.readline()
     except ValueError as error:
@@ -152,7 +152,7 @@ class ControlHandlers:
         return {"pid": os.getpid(), "running": self._count_running(), "timeout": timeout.total_seconds()}
 
     async def execute(self, request: ControlRequest) -> JsonObject:
-        """`command` is what to do, `actor` who asks."""
+        """`command` is what to do, `actor` who requests it."""
         actor, command = Actor.from_json(request.get("actor")), command_from_json(request.get("command"))
         result = await self._dispatcher.run(actor, command)
         return {"pid": os.getpid(), "result": result_to_json(result)}

@@ -13,7 +13,7 @@ _REDIRECT_FILE_NAME = "socket.path"
 
 
 def find_socket_path(state_dir: Path) -> Path:
-    """Where the socket of a state directory is, or would be."""
+    """Return where the socket of a state directory is, or would be."""
     default_path = state_dir / _SOCKET_NAME
     if _fits_kernel_limit(default_path):
         return default_path
@@ -24,7 +24,7 @@ def find_socket_path(state_dir: Path) -> Path:
 
 
 def prepare_socket_path(state_dir: Path) -> Path:
-    """The path to bind. One that is too long is replaced by one in a private folder, and a file says which."""
+    """Return the path to bind. If it is too long, return one in a private folder, and write that into a file."""
     default_path = state_dir / _SOCKET_NAME
     if _fits_kernel_limit(default_path):
         return default_path

@@ -1,1 +1,1 @@
-"""The documented names as a Python API: small functions over the pure rooms."""
+"""The Python API: Herd, Scheduler and the documented functions."""

@@ -8,20 +8,20 @@ import asyncio
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
-from herdbeat.bootstrap.handle import open_state_dir
+from herdbeat.bootstrap.config import find_holder_pid
+from herdbeat.bootstrap.embedding import Timer
+from herdbeat.bootstrap.handle import Filter, Reader, open_ledger_reader, open_state_dir
 from herdbeat.clock import Clock
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
-from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
 from herdbeat.python_api.options import PROGRAM_ACTOR, get_current_actor, parse_duration_option, require_aware
-from herdbeat.python_api.schedule_functions import change_schedule, open_ledger_reader
-from herdbeat.scheduler.timers import Timer
+from herdbeat.python_api.registry import ScheduleRegistry
+from herdbeat.python_api.schedule_functions import change_schedule
 from herdbeat.service.commands.base import (
     Actor,
     HintSchedules,
@@ -35,64 +35,52 @@ from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.service.queries.explain import Explanation, load_next_explanation
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.queries.upcoming import iter_schedule_runs
-from herdbeat.store.reader import Filter, Reader
-from herdbeat.store.state_lock import find_lock_holder
 
 POLL_INTERVAL_S = 0.02
 RUN_START_TIMEOUT_S = 5.0
-"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
+"""Seconds that the loop has to claim a beat, so that its run has an id. It takes milliseconds."""
 
 
 def trigger_result_from_beat(beat: TriggeredBeat) -> TriggerResult | None:
-    """The result, if nothing starts now: it was refused, or it waits for its turn and has no job yet."""
+    """Return the result of a beat that starts nothing now: it was refused, or it waits and has no job yet."""
     if not beat.success:
         return TriggerResult(success=False, skipped=True, skip_reason=beat.skip_reason)
     return TriggerResult(success=True) if beat.waits_for else None
 
 
 def trigger_result_from_ledger(reader: Reader, beat: str, *, require_finished: bool = False) -> TriggerResult | None:
-    """The result, once its run has started, or with `is_over` has ended; None until then."""
+    """Return the result once the run has started, or with `require_finished` has ended; None until then."""
     run = find_latest_attempt(reader, beat)
     if run is None:
         return _result_from_skip(reader, beat)
-    return (
-        None
-        if require_finished and run.status is RunStatus.RUNNING
-        else _result_from_run(run, require_finished=require_finished)
-    )
-
-
-def _result_from_run(run: RunRecord, *, require_finished: bool) -> TriggerResult:
+    if require_finished and run.status is RunStatus.RUNNING:
+        return None
     if not require_finished or run.status is RunStatus.SUCCEEDED:
         return TriggerResult(success=True, job_id=format_short_id(run.id))
     return TriggerResult(success=False, job_id=format_short_id(run.id), error=run.error or f"It ended as {run.status}.")
 
 
 def _result_from_skip(reader: Reader, beat: str) -> TriggerResult | None:
-    """By a budget, or by its hours: gates that are only looked at when it would start."""
+    """Return the result of a beat that its budget or its active hours skip: they are checked when it would start."""
     number = parse_short_id(beat)
-    found = None if number is None else reader.beat(number)
-    if found is None or found.outcome is not BeatOutcome.SKIPPED:
+    record = None if number is None else reader.beat(number)
+    if record is None or record.outcome is not BeatOutcome.SKIPPED:
         return None
-    return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(found.reason))
+    return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(record.reason))
 
 
-class HerdContext(Protocol):
-    """What the methods need of a herd."""
+class HerdClient(ScheduleRegistry):
+    """Methods that change something are awaited; those that only read return at once."""
 
     timer: Timer
 
     @property
-    def state_dir(self) -> Path: ...
-
-    def own(self, label: str) -> Schedule: ...
-
-
-class HerdClient:
-    """Methods that change something are awaited; those that only read return at once."""
+    def state_dir(self) -> Path:
+        """The folder of the ledger."""
+        raise NotImplementedError
 
     async def trigger(
-        self: HerdContext, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR
+        self, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR
     ) -> TriggerResult:
         """Run a function now, beside its schedule. Returns when it has started; with `wait`, when it has ended.
 
@@ -110,7 +98,7 @@ class HerdClient:
         return await asyncio.to_thread(_wait_for_result, state_dir, str(beat.beat), require_finished=wait)
 
     async def pause(
-        self: HerdContext,
+        self,
         label: str,
         *,
         until: datetime | None = None,
@@ -118,19 +106,19 @@ class HerdClient:
         reason: str = "",
         by: str | None = None,
     ) -> None:
-        """Hold it until a moment, for so long, or until somebody resumes it. A run that is going finishes."""
+        """Pause it until a moment, for a duration, or until somebody resumes it. An active run finishes."""
         if until is not None and lasts is not None:
             raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
         now = self.timer.now()
         end = require_aware(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
-        await _change(self, label, by, PauseSchedules(reason=reason, until=end))
+        await self._change(label, by, PauseSchedules(reason=reason, until=end))
 
-    async def resume(self: HerdContext, label: str, *, reason: str = "", by: str | None = None) -> None:
-        """Let it go on. What passed meanwhile is skipped, so that no burst follows."""
-        await _change(self, label, by, ResumeSchedules(reason=reason))
+    async def resume(self, label: str, *, reason: str = "", by: str | None = None) -> None:
+        """End its pause. What was due meanwhile is skipped, so that no burst follows."""
+        await self._change(label, by, ResumeSchedules(reason=reason))
 
     async def hint(
-        self: HerdContext,
+        self,
         label: str,
         *,
         every: DurationLike | None = None,
@@ -139,50 +127,52 @@ class HerdClient:
         reason: str = "",
         by: str | None = None,
     ) -> None:
-        """Wish for another pace or one more run, for a while. It may replace the baseline, never pass the limits."""
+        """Request another interval, or one more run. A hint may replace the baseline, never pass the limits."""
         command = HintSchedules(
             reason=reason,
             every=None if every is None else parse_duration_option(every, "every").total_seconds(),
             at=None if at is None else require_aware(at),
             lasts=None if lasts is None else parse_duration_option(lasts, "lasts").total_seconds(),
         )
-        await _change(self, label, by, command)
+        await self._change(label, by, command)
 
-    def next(self: HerdContext, label: str) -> datetime | None:
-        """When it runs next; None while it is running, or if nothing is planned. `explain` says why."""
+    def next(self, label: str) -> datetime | None:
+        """Return when it runs next; None while it runs, or if nothing is planned. `explain` says why."""
         schedule = self.own(label)
         try:
             with open_ledger_reader(self.state_dir) as reader:
                 return find_schedule(reader, schedule.id).next_run_at
         except NotFound:
-            return next((each.next_run_at for each in iter_schedule_runs(schedule, self.timer.now())), None)
+            return next((run.next_run_at for run in iter_schedule_runs(schedule, self.timer.now())), None)
 
-    def explain(self: HerdContext, label: str) -> Explanation:
-        """Why it runs next when it does, or why not: `text` is the sentence, `steps` the whole decision."""
+    def explain(self, label: str) -> Explanation:
+        """Return why it runs next when it does, or not at all: `text` in one sentence, `steps` the whole decision."""
+        has_live_node = find_holder_pid(self.state_dir) is not None
         with open_ledger_reader(self.state_dir) as reader:
             record = find_schedule(reader, self.own(label).id)
-            return load_next_explanation(
-                reader, record, self.timer.now(), has_live_node=find_lock_holder(self.state_dir) is not None
-            )
+            return load_next_explanation(reader, record, self.timer.now(), has_live_node=has_live_node)
 
-    def beats(self: HerdContext, label: str, *, most: int = 50) -> list[BeatRecord]:
-        """Its due instants and what became of each, newest first."""
+    def beats(self, label: str, *, most: int = 50) -> list[BeatRecord]:
+        """Return its due instants with their outcomes, newest first."""
         with open_ledger_reader(self.state_dir) as reader:
-            return reader.beats(_build_filter(self, label, most))
+            return reader.beats(self._build_filter(label, most))
 
-    def runs(self: HerdContext, label: str, *, most: int = 50) -> list[RunRecord]:
-        """Its runs, newest first."""
+    def runs(self, label: str, *, most: int = 50) -> list[RunRecord]:
+        """Return its runs, newest first."""
         with open_ledger_reader(self.state_dir) as reader:
-            return reader.runs(_build_filter(self, label, most))
+            return reader.runs(self._build_filter(label, most))
 
+    async def _change(self, label: str, by: str | None, command: ScheduleCommand) -> None:
+        await change_schedule(self.state_dir, self.own(label).id, by or get_current_actor(), command, self.timer)
 
-async def _change(herd: HerdContext, label: str, by: str | None, command: ScheduleCommand) -> None:
-    await change_schedule(herd.state_dir, herd.own(label).id, by or get_current_actor(), command, herd.timer)
+    def _build_filter(self, label: str, most: int) -> Filter:
+        schedule = self.own(label)
+        return Filter(target=schedule.target, name=schedule.name, limit=most)
 
 
 def _trigger(state_dir: Path, schedule: str, by: str, clock: Clock, *, queue: bool) -> TriggeredBeat:
-    """Blocks: for a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
-    if find_lock_holder(state_dir) is None:
+    """Blocks: call it in a thread. Raises NotRunning: a herd that does not run keeps no beat for later."""
+    if find_holder_pid(state_dir) is None:
         raise NotRunning("Nothing runs here.", hint="Start it first.")
     with open_ledger_reader(state_dir) as reader:
         command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
@@ -196,19 +186,14 @@ def _pause_end(now: datetime, lasts: DurationLike) -> datetime:
         raise UsageError(f"{lasts} from now is past the end of the calendar.", hint="Leave lasts out.") from error
 
 
-def _build_filter(herd: HerdContext, label: str, most: int) -> Filter:
-    schedule = herd.own(label)
-    return Filter(target=schedule.target, name=schedule.name, limit=most)
-
-
 def _wait_for_result(state_dir: Path, beat: str, *, require_finished: bool) -> TriggerResult:
-    """Looks at the ledger until the run is there, or is over. Blocks: for a thread."""
+    """Read the ledger until the run has started, or finished. Blocks: call it in a thread."""
     deadline = time.monotonic() + RUN_START_TIMEOUT_S
     with open_ledger_reader(state_dir) as reader:
-        while (found := trigger_result_from_ledger(reader, beat, require_finished=require_finished)) is None:
-            if find_lock_holder(state_dir) is None:
+        while (result := trigger_result_from_ledger(reader, beat, require_finished=require_finished)) is None:
+            if find_holder_pid(state_dir) is None:
                 return TriggerResult(success=False, error="It is written down, but the herd has stopped.")
             if not require_finished and time.monotonic() > deadline:
                 return TriggerResult(success=True)
             time.sleep(POLL_INTERVAL_S)
-    return found
+    return result

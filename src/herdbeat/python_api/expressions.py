@@ -1,10 +1,9 @@
-"""Intervals for Python: `parse_interval`, `calculate_next_trigger`, `is_schedule_due`."""
+"""The documented functions on cron expressions and intervals."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from herdbeat.clock import Clock, SystemClock
-from herdbeat.domain.decision import Decision
 from herdbeat.domain.policies import FirstRun, Jitter
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.durations import parse_duration
@@ -15,13 +14,11 @@ from herdbeat.timestamps import parse_zone
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.interval import Interval
 
-# Cron for Python: `parse_cron_expression`, `calculate_next_cron_trigger`, `is_valid_cron_expression`.
-
 
 def parse_cron_expression(expression: str, timezone: str | ZoneInfo = "UTC") -> Cron:
     """Read five fields, six with seconds first, or an @name. Raises CronParseError, naming field and range.
 
-    The result is a value: parse once, then ask it `next_time`, `upcoming`, `count`, `describe`.
+    The result is a value: parse once, then call its `next_time`, `upcoming`, `count`, `describe`.
     """
     return Cron.parse(expression, timezone if isinstance(timezone, ZoneInfo) else parse_zone(timezone))
 
@@ -33,19 +30,18 @@ def calculate_next_cron_trigger(
     *,
     clock: Clock | None = None,
 ) -> datetime:
-    """The first instant strictly after `after` (now, if left out), in UTC."""
+    """Return the first instant strictly after `after` (now, if left out), in UTC."""
     cron = expression if isinstance(expression, Cron) else parse_cron_expression(expression, timezone)
     start = (clock or SystemClock()).now() if after is None else require_aware(after)
-    found = cron.next_time(None, start)
-    if found is None:
-        raise CronParseError(
-            f'"{cron.expression}" has no instant after {start.astimezone(UTC).isoformat()}', cron.expression
-        )
-    return found
+    instant = cron.next_time(None, start)
+    if instant is None:
+        message = f'"{cron.expression}" has no instant after {start.astimezone(UTC).isoformat()}'
+        raise CronParseError(message, cron.expression)
+    return instant
 
 
 def is_valid_cron_expression(expression: str) -> bool:
-    """True if it can be read and can ever fire."""
+    """Return True if the expression is valid and can ever fire."""
     try:
         parse_cron_expression(expression)
     except CronParseError:
@@ -68,7 +64,7 @@ def calculate_next_trigger(
     schedule: str = "",
     clock: Clock | None = None,
 ) -> datetime:
-    """When an interval is due next: after the last completion; now if it never ran or is overdue.
+    """Return when an interval is due next: after the last completion; now if it never ran or is overdue.
 
     Jitter is not random: the same `schedule`, completion and interval always get the same share of up to
     `jitter_percent` of the interval, so that a preview shows what will happen.
@@ -77,23 +73,16 @@ def calculate_next_trigger(
         raise UsageError(f"jitter_percent must be 0 to 100, got {jitter_percent}", hint="10 means up to a tenth.")
     now = (clock or SystemClock()).now()
     every = interval if isinstance(interval, timedelta) else parse_interval(interval)
-    return _decide_interval(now, last_completed_at, every, jitter_percent / 100, schedule)
-
-
-def _decide_interval(now: datetime, last: datetime | None, every: timedelta, share: float, schedule: str) -> datetime:
-    timing = TimingPolicy(
-        trigger=Interval(every=every),
-        first_run=FirstRun.NOW,
-        jitter=Jitter(share=share) if share else None,
-    )
-    anchor = now if last is None else require_aware(last)
-    state = ScheduleState(schedule=schedule, timing=timing, anchor_at=anchor, is_new=last is None)
-    decision: Decision = decide(now, state)
+    jitter = Jitter(share=jitter_percent / 100) if jitter_percent else None
+    timing = TimingPolicy(trigger=Interval(every=every), first_run=FirstRun.NOW, jitter=jitter)
+    is_new = last_completed_at is None
+    anchor = now if last_completed_at is None else require_aware(last_completed_at)
+    decision = decide(now, ScheduleState(schedule=schedule, timing=timing, anchor_at=anchor, is_new=is_new))
     assert decision.next_run_at is not None
     return decision.next_run_at
 
 
 def is_schedule_due(next_run_at: datetime, now: datetime | None = None, *, clock: Clock | None = None) -> bool:
-    """True from the very instant on. Without `now`, the clock is asked."""
+    """Return True from the instant itself on. Without `now`, the clock is read."""
     moment = (clock or SystemClock()).now() if now is None else require_aware(now)
     return require_aware(next_run_at) <= moment

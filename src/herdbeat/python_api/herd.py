@@ -6,261 +6,50 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 from zoneinfo import ZoneInfo
 
 from herdbeat.bootstrap.config import detect_system_zone
-from herdbeat.bootstrap.fleet import RunningFleet, control_socket, running_fleet
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
+from herdbeat.bootstrap.embedding import LocalFunctions, SystemTimer, Timer
+from herdbeat.bootstrap.engine import Engine
 from herdbeat.domain.fleet import Fleet
-from herdbeat.domain.run import Claim
 from herdbeat.errors import SchedulerShutdownError, UsageError
-from herdbeat.events import Event, EventListener, NodeReady, null_listener
-from herdbeat.python_api.client import HerdClient, trigger_result_from_ledger
-from herdbeat.python_api.herdctl_types import DurationLike, TriggerResult
+from herdbeat.events import EventListener, null_listener
+from herdbeat.python_api.client import HerdClient
+from herdbeat.python_api.herdctl_types import DurationLike
 from herdbeat.python_api.options import (
     DEFAULT_STATE_DIR,
     ScheduleOptions,
     parse_duration_option,
     parse_interval_option,
     require_positive,
+    set_state_dir,
 )
-from herdbeat.python_api.registry import ScheduleRegistry
-from herdbeat.runners.functions import LocalFunctions
-from herdbeat.scheduler.loop import Loop
-from herdbeat.scheduler.timers import SystemTimer, Timer
-from herdbeat.service.commands.base import Actor, TriggeredBeat, TriggerSchedule
-from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.store.location import open_reader, require_sqlite_path
 from herdbeat.timestamps import parse_zone
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-RUN_START_TIMEOUT_S = 5.0
-"""Seconds for the loop to take a beat up, so that its run can be named. It takes milliseconds."""
-
-LEDGER_POLL_INTERVAL_S = 0.05
-"""Seconds between two reads of the ledger while a caller waits for something that no event announces."""
-
 StopSignal = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
-@contextmanager
-def run_in_thread(context: AbstractAsyncContextManager[Any]) -> Iterator[None]:
-    """Enter the asynchronous block in a thread, and leave it with this one. Raises what entering or leaving raised."""
-    started: Future[StopSignal] = Future()
-    stopped: Future[None] = Future()
-    Thread(target=_run_thread, args=(context, started, stopped), name="herdbeat", daemon=True).start()
-    loop, stop_event = started.result()
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(stop_event.set)
-        stopped.result()
-
-
-def _run_thread(
-    context: AbstractAsyncContextManager[Any], started: "Future[StopSignal]", stopped: "Future[None]"
-) -> None:
-    try:
-        asyncio.run(_run_until_stopped(context, started))
-    except BaseException as error:  # noqa: BLE001 - what ends a herd is raised again in the thread that waits for it
-        (stopped if started.done() else started).set_exception(error)
-    else:
-        stopped.set_result(None)
-
-
-async def _run_until_stopped(context: AbstractAsyncContextManager[Any], started: "Future[StopSignal]") -> None:
+async def _run_until_stopped(started: "Future[StopSignal]") -> None:
     stop_event = asyncio.Event()
-    async with context:
-        started.set_result((asyncio.get_running_loop(), stop_event))
-        await stop_event.wait()
+    started.set_result((asyncio.get_running_loop(), stop_event))
+    await stop_event.wait()
 
 
-class Engine:
-    """One fleet in the event loop that starts it. Not to be used again once it has stopped."""
-
-    def __init__(
-        self,
-        fleet: Fleet,
-        local_functions: LocalFunctions,
-        *,
-        timer: Timer | None,
-        listener: EventListener = null_listener,
-        max_concurrent: int,
-    ) -> None:
-        self.fleet = fleet
-        self.timer = timer or SystemTimer()
-        self.path = require_sqlite_path(fleet)
-        self.started_at: datetime | None = None
-        self._local_functions = local_functions
-        self._publish = listener
-        self._max_concurrent = max_concurrent
-        self._running_fleet: RunningFleet | None = None
-        self._ready_event = asyncio.Event()
-        self._stop_requested = False
-        self._waiters: set[asyncio.Future[None]] = set()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Return when it is at work. Raises whatever keeps it from that: Conflict, StoreUnavailable, …"""
-        # A task without a parent: the caller goes on, and `stop` or the end of the loop ends it.
-        self._task = asyncio.create_task(self._serve(), name="herdbeat")
-        self._task.add_done_callback(self._log_failure)
-        ready = asyncio.create_task(self._ready_event.wait(), name="herdbeat is at work")
-        try:
-            await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self._task.cancel()
-            raise
-        finally:
-            ready.cancel()
-        if self._task.done():
-            await self._task
-
-    async def stop(self, grace: timedelta, *, wait_for_runs: bool = True) -> None:
-        """No new starts; runs may finish for so long. Raises SchedulerShutdownError if some had to be cut off.
-
-        Without waiting they are cut off at once; that was asked for, and is no error. If it has ended already, raises
-        what it ended with.
-        """
-        if self.is_running and wait_for_runs:
-            self.request_stop(grace)
-        elif self.is_running:
-            self._require_running.node.hard_stop()
-        try:
-            await self.wait_stopped()
-        except SchedulerShutdownError as error:
-            if wait_for_runs or error.unwritten_result_count:
-                raise
-
-    def request_stop(self, grace: timedelta) -> None:
-        """The same without waiting for it."""
-        self._require_running.node.stop(grace)
-
-    def stop_on_signal(self, grace: timedelta) -> None:
-        """For signals: the second one cuts off what runs."""
-        if self._stop_requested:
-            self._require_running.node.hard_stop()
-        else:
-            self.request_stop(grace)
-        self._stop_requested = True
-
-    async def wait_stopped(self) -> None:
-        """Until it has stopped, whoever stopped it. Raises what it ended with; cancelled, it works on."""
-        assert self._task is not None, "an engine that was never started"
-        await asyncio.shield(self._task)
-
-    @property
-    def is_running(self) -> bool:
-        return self._task is not None and not self._task.done()
-
-    @property
-    def is_called_from_run(self) -> bool:
-        """The caller is one of the runs, in this event loop."""
-        runs = self.loop.active_runs.values() if self.loop is not None else ()
-        return any(each.task is asyncio.current_task() for each in runs)
-
-    @property
-    def loop(self) -> Loop | None:
-        return None if self._running_fleet is None else self._running_fleet.node.loop
-
-    @property
-    def running(self) -> list[Claim]:
-        """The runs that are going."""
-        if self.loop is None or not self.is_running:
-            return []
-        return [each.claim for each in self.loop.active_runs.values()]
-
-    async def set_fleet(self, fleet: Fleet) -> None:
-        """Other targets and schedules. Those that stay the same keep their times."""
-        self.fleet = fleet
-        await self._require_running.dispatcher.apply(Actor(name="up"), fleet)
-
-    async def trigger(self, schedule: str, *, origin: str) -> TriggeredBeat:
-        """A beat by hand of `target/schedule`."""
-        with closing(open_reader(self.path)) as reader:
-            command = TriggerSchedule(schedule=find_schedule(reader, schedule).id)
-        return await self._require_running.dispatcher.run(Actor(name=origin), command)
-
-    async def wait_trigger_result(self, beat: str) -> TriggerResult:
-        """Once its run has started. One that a full node, or a missing label, lets wait for long has no job yet."""
-        with closing(open_reader(self.path)) as reader:
-            try:
-                async with asyncio.timeout(RUN_START_TIMEOUT_S):
-                    found = await self.wait_until(lambda: trigger_result_from_ledger(reader, beat))
-            except TimeoutError:
-                found = TriggerResult(success=True)
-        return found or TriggerResult(success=False, error="It is written down, but the scheduler has stopped.")
-
-    async def wait_until(self, probe: Callable[[], T | None]) -> T | None:
-        """What `probe` returns, as soon as that is something; None if the engine ends first. Called at every event."""
-        assert self._task is not None
-        while self.is_running:
-            wakeup: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.add(wakeup)  # before looking, so that what happens meanwhile is not slept through
-            try:
-                found = probe()
-                if found is not None:
-                    return found
-                await asyncio.wait(
-                    [wakeup, self._task], timeout=LEDGER_POLL_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED
-                )
-            finally:
-                self._waiters.discard(wakeup)
-                wakeup.cancel()
-        return probe()
-
-    @property
-    def _require_running(self) -> RunningFleet:
-        if self._running_fleet is None or not self.is_running:
-            raise UsageError("Nothing runs here.", hint="Start it first.")
-        return self._running_fleet
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, NodeReady):
-            self.started_at = event.at
-            self._ready_event.set()
-        for each in self._waiters:
-            if not each.done():
-                each.set_result(None)
-        self._publish(event)
-
-    async def _serve(self) -> None:
-        opened = running_fleet(
-            self.fleet,
-            environ=os.environ,
-            listener=self._on_event,
-            timer=self.timer,
-            max_concurrent=self._max_concurrent,
-            local_functions=self._local_functions,
-        )
-        async with opened as running, control_socket(running):
-            self._running_fleet = running
-            await running.wait_stopped()
-
-    def _log_failure(self, task: "asyncio.Task[None]") -> None:
-        """Logged at once: in a web application nobody waits for this task before the application ends."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None and self._ready_event.is_set() and not isinstance(error, SchedulerShutdownError):
-            log.error("herdbeat has ended error=%r nothing is started any more", error)
-
-
-class Herd(ScheduleRegistry, HerdClient):
+class Herd(HerdClient):
     """Schedules functions with decorators, and runs them until it is stopped.
 
-    Everything is kept in `state_dir`, so a restart goes on where it was; None keeps it in a temporary place for as
-    long as the herd runs. `defaults` are options for all of its functions.
+    The ledger is in `state_dir`, so a restart continues where the last one ended; None keeps it in a temporary folder
+    for as long as the herd runs. `defaults` are options for all of its functions.
     """
 
     def __init__(
@@ -288,7 +77,7 @@ class Herd(ScheduleRegistry, HerdClient):
 
     @property
     def state_dir(self) -> Path:
-        """Where everything is kept. Raises UsageError for a temporary place that is not there (any more)."""
+        """The folder of the ledger. Raises UsageError while a herd with a temporary folder does not run."""
         if self._state_dir is not None:
             return self._state_dir
         if self._temporary is None:
@@ -300,7 +89,7 @@ class Herd(ScheduleRegistry, HerdClient):
         return self._engine is not None and self._engine.is_running
 
     async def start(self) -> None:
-        """Begin, and return when it is at work. Raises Conflict if another process runs in the state directory."""
+        """Return when the herd is at work. Raises Conflict if another process runs in the state directory."""
         if self.is_running:
             raise UsageError("The herd runs already.", hint="Stop it first; apply() takes up what was added.")
         if self._state_dir is None:
@@ -322,8 +111,8 @@ class Herd(ScheduleRegistry, HerdClient):
     async def stop(self) -> None:
         """Start nothing new, and let runs finish for `stop_timeout`. Raises SchedulerShutdownError if they cannot.
 
-        Called by a function of this herd it returns at once, and the herd ends after that run: to wait for it would
-        be to wait for itself. If something else has ended the herd meanwhile, that is raised.
+        Called by a function of this herd it returns at once, and the herd ends after that run: a run that waited for
+        the end would wait for itself. Raises what else has ended the herd meanwhile.
         """
         engine = self._engine
         if engine is None:
@@ -338,13 +127,13 @@ class Herd(ScheduleRegistry, HerdClient):
             self._clean_up()
 
     async def apply(self) -> None:
-        """Take up what was scheduled or removed since the start."""
+        """Apply what was scheduled or removed since the start."""
         if self._engine is None or not self._engine.is_running:
             raise UsageError("The herd does not run.", hint="Start it first: it takes up everything then.")
         await self._engine.set_fleet(self._fleet())
 
     async def run(self) -> None:
-        """Start, and return when somebody has stopped it. Cancelled, it stops as `stop` does."""
+        """Start, and return when the herd has stopped. Cancelled, it stops as `stop` does."""
         async with self:
             assert self._engine is not None
             await self._engine.wait_stopped()
@@ -362,9 +151,23 @@ class Herd(ScheduleRegistry, HerdClient):
 
     @contextmanager
     def in_background(self) -> Iterator[Self]:
-        """For programs without an event loop: the herd works in a thread of its own until the block is left."""
-        with run_in_thread(self):
-            yield self
+        """For programs without an event loop: the herd works in a thread of its own until the block is left.
+
+        Raises what `start` and `stop` raise.
+        """
+        started: Future[StopSignal] = Future()
+        thread = Thread(target=lambda: asyncio.run(_run_until_stopped(started)), name="herdbeat", daemon=True)
+        thread.start()
+        loop, stop_event = started.result()
+        try:
+            asyncio.run_coroutine_threadsafe(self.start(), loop).result()
+            try:
+                yield self
+            finally:
+                asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(stop_event.set)
+        thread.join()  # not in `finally`: a second Ctrl+C must not wait for a function that cannot be stopped
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -384,8 +187,8 @@ class Herd(ScheduleRegistry, HerdClient):
             await self._engine.wait_stopped()
 
     def _fleet(self) -> Fleet:
-        store = f"sqlite:{(self.state_dir / LEDGER_FILE_NAME).absolute()}"
-        return replace(self.fleet(store), check_interval=self._check_interval, stop_timeout=self._stop_timeout)
+        fleet = set_state_dir(self.fleet(""), self.state_dir)
+        return replace(fleet, check_interval=self._check_interval, stop_timeout=self._stop_timeout)
 
     def _clean_up(self) -> None:
         if self._temporary is not None:
@@ -394,7 +197,7 @@ class Herd(ScheduleRegistry, HerdClient):
 
 
 def _require_signal_support() -> None:
-    """In our words: those of Python speak of a wakeup descriptor, and not of what to do."""
+    """Raises UsageError. Python's own error speaks of a wakeup descriptor, and not of what to do."""
     if threading.current_thread() is not threading.main_thread():
         hint = "Use `with herd.in_background():`, or `await herd.run()` in an event loop of that thread."
         raise UsageError("run_forever waits for signals, which only the main thread gets.", hint=hint)

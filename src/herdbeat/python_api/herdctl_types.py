@@ -7,13 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
+from herdbeat.bootstrap.embedding import Timer
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.domain.work_item import WorkItem
-from herdbeat.scheduler.timers import Timer
 
 DurationLike = float | timedelta | str
 """A number of seconds, a timedelta, or a text such as "30s"."""

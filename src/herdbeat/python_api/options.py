@@ -1,72 +1,70 @@
-"""What may be said about a function beside when it runs: the words of the files, as keyword arguments."""
+"""Options of Python programs, validated: agents, durations, times, and the keys of a file as keyword arguments."""
 
 import getpass
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from zoneinfo import ZoneInfo
 
-from herdbeat.bootstrap.config import detect_system_zone, load_config
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
-from herdbeat.config.inline import build_node, load_fleet_tree
-from herdbeat.config.loader import LoadResult
+from herdbeat.bootstrap.config import LEDGER_FILE_NAME, load_agents, load_config
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Jitter
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
 from herdbeat.durations import parse_duration
-from herdbeat.errors import ConfigError, Problem, SourceLocation, TimeParseError, UsageError
+from herdbeat.errors import ConfigError, Problem, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
+
+if TYPE_CHECKING:
+    from herdbeat.bootstrap.config import LoadResult
 
 DEFAULT_STATE_DIR = ".herdbeat"
 
 
 def build_fleet(agents: AgentsInput, state_dir: Path) -> Fleet:
-    """Raises ConfigError with every problem of every agent, UsageError for what is no agent at all."""
+    """Return the fleet of these agents. Raises ConfigError with all their problems, UsageError for what is no agent."""
     if isinstance(agents, Fleet):
         return set_state_dir(agents, state_dir)
     if isinstance(agents, str | Path):
-        load_result = load_config(str(agents), os.environ, Path.cwd())
-        return set_state_dir(require_loaded_fleet(load_result), state_dir)
+        fleet = require_loaded_fleet(load_config(str(agents), os.environ, Path.cwd()))
+        return set_state_dir(fleet, state_dir)
     if isinstance(agents, Mapping):
         raise UsageError("The agents are one mapping.", hint="Put it into a list: [{…}].")
     return set_state_dir(_build_fleet_from_list(list(agents)), state_dir)
 
 
 def set_state_dir(fleet: Fleet, state_dir: Path) -> Fleet:
-    """The fleet with its ledger in that folder."""
+    """Return the fleet with its ledger in that folder."""
     return replace(fleet, store=f"sqlite:{(state_dir / LEDGER_FILE_NAME).absolute()}")
 
 
 def apply_jitter_percent(fleet: Fleet, percent: float) -> Fleet:
-    """Up to so many percent of each interval that has no jitter of its own."""
+    """Return the fleet with up to that jitter for each interval that has none of its own."""
     if not 0 <= percent <= 100:
         raise UsageError(f"jitter_percent must be 0 to 100, got {percent}", hint="10 means up to a tenth.")
     if not percent:
         return fleet
     jitter = Jitter(share=percent / 100)
-    schedules = (
-        replace(each, policies=replace(each.policies, jitter=jitter))
-        if each.trigger.kind is TriggerKind.INTERVAL and each.policies.jitter is None
-        else each
-        for each in fleet.schedules
-    )
+    schedules = list(fleet.schedules)
+    for index, schedule in enumerate(schedules):
+        if schedule.trigger.kind is TriggerKind.INTERVAL and schedule.policies.jitter is None:
+            schedules[index] = replace(schedule, policies=replace(schedule.policies, jitter=jitter))
     return replace(fleet, schedules=tuple(schedules))
 
 
-def require_loaded_fleet(load_result: LoadResult) -> Fleet:
-    """The fleet; or every error in one, told with its place: nobody shows a Python program the line of a file."""
+def require_loaded_fleet(load_result: "LoadResult") -> Fleet:
+    """Return the fleet. Raises ConfigError with all errors and their paths: a traceback shows no line of a file."""
     if load_result.errors or load_result.fleet is None:
-        raise build_config_error([_prefix_location(each) for each in load_result.errors])
+        raise build_config_error([_prefix_location(problem) for problem in load_result.errors])
     return load_result.fleet
 
 
 def build_config_error(problems: Sequence[Problem]) -> ConfigError:
-    """A traceback shows the first problem alone, so the mend and the others go below it, as notes."""
+    """Return the error. A traceback shows only the first problem, so its hint and the others are notes below it."""
     error = ConfigError(problems)
     error.add_note(f"{problems[0].hint} ({problems[0].where})")
     for each in problems[1:]:
@@ -75,7 +73,7 @@ def build_config_error(problems: Sequence[Problem]) -> ConfigError:
 
 
 def parse_duration_option(value: DurationLike, name: str) -> timedelta:
-    """A number is seconds, as everywhere in Python; herdctl's milliseconds are written "1s" here."""
+    """Return a duration. A number means seconds, as everywhere in Python; herdctl's milliseconds are "1s" here."""
     if isinstance(value, str):
         return parse_duration(value)
     try:
@@ -88,7 +86,7 @@ def parse_duration_option(value: DurationLike, name: str) -> timedelta:
 
 
 def parse_interval_option(value: DurationLike, name: str) -> timedelta:
-    """The same for what is done again and again: without a pause between, nothing else would be done."""
+    """Return a duration above zero: what repeats without a pause would leave no time for anything else."""
     length = parse_duration_option(value, name)
     if not length:
         raise UsageError(f"{name} is zero.", hint='Write seconds, a timedelta, or a text such as "1s".')
@@ -96,7 +94,7 @@ def parse_interval_option(value: DurationLike, name: str) -> timedelta:
 
 
 def require_positive(number: int, name: str) -> int:
-    """How many may run: with none, everything would wait, and nobody would know what for."""
+    """Return how many may run. Raises UsageError for none: everything would wait without a visible reason."""
     if number < 1:
         raise UsageError(f"{name} cannot be {number}.", hint="Write 1 or more; to run nothing, do not start it.")
     return number
@@ -104,54 +102,31 @@ def require_positive(number: int, name: str) -> int:
 
 def _prefix_location(problem: Problem) -> Problem:
     where = problem.where
-    if where is None:
-        return problem
-    return replace(problem, message=f"{where.path or where}: {problem.message}")
+    return problem if where is None else replace(problem, message=f"{where.path or where}: {problem.message}")
 
 
 def _build_fleet_from_list(agents: Sequence[Any]) -> Fleet:
     mappings = [each for each in agents if isinstance(each, Mapping)]
     targets = [each for each in agents if isinstance(each, Target)]
     schedules = [each for each in agents if isinstance(each, Schedule)]
-    if len(mappings) + len(targets) + len(schedules) < len(agents):
-        wrong = next(each for each in agents if not isinstance(each, Mapping | Target | Schedule))
-        hint = 'Write a mapping such as {"name": …, "schedules": {…}}, or a Target.'
-        raise UsageError(f"{wrong!r:.60} is not an agent.", hint=hint)
-    fleet = load_agents(mappings, detect_system_zone(os.environ), Path.cwd())
-    known = {each.name for each in (*fleet.targets, *targets)}
-    _require_known_agents(schedules, known)
+    for agent in agents:
+        if not isinstance(agent, Mapping | Target | Schedule):
+            hint = 'Write a mapping such as {"name": …, "schedules": {…}}, or a Target.'
+            raise UsageError(f"{agent!r:.60} is not an agent.", hint=hint)
+    fleet = require_loaded_fleet(load_agents(mappings))
+    known = {target.name for target in (*fleet.targets, *targets)}
+    for schedule in schedules:
+        if schedule.target not in known:
+            message = f'The schedule "{schedule.id}" belongs to no agent that was given.'
+            raise UsageError(message, hint="Hand over its Target, too.")
     return replace(fleet, targets=(*fleet.targets, *targets), schedules=(*fleet.schedules, *schedules))
 
 
-def load_agents(agents: Sequence[Mapping[str, Any]], zone: ZoneInfo, home: Path) -> Fleet:
-    """Agents in the shape of herdctl's files."""
-    location = SourceLocation(file="agents", line=1, column=1)
-    names = [f"agents.{each.get('name', number)}" for number, each in enumerate(agents)]
-    nodes = [build_node(each, replace(location, path=name)) for each, name in zip(agents, names, strict=True)]
-    return require_loaded_fleet(
-        load_fleet_tree(build_node({"agents": nodes}, location), zone=zone, home=home, is_foreign=True)
-    )
-
-
-def _require_known_agents(schedules: Iterable[Schedule], known: set[str]) -> None:
-    for each in schedules:
-        if each.target not in known:
-            raise UsageError(
-                f'The schedule "{each.id}" belongs to no agent that was given.', hint="Hand over its Target, too."
-            )
-
-
-# What Python callers hand us as times, made certain.
-
-
 def require_aware(moment: datetime) -> datetime:
-    """The same instant in UTC. A naive datetime is refused: nobody can know which instant it means."""
+    """Return the same instant in UTC. Raises TimeParseError for a naive datetime, which may mean any instant."""
     if moment.tzinfo is None:
-        raise TimeParseError(
-            f"{moment.isoformat()} has no time zone.",
-            moment.isoformat(),
-            hint="Pass an aware datetime, for example datetime(2026, 4, 1, 9, 0, tzinfo=UTC).",
-        )
+        hint = "Pass an aware datetime, for example datetime(2026, 4, 1, 9, 0, tzinfo=UTC)."
+        raise TimeParseError(f"{moment.isoformat()} has no time zone.", moment.isoformat(), hint=hint)
     return moment.astimezone(UTC)
 
 
@@ -199,15 +174,12 @@ class ScheduleOptions(TypedDict, total=False):
     adapt: Sequence[Mapping[str, Any]]
 
 
-# Who a Python program acts for: the name that its beats, pauses and hints carry.
-
-
 PROGRAM_ACTOR = "program"
-"""Who triggers by itself. A machine, so what a person has paused or disabled stays so."""
+"""The actor of a program that triggers by itself: a machine, so what a person has paused or disabled stays so."""
 
 
 def get_current_actor() -> str:
-    """`human:you`: whoever runs the program. A container may not know its own user."""
+    """Return `human:you` for the user of the process, by number if a container does not know the name."""
     try:
         return f"human:{getpass.getuser()}"
     except (KeyError, OSError):

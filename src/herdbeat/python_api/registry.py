@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 from zoneinfo import ZoneInfo
 
-from herdbeat.config.inline import build_node, load_fleet_tree
+from herdbeat.bootstrap.config import load_callable
+from herdbeat.bootstrap.embedding import Function, inspect_function
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
 from herdbeat.domain.target import CallableSpec, Target
@@ -20,7 +21,6 @@ from herdbeat.python_api.options import (
     build_config_error,
     require_loaded_fleet,
 )
-from herdbeat.runners.functions import Function, inspect_function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -127,15 +127,12 @@ class ScheduleRegistry:
         self._schedules[read.schedules[0].id] = read.schedules[0]
 
     def _read(self, target: str, name: str, options: Mapping[str, object], location: SourceLocation) -> Fleet:
-        """By the tables of the files: the same keys, the same checks, the same words."""
         own: dict[str, object] = {"name": target, "call": "herd:function"}
         own["description"] = options.get("description", "")
         if "max_concurrent" in options:
             own["instances"] = {"max_concurrent": options["max_concurrent"]}
-        policies = {key: value for key, value in options.items() if key not in _TARGET_OPTIONS}
-        own["schedules"] = build_node({name: build_node(policies, location)}, location)
-        tree = build_node({"callables": [build_node(own, location)]}, location)
-        return require_loaded_fleet(load_fleet_tree(tree, zone=self.zone, home=Path.cwd()))
+        schedule = {key: value for key, value in options.items() if key not in _TARGET_OPTIONS}
+        return require_loaded_fleet(load_callable(own, name, schedule, location, self.zone))
 
     def _call_name(self, function: Callable[..., Any], target: str) -> str:
         """Two lambdas of one scope share their name: then the target tells them apart."""

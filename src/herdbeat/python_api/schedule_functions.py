@@ -1,25 +1,24 @@
 """The documented functions on a state directory: `run_schedule`, and the state of a schedule.
 
-They are coroutines, as documented: a scheduler in the same event loop must be able to answer while one waits.
+They are coroutines, as documented: a scheduler in the same event loop must be able to answer meanwhile.
 """
 
 import asyncio
 import logging
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME, open_state_dir
+from herdbeat.bootstrap.embedding import LocalFunctions, Runner, SystemTimer, Timer
+from herdbeat.bootstrap.handle import Filter, open_ledger_reader, open_state_dir
 from herdbeat.bootstrap.single_run import run_single
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
-from herdbeat.errors import Conflict, NotFound, ScheduleTriggerError, StoreUnavailable, UsageError
+from herdbeat.errors import Conflict, NotFound, ScheduleTriggerError, UsageError
 from herdbeat.python_api.herdctl_types import (
     PersistedScheduleState,
     SchedulerTriggerCallback,
@@ -31,13 +30,9 @@ from herdbeat.python_api.herdctl_types import (
 )
 from herdbeat.python_api.options import DEFAULT_STATE_DIR, PROGRAM_ACTOR, build_fleet, get_current_actor
 from herdbeat.python_api.work_source import WorkSourceRunner, build_run_result, callback_runner
-from herdbeat.runners.base import Runner
-from herdbeat.runners.functions import LocalFunctions
-from herdbeat.scheduler.timers import SystemTimer, Timer
 from herdbeat.service.commands.base import Actor, DisableSchedules, EnableSchedules, ScheduleChange, ScheduleCommand
 from herdbeat.service.queries.schedule_state import documented_status
 from herdbeat.service.queries.selectors import find_schedule
-from herdbeat.store.reader import Filter, Reader, SqliteReader
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +50,9 @@ async def run_schedule(
     logger: ScheduleRunnerLogger | None = None,
     timer: Timer | None = None,
 ) -> ScheduleRunResult:
-    """Run it now, write down how it ended, and decide its next run if this was the one that was due.
+    """Run it now, record how it ended, and decide its next run if this one was due.
 
-    `job_executor` does the work, as `on_trigger` does; without it the target's own runner. With a `work_source` in
+    `job_executor` does the work, as `on_trigger` does; without it the target's own runner does. With a `work_source` in
     the schedule, an item comes from the `work_source_manager`, or there is no run. Raises Conflict while a scheduler
     runs in the state directory: trigger it there.
     """
@@ -92,8 +87,8 @@ async def run_schedule(
         item, job_id = work_runner.item if work_runner else None, format_short_id(single.run_id)
         result = build_run_result(single.outcome, item=item, job_id=job_id, seconds=single.seconds)
     if logger is not None:
-        line = f"{definition.id}: {result.skip_reason or result.error or 'done'}"
-        (logger.info if result.success else logger.error)(line)
+        write_line = logger.info if result.success else logger.error
+        write_line(f"{definition.id}: {result.skip_reason or result.error or 'done'}")
     return result
 
 
@@ -103,8 +98,7 @@ def _combine_definition(
     if schedule is None:
         return [agent]
     if isinstance(schedule, Schedule):
-        agent_only = {**agent, "schedules": None} if isinstance(agent, Mapping) else agent
-        return [agent_only, schedule]
+        return [{**agent, "schedules": None} if isinstance(agent, Mapping) else agent, schedule]
     if isinstance(agent, Mapping):
         return [{**agent, "schedules": {name: schedule}}]
     raise ScheduleTriggerError(
@@ -113,13 +107,14 @@ def _combine_definition(
 
 
 async def get_schedule_state(state_dir: str | Path, agent: str, schedule: str) -> PersistedScheduleState:
-    """How a schedule stands. One that nobody has heard of is idle, has never run and has no next run."""
+    """Return the state of a schedule. An unknown one is idle, has never run and has no next run."""
     return (await get_agent_schedule_states(state_dir, agent)).get(schedule, PersistedScheduleState())
 
 
 async def get_agent_schedule_states(state_dir: str | Path, agent: str) -> dict[str, PersistedScheduleState]:
-    """All schedules of an agent, by name. Empty if nothing has run there yet."""
-    return await asyncio.to_thread(_read_states, Path(state_dir), agent)
+    """Return the states of all schedules of an agent, by name. Empty if nothing has run there yet."""
+    records = await asyncio.to_thread(_read_records, Path(state_dir), agent)
+    return {record.name: _build_persisted_state(record) for record in records}
 
 
 async def update_schedule_state(
@@ -132,10 +127,10 @@ async def update_schedule_state(
     reason: str = "",
     clock: Clock | None = None,
 ) -> None:
-    """Disable a schedule ("disabled") or enable it again ("idle"); what it remembers stays.
+    """Disable a schedule ("disabled") or enable it again ("idle"); its history stays.
 
-    "running" is ignored with a warning: a schedule runs when it has a run, and the ledger knows that better. When it
-    last ran and runs next is the ledger's to say, too. Raises NotFound for a schedule that is not there.
+    "running" is ignored with a warning: a schedule runs when it has a run, which the ledger knows better; so it does
+    the last and the next run. Raises NotFound for an unknown schedule.
     """
     requested_status = _parse_status(status)
     if requested_status is ScheduleStanding.RUNNING:
@@ -146,43 +141,21 @@ async def update_schedule_state(
     await change_schedule(Path(state_dir), label, who, kind(reason=reason), clock or SystemClock())
 
 
-def iter_statuses(reader: Reader, agent: str | None = None) -> Iterator[ScheduleStatus]:
-    """Every schedule of the ledger, or those of one agent, in the documented words."""
-    for record in reader.schedules(Filter(target=agent, limit=MAX_SCHEDULES)):
-        state = build_persisted_state(record)
-        yield ScheduleStatus(
-            agent=record.target,
-            schedule=record.name,
-            status=state.status,
-            last_run_at=state.last_run_at,
-            next_run_at=state.next_run_at,
-            last_error=state.last_error,
-        )
+def read_statuses(state_dir: Path) -> tuple[ScheduleStatus, ...]:
+    """Return every schedule of the ledger in the documented words; none if nothing has run there yet."""
+    return tuple(
+        ScheduleStatus(agent=record.target, schedule=record.name, **asdict(_build_persisted_state(record)))
+        for record in _read_records(state_dir)
+    )
 
 
-def build_persisted_state(record: ScheduleRecord) -> PersistedScheduleState:
+def _build_persisted_state(record: ScheduleRecord) -> PersistedScheduleState:
     return PersistedScheduleState(
         status=ScheduleStanding(documented_status(record)),
         last_run_at=record.last_run_at,
         next_run_at=record.next_run_at,
         last_error=record.quarantine or record.last_error,
     )
-
-
-@contextmanager
-def open_ledger_reader(state_dir: Path) -> Iterator[SqliteReader]:
-    """The ledger of a state directory. Raises NotFound where there is none yet, StoreUnavailable for a damaged one."""
-    path = state_dir / LEDGER_FILE_NAME
-    if not path.exists():
-        raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
-    reader = SqliteReader(path)
-    try:
-        yield reader
-    except sqlite3.DatabaseError as error:
-        # Not taken for an empty one: who is told "idle, never ran" would start everything again.
-        raise StoreUnavailable(f"{path}: {error}", hint="Keep the file, and restore a backup.") from error
-    finally:
-        reader.close()
 
 
 async def change_schedule(
@@ -198,19 +171,15 @@ async def change_schedule(
 def _dispatch(state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock) -> ScheduleChange:
     with open_ledger_reader(state_dir) as reader:
         command = replace(command, schedules=(find_schedule(reader, label).id,))
-    result = open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), command)
-    return result.items[0]
+    return open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), command).items[0]
 
 
-def _read_states(state_dir: Path, agent: str) -> dict[str, PersistedScheduleState]:
+def _read_records(state_dir: Path, agent: str | None = None) -> Sequence[ScheduleRecord]:
     try:
         with open_ledger_reader(state_dir) as reader:
-            return {
-                each.name: build_persisted_state(each)
-                for each in reader.schedules(Filter(target=agent, limit=MAX_SCHEDULES))
-            }
+            return reader.schedules(Filter(target=agent, limit=MAX_SCHEDULES))
     except NotFound:
-        return {}
+        return []
 
 
 def _parse_status(status: ScheduleStanding | str) -> ScheduleStanding:

@@ -6,20 +6,20 @@ both into a coroutine and hands that to `asyncio.run`.
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from herdbeat.bootstrap.handle import LEDGER_FILE_NAME
+from herdbeat.bootstrap.embedding import LocalFunctions, Timer
+from herdbeat.bootstrap.engine import Engine
+from herdbeat.bootstrap.handle import open_ledger_reader
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.schedule import Schedule
 from herdbeat.errors import ScheduleTriggerError
 from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted, ScheduleQuarantined
-from herdbeat.python_api.client import trigger_result_from_beat
-from herdbeat.python_api.herd import Engine
+from herdbeat.python_api.client import RUN_START_TIMEOUT_S, trigger_result_from_beat, trigger_result_from_ledger
 from herdbeat.python_api.herdctl_types import (
     AgentsInput,
     DurationLike,
@@ -28,7 +28,6 @@ from herdbeat.python_api.herdctl_types import (
     SchedulerState,
     SchedulerStatus,
     SchedulerTriggerCallback,
-    ScheduleStatus,
     TriggerResult,
 )
 from herdbeat.python_api.options import (
@@ -40,56 +39,17 @@ from herdbeat.python_api.options import (
     parse_interval_option,
     require_positive,
 )
-from herdbeat.python_api.schedule_functions import iter_statuses, open_ledger_reader
+from herdbeat.python_api.schedule_functions import read_statuses
 from herdbeat.python_api.work_source import callback_runner
-from herdbeat.runners.functions import LocalFunctions
-from herdbeat.scheduler.timers import Timer
 from herdbeat.service.queries.schedule_state import blocking_reason
 from herdbeat.service.queries.selectors import find_schedule
 
-CapacityLookup = Callable[[str], tuple[int, int]]
-"""How many runs of an agent are going, and how many may."""
-
-
-class CompatLogger:
-    """Listens, counts what was started, and writes the lines."""
-
-    def __init__(self, logger: SchedulerLogger, capacity_lookup: CapacityLookup) -> None:
-        self._logger = logger
-        self._capacity_lookup = capacity_lookup
-        self.started_count = 0
-
-    def on_event(self, event: Event) -> None:
-        match event:
-            case RunStarted():
-                self.started_count += 1
-            case RunFinished() if event.status.is_failure:
-                line = f"Error executing {event.schedule}: {event.error or event.status}"
-                self._logger.error(line)
-            case BeatSettled():
-                self._logger.info(self._format_skip(event))
-            case ScheduleQuarantined():
-                line = f"Skipping {event.schedule}: {SkipReason.CONFIG_ERROR} ({event.reason})"
-                self._logger.error(line)
-            case _:
-                return
-
-    def _format_skip(self, event: BeatSettled) -> str:
-        if event.reason == SkipReason.AT_CAPACITY:
-            return format_capacity_line(event.schedule, *self._capacity_lookup(event.schedule.rpartition("/")[0]))
-        return f"Skipping {event.schedule}: {event.reason or event.outcome}"
-
-
-def format_capacity_line(schedule: str, running: int, limit: int) -> str:
-    """The documented sentence."""
-    return f"Skipping {schedule}: at max capacity ({running}/{limit})"
-
 
 class Scheduler:
-    """Runs agents on their schedules, and remembers everything in `state_dir`.
+    """Runs agents on their schedules. The ledger is in `state_dir`.
 
-    `on_trigger` is told of every run and does it; without it, targets are run by the runners of their kinds. With a
-    `timer` that is moved by hand, make the `lease` long: a scheduler that was silent for longer has slept.
+    `on_trigger` is called for every run and does the work; without it, the runners of the targets' kinds do. With a
+    `timer` that is moved by hand, make the `lease` long: a scheduler that was silent for longer counts as asleep.
     """
 
     def __init__(
@@ -113,25 +73,25 @@ class Scheduler:
         self._timer = timer
         self._max_concurrent = require_positive(max_concurrent, "max_concurrent")
         self._engine: Engine | None = None
-        self._compat_logger = CompatLogger(self._logger, self._read_capacity)
+        self._started_count = 0
         self._is_stopping = False
 
     async def start(self, agents: AgentsInput) -> None:
-        """Begin with these agents; return when it is at work. Does nothing if it is at work already.
+        """Start with these agents, and return when the scheduler is at work. Does nothing if it is already.
 
-        Raises ConfigError for agents that are wrong, Conflict if another process runs in the state directory.
+        Raises ConfigError for invalid agents, Conflict if another process runs in the state directory.
         """
         if self.is_running:
             self._logger.warning("The scheduler is already running; set_agents changes its agents.")
             return
         fleet = self._fleet(agents)
         override = None if self._on_trigger is None else callback_runner(self._on_trigger, self._schedule)
-        self._compat_logger = CompatLogger(self._logger, self._read_capacity)
+        self._started_count = 0
         self._engine = Engine(
             fleet,
             LocalFunctions(override=override),
             timer=self._timer,
-            listener=self._compat_logger.on_event,
+            listener=self._on_event,
             max_concurrent=self._max_concurrent,
         )
         self._is_stopping = False
@@ -139,10 +99,10 @@ class Scheduler:
 
     # The documented names. The timeout is for the runs, so a caller's asyncio.timeout() would say something else.
     async def stop(self, wait_for_jobs: bool = True, timeout: DurationLike = 30.0) -> None:  # noqa: ASYNC109
-        """Start nothing new and wait for what runs. Does nothing if it has stopped already.
+        """Start nothing new, and wait for the active runs. Does nothing if it has stopped already.
 
-        What is still running after the timeout is cut off, recorded as interrupted, and counted in the
-        SchedulerShutdownError that is raised. With `wait_for_jobs=False` it is cut off at once, without an error.
+        Runs that outlast the timeout are cut off and recorded as interrupted; SchedulerShutdownError says how many.
+        With `wait_for_jobs=False` all are cut off at once, without an error.
         """
         engine, grace = self._engine, parse_duration_option(timeout, "timeout")
         if engine is None or not engine.is_running:
@@ -151,9 +111,9 @@ class Scheduler:
         await engine.stop(grace, wait_for_runs=wait_for_jobs)
 
     def set_agents(self, agents: AgentsInput) -> "asyncio.Task[None]":
-        """Other agents from now on. Schedules that stay the same keep their times, and what runs goes on.
+        """Replace the agents. Schedules that stay the same keep their times, and active runs continue.
 
-        Await it to know that it is written. Raises at once for agents that are wrong, and if nothing runs.
+        Await the task to know that the change is written. Raises at once for invalid agents, and if nothing runs.
         """
         engine = self._require_running()
         self._agents_task = asyncio.create_task(engine.set_fleet(self._fleet(agents)), name="set agents")
@@ -162,25 +122,25 @@ class Scheduler:
     async def trigger(self, agent: str, schedule: str | None = None, *, by: str = PROGRAM_ACTOR) -> TriggerResult:
         """Run a schedule now, or the agent's first one; return when it has started, waits for its turn, or was skipped.
 
-        Skipped if the agent is at capacity, and unless a person asks (`by="human:you"`) also if it is disabled or
-        paused. Its next run stays where it is. Raises ScheduleTriggerError for what does not exist.
+        Skipped if the agent is at capacity and, unless `by` is a person (`human:you`), if it is disabled or paused.
+        Its next run stays planned. Raises ScheduleTriggerError for an unknown agent or schedule.
         """
         engine = self._require_running(agent, schedule or "")
-        found = self._find_schedule(agent, schedule)
-        beat = await engine.trigger(found.id, origin=by)
+        schedule_id = self._find_schedule(agent, schedule).id
+        beat = await engine.trigger(schedule_id, origin=by)
         result = trigger_result_from_beat(beat)
         if result is None:
-            result = await engine.wait_trigger_result(str(beat.beat))
+            result = await self._wait_started(engine, str(beat.beat))
         elif result.skip_reason is SkipReason.AT_CAPACITY:
-            self._logger.info(format_capacity_line(found.id, *self._read_capacity(agent)))
+            self._log_capacity(schedule_id)
         return result
 
     def check(self, agent: str, schedule: str) -> ScheduleCheckResult:
-        """Whether a schedule would start now, and if not why: one of the documented reasons."""
-        found = self._find_schedule(agent, schedule)
+        """Return whether a schedule would start now, and if not, which documented reason prevents it."""
+        schedule_id = self._find_schedule(agent, schedule).id
         engine = self._require_running(agent, schedule)
         with open_ledger_reader(self._state_dir) as reader:
-            reason = blocking_reason(find_schedule(reader, found.id), engine.timer.now())
+            reason = blocking_reason(find_schedule(reader, schedule_id), engine.timer.now())
         return ScheduleCheckResult(should_trigger=reason is None, skip_reason=reason)
 
     @property
@@ -195,22 +155,22 @@ class Scheduler:
 
     @property
     def state(self) -> SchedulerState:
-        """How it stands right now. The schedules are those of the ledger, so also known after a stop."""
+        """The state at this moment. The schedules come from the ledger, so they are known after a stop, too."""
         engine, loop = self._engine, self._engine.loop if self._engine else None
         return SchedulerState(
             status=self.status,
             started_at=engine.started_at if engine else None,
             check_count=loop.cycles if loop else 0,
             last_check_at=loop.last_cycle_at if loop else None,
-            trigger_count=self._compat_logger.started_count,
+            trigger_count=self._started_count,
             active_jobs=self.total_running_job_count,
-            schedules=self._statuses(),
+            schedules=read_statuses(self._state_dir),
         )
 
     def running_job_count(self, agent: str) -> int:
-        """How many runs of an agent are going."""
+        """Return how many runs of an agent are active."""
         running = self._engine.running if self._engine else []
-        return sum(each.label.rpartition("/")[0] == agent for each in running)
+        return sum(claim.label.rpartition("/")[0] == agent for claim in running)
 
     @property
     def total_running_job_count(self) -> int:
@@ -228,6 +188,16 @@ class Scheduler:
         fleet = apply_jitter_percent(build_fleet(agents, self._state_dir), self._jitter_percent)
         return replace(fleet, check_interval=self._check_interval, lease=self._lease)
 
+    async def _wait_started(self, engine: Engine, beat: str) -> TriggerResult:
+        """Return when the run has started. One that waits long for a free slot or for a label has no job yet."""
+        with open_ledger_reader(self._state_dir) as reader:
+            try:
+                async with asyncio.timeout(RUN_START_TIMEOUT_S):
+                    result = await engine.wait_until(lambda: trigger_result_from_ledger(reader, beat))
+            except TimeoutError:
+                return TriggerResult(success=True)
+        return result or TriggerResult(success=False, error="It is written down, but the scheduler has stopped.")
+
     def _require_running(self, agent: str = "", schedule: str = "") -> Engine:
         if self._engine is None or not self._engine.is_running:
             hint = "Await start(agents) first."
@@ -236,26 +206,41 @@ class Scheduler:
 
     def _find_schedule(self, agent: str, name: str | None) -> Schedule:
         fleet = self._require_running(agent, name or "").fleet
+        own = [schedule for schedule in fleet.schedules if schedule.target == agent]
+        for schedule in own:
+            if name in (None, schedule.name):
+                return schedule
+        what = f'no schedule "{name}"' if name else "no schedule"
+        message, known = f'The agent "{agent}" has {what}.', [schedule.name for schedule in own]
         if fleet.target(agent) is None:
-            known = ", ".join(each.name for each in fleet.targets) or "none"
-            raise ScheduleTriggerError(f'There is no agent "{agent}".', agent, name or "", hint=f"Known: {known}.")
-        own = [each for each in fleet.schedules if each.target == agent]
-        found = next((each for each in own if name in (None, each.name)), None)
-        if found is None:
-            known = ", ".join(each.name for each in own) or "none"
-            what = f'no schedule "{name}"' if name else "no schedule"
-            raise ScheduleTriggerError(f'The agent "{agent}" has {what}.', agent, name or "", hint=f"Known: {known}.")
-        return found
+            message, known = f'There is no agent "{agent}".', [target.name for target in fleet.targets]
+        raise ScheduleTriggerError(message, agent, name or "", hint=f"Known: {', '.join(known) or 'none'}.")
 
     def _schedule(self, label: str) -> Schedule | None:
         return self._engine.fleet.schedule(label) if self._engine else None
 
-    def _read_capacity(self, agent: str) -> tuple[int, int]:
+    def _log_capacity(self, schedule: str) -> None:
+        agent = schedule.rpartition("/")[0]
         target = self._engine.fleet.target(agent) if self._engine else None
-        return self.running_job_count(agent), target.max_concurrent if target else 0
+        limit = target.max_concurrent if target else 0
+        line = f"Skipping {schedule}: at max capacity ({self.running_job_count(agent)}/{limit})"
+        self._logger.info(line)
 
-    def _statuses(self) -> tuple[ScheduleStatus, ...]:
-        if not (self._state_dir / LEDGER_FILE_NAME).exists():
-            return ()
-        with open_ledger_reader(self._state_dir) as reader:
-            return tuple(iter_statuses(reader))
+    def _on_event(self, event: Event) -> None:
+        """Count the runs that start, and log the documented lines."""
+        match event:
+            case RunStarted():
+                self._started_count += 1
+            case RunFinished() if event.status.is_failure:
+                line = f"Error executing {event.schedule}: {event.error or event.status}"
+                self._logger.error(line)
+            case BeatSettled() if event.reason == SkipReason.AT_CAPACITY:
+                self._log_capacity(event.schedule)
+            case BeatSettled():
+                line = f"Skipping {event.schedule}: {event.reason or event.outcome}"
+                self._logger.info(line)
+            case ScheduleQuarantined():
+                line = f"Skipping {event.schedule}: {SkipReason.CONFIG_ERROR} ({event.reason})"
+                self._logger.error(line)
+            case _:
+                return

@@ -1,10 +1,14 @@
-"""A runner that takes an item of work first: query, prompt, run, report."""
+"""Runners of the Python API: `on_trigger` as a runner, and one that first gets an item of work.
+
+The second one queries the work source, renders the prompt, runs, and reports the outcome.
+"""
 
 import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from herdbeat.bootstrap.embedding import Function, Job, Runner, is_async
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.run import Outcome, RunStatus
@@ -20,44 +24,37 @@ from herdbeat.python_api.herdctl_types import (
     TriggerMetadata,
     WorkSourceManager,
 )
-from herdbeat.runners.base import Job, Runner
-from herdbeat.runners.functions import Function, is_async
-
-# `on_trigger` as a runner: what a callback is told about a run.
-
 
 ScheduleLookup = Callable[[str], Schedule | None]
 
 
 def callback_runner(on_trigger: SchedulerTriggerCallback, schedule_lookup: ScheduleLookup) -> Function:
-    """The function that is told of every run. A plain one gets a thread, so that it may take its time."""
-    if is_async(on_trigger):
+    """Return the function that calls `on_trigger` for every run. A plain one runs in a thread, so it may block."""
 
-        async def call_async(job: Job) -> object:
-            found = on_trigger(build_trigger_info(job, schedule_lookup))
-            return await found if inspect.isawaitable(found) else found
+    def call(job: Job) -> object:
+        return on_trigger(build_trigger_info(job, schedule_lookup))
 
-        return Function(call=call_async, is_async=True, takes_run=True)
-    return Function(
-        call=lambda job: on_trigger(build_trigger_info(job, schedule_lookup)), is_async=False, takes_run=True
-    )
+    async def call_async(job: Job) -> object:
+        value = call(job)
+        return await value if inspect.isawaitable(value) else value
+
+    runs_in_loop = is_async(on_trigger)
+    return Function(call=call_async if runs_in_loop else call, is_async=runs_in_loop, takes_run=True)
 
 
 def build_trigger_info(job: Job, schedule_lookup: ScheduleLookup) -> TriggerInfo:
-    """The schedule as it was handed over; one that was edited away meanwhile is told as it was planned."""
-    label, plan, target = job.claim.label, job.claim.plan, job.target
-    name = label.rpartition("/")[2]
-    planned = Schedule(
-        target=job.target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=job.prompt
-    )
+    """Return what a callback gets. A schedule that was removed meanwhile is given as it was planned."""
+    claim, plan, target, prompt = job.claim, job.claim.plan, job.target, job.prompt
+    name = claim.label.rpartition("/")[2]
+    planned = Schedule(target=target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=prompt)
     return TriggerInfo(
         agent=target,
         schedule_name=name,
-        schedule=schedule_lookup(label) or planned,
-        job_id=format_short_id(job.claim.run_id),
-        prompt=job.prompt,
-        due_at=job.claim.due_at,
-        attempt=job.claim.attempt,
+        schedule=schedule_lookup(claim.label) or planned,
+        job_id=format_short_id(claim.run_id),
+        prompt=prompt,
+        due_at=claim.due_at,
+        attempt=claim.attempt,
         metadata=TriggerMetadata(trigger_type=plan.trigger.kind, schedule=name),
     )
 
@@ -66,7 +63,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkSourceRunner:
-    """Without an item there is no run (`no_work`); a source that fails is no failure of the agent."""
+    """Skips the run if there is no item (`no_work`) or if the source fails, which is no failure of the agent."""
 
     def __init__(self, schedule: Schedule, source: WorkSourceManager, runner: Runner) -> None:
         self._schedule = schedule
@@ -81,30 +78,28 @@ class WorkSourceRunner:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.WORK_SOURCE_ERROR, error=error.message)
         if self.item is None:
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.NO_WORK)
-        outcome = await self._runner.run(replace(job, prompt=self._prompt(job, self.item)))
+        spec, due_at = job.target.spec, job.claim.due_at
+        default = spec.default_prompt if isinstance(spec, AgentSpec) else None
+        prompt = build_schedule_prompt(self._schedule, self.item, due_at=due_at, default_prompt=default)
+        outcome = await self._runner.run(replace(job, prompt=prompt))
         await self._report(self.item, outcome)
         return outcome
 
     async def wait_stopped(self, run_id: int) -> None:
         await self._runner.wait_stopped(run_id)
 
-    def _prompt(self, job: Job, item: WorkItem) -> str:
-        spec = job.target.spec
-        default = spec.default_prompt if isinstance(spec, AgentSpec) else None
-        return build_schedule_prompt(self._schedule, item, due_at=job.claim.due_at, default_prompt=default)
-
     async def _report(self, item: WorkItem, outcome: Outcome) -> None:
-        """A report that fails is told, and changes nothing about the run."""
+        """Report the outcome. A report that fails is logged, and changes nothing about the run."""
         try:
             await self._source.report_outcome(item, build_run_result(outcome, item=item))
-        except Exception:
+        except Exception:  # a work source is the user's code: whatever it raises now, the run has ended as it did
             log.exception("work not reported item=%s the run stays as it ended", item.id)
 
 
 def build_run_result(
     outcome: Outcome, *, item: WorkItem | None = None, job_id: str | None = None, seconds: float = 0.0
 ) -> ScheduleRunResult:
-    """An outcome in the documented words. No work is no failure."""
+    """Return an outcome in the documented words. No work counts as success."""
     is_skipped = outcome.status is RunStatus.SKIPPED
     reason = SkipReason(outcome.skip) if is_skipped and outcome.skip else None
     return ScheduleRunResult(

@@ -70,7 +70,7 @@ def _name_lines(args: ParsedArgs, context: Context) -> Iterator[str]:
 
     The shells call it at every keystroke, so it answers at once or not at all.
     """
-    from herdbeat.bootstrap.config_cache import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
+    from herdbeat.bootstrap.config import find_bare_ledger, find_cached_config  # noqa: PLC0415 -- the scripts need none
     from herdbeat.service.queries.name_completion import complete_names  # noqa: PLC0415
 
     place = (args.value(CONFIG), context.environ, context.folder)

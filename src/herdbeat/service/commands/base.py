@@ -1,7 +1,7 @@
-"""Commands: everything that can be asked to change a fleet, as frozen values with a JSON form and a typed result.
+"""Commands: every request that changes a fleet, as frozen values with a JSON form and a typed result.
 
 An adapter (CLI, socket, Python, later REST, MCP, chat) builds a `Command` and hands it to a dispatcher with the `Actor`
-that asks. A new verb is one dataclass here, its line in COMMAND_TYPES, and one handler in `execute.py`.
+that requests it. A new command is one dataclass here, its name in COMMAND_TYPES, and a handler in `dispatch._HANDLERS`.
 
 This module loads no engine: a process that only sends commands to a running fleet needs nothing else.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.change import ChangeData, ChangeKind
@@ -42,7 +42,10 @@ ALL_SCOPES = frozenset(Scope)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who asks: `human:you`, `agent:triage`, `rule:surge`, `program`. The name goes into beats and the change log."""
+    """Who requests a command: `human:you`, `agent:triage`, `rule:surge`, `program`.
+
+    The name is recorded in beats and in the change log.
+    """
 
     name: str
     scopes: frozenset[Scope] = ALL_SCOPES
@@ -52,7 +55,7 @@ class Actor:
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Raises UsageError for what names nobody."""
+        """Raises UsageError if the data names nobody."""
         name, scopes = (data.get("name"), data.get("scopes")) if isinstance(data, Mapping) else (None, None)
         if not isinstance(name, str) or not name or not isinstance(scopes, list):
             raise UsageError("The request does not say who asks.", hint='Send "actor" with its "name" and "scopes".')
@@ -229,7 +232,7 @@ class Command(Generic[R]):
     reason: str = ""
 
     def split(self) -> Iterator[Self]:
-        """The same command in parts that one transaction does: it shares the writer with beats that are due."""
+        """Yield the command in parts of one transaction each, so that due beats get the writer in between."""
         subjects: tuple[Any, ...] = getattr(self, self.batch_field) if self.batch_field else ()
         if len(subjects) <= self.batch_size:
             yield self
@@ -475,24 +478,9 @@ class PruneHistory(Command[PruneResult]):
 COMMAND_TYPES: dict[str, type[Command[Any]]] = {
     each.kind: each
     for each in (
-        PauseSchedules,
-        ResumeSchedules,
-        DisableSchedules,
-        EnableSchedules,
-        HintSchedules,
-        ClearHints,
-        ResetSchedules,
-        SkipBeats,
-        CancelSchedules,
-        CancelRuns,
-        RetryRuns,
-        BackfillSchedule,
-        TriggerSchedule,
-        UpsertSchedule,
-        DeleteSchedule,
-        ApplyFleet,
-        ImportState,
-        PruneHistory,
+        *(PauseSchedules, ResumeSchedules, DisableSchedules, EnableSchedules, HintSchedules, ClearHints),
+        *(ResetSchedules, SkipBeats, CancelSchedules, CancelRuns, RetryRuns, BackfillSchedule, TriggerSchedule),
+        *(UpsertSchedule, DeleteSchedule, ApplyFleet, ImportState, PruneHistory),
     )
 }
 
@@ -502,37 +490,35 @@ def command_to_json(command: Command[Any]) -> JsonObject:
 
 
 def command_from_json(data: object) -> Command[Any]:
-    """Raises UsageError for what is no command."""
+    """Raises UsageError if the data is no command."""
     if not isinstance(data, Mapping) or data.get("kind") not in COMMAND_TYPES:
         hint = f'Send "kind": {", ".join(COMMAND_TYPES)}.'
         raise UsageError("The command names nothing that can be done.", hint=hint)
     content = {str(key): value for key, value in data.items() if key != "kind"}
     try:
-        command: Command[Any] = from_json(COMMAND_TYPES[data["kind"]], content, load_trigger)
+        return from_json(COMMAND_TYPES[data["kind"]], content, load_trigger)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"The command cannot be read: {error}.", hint="Send its own fields alone.") from error
-    return command
 
 
 def result_to_json(result: object) -> JsonObject:
-    """The object that `--json` prints and the socket carries: every field, defaults too."""
+    """Return the object that `--json` prints and the socket carries: every field, defaults too."""
     assert is_dataclass(result)
     return {each.name: _to_plain(getattr(result, each.name)) for each in fields(result)}
 
 
 def result_from_json(command: Command[R], data: object) -> R:
-    result: R = from_json(command.result_type, data, load_trigger)
-    return result
+    return cast("R", from_json(command.result_type, data, load_trigger))
 
 
 def merge_results(parts: Sequence[R]) -> R:
-    """The result of a command that was split: its parts one after the other."""
+    """Return the result of a command that was split: its parts one after the other."""
     first: Any = parts[0]
-    if len(parts) > 1:
-        names = [each.name for each in fields(first)]
-        first = type(first)(**{name: tuple(item for part in parts for item in getattr(part, name)) for name in names})
-    merged: R = first
-    return merged
+    if len(parts) == 1:
+        return parts[0]
+    names = [field.name for field in fields(first)]
+    joined = {name: tuple(item for part in parts for item in getattr(part, name)) for name in names}
+    return cast("R", replace(first, **joined))
 
 
 def _to_plain(value: Any) -> Any:

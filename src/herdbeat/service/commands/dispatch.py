@@ -1,4 +1,4 @@
-"""Dispatch: a command reaches whoever may write into the ledger, and comes back as its result.
+"""Dispatch: brings a command to the process that may write into the ledger, and returns its result.
 
 There are four ways. **In process**: a node of ours runs in this event loop (`NodeDispatcher`). **Control socket**:
 another process on this machine runs the fleet. **Direct**: the ledger is a database, which any process may write into.
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from herdbeat.clock import Clock
@@ -39,12 +39,10 @@ from herdbeat.service.commands.base import (
     DisableSchedules,
     EnableSchedules,
     Forbidden,
-    HintSchedules,
     ImportState,
     PauseSchedules,
     PruneHistory,
     PruneResult,
-    ResetSchedules,
     ResumeSchedules,
     RetryRuns,
     ScheduleChanges,
@@ -69,7 +67,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 MAX_WORDS_CHARS = 200
-"""Letters of a name or a reason that are kept."""
+"""Characters of a name or a reason that are recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +112,12 @@ class Environment:
         A run of our own that has not begun yet is requested like a foreign one: this node takes that up itself.
         """
         self.stop_orders.append(order)
-        local = [(schedule, run) for run, schedule in self.local_runs.items() if _is_ordered(order, schedule, run)]
-        local_ids = {run for _, run in local}
-        remote_runs = [run for run in order.runs if run not in local_ids]
+        local = [
+            (schedule, run)
+            for run, schedule in self.local_runs.items()
+            if schedule in order.schedules or run in order.runs
+        ]
+        remote_runs = [run for run in order.runs if run not in self.local_runs]
         if not order.schedules and not remote_runs:
             return local
         node_id = self.node_id if order.schedules else 0
@@ -126,24 +127,8 @@ class Environment:
         return [*local, *remote]
 
 
-def _is_ordered(order: StopOrder, schedule: int, run: int) -> bool:
-    return schedule in order.schedules or run in order.runs
-
-
 _HANDLERS: dict[type[Command[Any]], str] = {
-    **dict.fromkeys(
-        (
-            PauseSchedules,
-            ResumeSchedules,
-            DisableSchedules,
-            EnableSchedules,
-            HintSchedules,
-            ClearHints,
-            ResetSchedules,
-            SkipBeats,
-        ),
-        "schedules:change_schedules",
-    ),
+    ScheduleCommand: "schedules:change_schedules",
     CancelSchedules: "runs:cancel_schedules",
     CancelRuns: "runs:cancel_runs",
     RetryRuns: "runs:retry_runs",
@@ -160,7 +145,7 @@ _HANDLERS: dict[type[Command[Any]], str] = {
 def execute(
     tx: "Transaction", now: datetime, actor: Actor, command: Command[R], environment: Environment | None = None
 ) -> R:
-    """Do it, and write what changed into the change log. Raises Forbidden, UsageError, NotFound or Conflict."""
+    """Execute a command, and record it in the change log. Raises Forbidden, UsageError, NotFound or Conflict."""
     require_scope(actor, command)
     # Words from outside: one printable line each, for they are shown on every screen, and not every ledger holds all.
     who = truncate_for_message(actor.name, MAX_WORDS_CHARS)
@@ -169,8 +154,7 @@ def execute(
     # A database may begin the transaction again after a deadlock: what the first attempt has left counts for nothing.
     environment.events.clear()
     environment.stop_orders.clear()
-    result: R = _load_handler(_HANDLERS[type(command)])(tx, now, who, command, environment)
-    return result
+    return cast("R", _load_handler(type(command))(tx, now, who, command, environment))
 
 
 def require_scope(actor: Actor, command: Command[Any]) -> None:
@@ -180,11 +164,10 @@ def require_scope(actor: Actor, command: Command[Any]) -> None:
         )
 
 
-@cache
-def _load_handler(name: str) -> Callable[..., Any]:
-    module, _, function = name.partition(":")
-    handler: Callable[..., Any] = getattr(import_module(f"herdbeat.service.commands.{module}"), function)
-    return handler
+def _load_handler(command_type: type[Command[Any]]) -> Callable[..., Any]:
+    names = (name for handled_type, name in _HANDLERS.items() if issubclass(command_type, handled_type))
+    module, _, function = next(names).partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(f"herdbeat.service.commands.{module}"), function))
 
 
 EXECUTE = "execute"
@@ -199,7 +182,7 @@ SendRequest = Callable[[Path, Mapping[str, object], float], Mapping[str, Any]]
 """How a request reaches the process that runs the fleet of a state directory. Raises NotRunning if there is none."""
 
 OnProgress = Callable[[int, int], None]
-"""Told how many subjects of a bulk command are done, and how many there are."""
+"""Called with how many subjects of a bulk command are done, and how many there are."""
 
 
 class NotRunning(HerdbeatError):
@@ -257,7 +240,7 @@ class Dispatcher:
         return self.deliver(actor, command).result
 
     def deliver(self, actor: Actor, command: Command[R], on_progress: OnProgress | None = None) -> Delivery[R]:
-        """The same, and who acts on it. A bulk command goes in bounded transactions: due beats come in between."""
+        """Do the same, and return who acts on it. A bulk command is many transactions: due beats come in between."""
         require_scope(actor, command)
         deliveries: list[Delivery[R]] = []
         total = len(getattr(command, command.batch_field)) if command.batch_field else 1
@@ -287,14 +270,13 @@ class Dispatcher:
             time.sleep(POLL_INTERVAL_S)
 
     def deliver_to_node(self, actor: Actor, command: Command[R]) -> Delivery[R]:
-        """By the process on this machine that runs the fleet, or not at all. Raises NotRunning if there is none."""
+        """Have the process on this machine that runs the fleet execute it. Raises NotRunning if there is none."""
         request = {"do": EXECUTE, "actor": actor.to_json(), "command": command_to_json(command)}
         answer = self._send(self._access.state_dir, request, command.response_timeout_s)
-        result = result_from_json(command, answer["result"])
-        return Delivery(result=result, has_live_node=True, pid=answer["pid"])
+        return Delivery(result=result_from_json(command, answer["result"]), has_live_node=True, pid=answer["pid"])
 
     def _write(self, actor: Actor, command: Command[R]) -> Delivery[R]:
-        """Into the ledger itself: it is ours for now, or a database. Live nodes of a database hear of the change."""
+        """Write into the ledger itself, whose lock we hold, or into a database, whose live nodes notice the change."""
         access = self._access
         has_live_node = not isinstance(access.path, Path) and access.holder_pid is not None
         environment = self._build_environment(command, has_live_node=has_live_node)
@@ -311,16 +293,14 @@ class Dispatcher:
         return Delivery(result=result, has_live_node=has_live_node)
 
     def _build_environment(self, command: Command[Any], *, has_live_node: bool) -> Environment:
-        environment = Environment(has_live_node=has_live_node)
-        match command:
-            case ApplyFleet():
-                return replace(environment, loaded_fleet=self._access.load_applied(command.path))
-            case ImportState():
-                return replace(environment, loaded_fleet=LoadedFleet(fleet=self._access.fleet))
-            case BackfillSchedule():
-                return replace(environment, catchup_rate=self._access.fleet.catchup_rate)
-            case _:
-                return environment
+        environment, access = Environment(has_live_node=has_live_node), self._access
+        if isinstance(command, ApplyFleet):
+            return replace(environment, loaded_fleet=access.load_applied(command.path))
+        if isinstance(command, ImportState):
+            return replace(environment, loaded_fleet=LoadedFleet(fleet=access.fleet))
+        if isinstance(command, BackfillSchedule):
+            return replace(environment, catchup_rate=access.fleet.catchup_rate)
+        return environment
 
 
 class LocalFleet(Protocol):
@@ -363,15 +343,11 @@ class NodeDispatcher:
         return await self._write(actor, ApplyFleet(path=""), LoadedFleet(fleet=fleet))
 
     async def _run_part(self, actor: Actor, command: Command[R]) -> R:
-        result: Any
         if isinstance(command, PruneHistory):
-            result = await _prune(self._local.store, self._local.fleet, self._local.clock)
-        elif isinstance(command, ApplyFleet):
-            result = await self._load_and_apply(actor, command)
-        else:
-            result = await self._write(actor, command)
-        answer: R = result
-        return answer
+            return cast("R", await _prune(self._local.store, self._local.fleet, self._local.clock))
+        if isinstance(command, ApplyFleet):
+            return cast("R", await self._load_and_apply(actor, command))
+        return await self._write(actor, command)
 
     async def _load_and_apply(self, actor: Actor, command: ApplyFleet) -> AppliedFleet:
         from herdbeat.service.config_watch import load_in_thread, publish_applied, restart_required  # noqa: PLC0415
@@ -405,7 +381,7 @@ class NodeDispatcher:
 
 
 def _stop_local_runs(loop: "Loop", orders: Iterable[StopOrder]) -> None:
-    """Runs claimed while the command was written are found here, too: each says who stopped it."""
+    """Stop them after the commit: this includes runs that were claimed while the command was written."""
     for order in orders:
         for schedule_id in order.schedules:
             loop.cancel_schedule_runs(schedule_id, order.reason, force=order.force)
@@ -414,13 +390,13 @@ def _stop_local_runs(loop: "Loop", orders: Iterable[StopOrder]) -> None:
 
 
 async def _prune(store: StoreHandle, fleet: Fleet, clock: Clock) -> PruneResult:
-    """Many short transactions instead of one: a long history would hold up the beats that are due."""
+    """Prune in many short transactions: one long transaction would delay the beats that are due."""
     from herdbeat.service.maintenance.retention import prune_history  # noqa: PLC0415 -- loads the run logs
 
     return await prune_history(store, open_audit(store.location), fleet.retention, clock.now())
 
 
-# Undo: the commands that lead back to what stood before, derived from the result alone.
+# Undo: the commands that restore the state before, derived from the result alone.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -432,7 +408,7 @@ class UndoStep:
 
 
 def undo_steps(command: ScheduleCommand, result: ScheduleChanges) -> tuple[UndoStep, ...]:
-    """One step for all schedules that stood alike before. Empty if nothing was changed, or if nothing leads back."""
+    """Return one step for all schedules with the same state before. Empty if nothing changed or can be restored."""
     labels: dict[ScheduleCommand, list[str]] = {}
     for each in result.changed:
         inverse = _invert(command.what, each.before)
@@ -446,18 +422,18 @@ def _invert(what: ChangeKind, before: ChangeData) -> ScheduleCommand | None:
     match what:
         case ChangeKind.PAUSE | ChangeKind.RESUME if before["paused"]:
             # With the end and the reason it had: a pause for two hours came back as one without an end.
-            until = before["until"]
-            end = None if until is None else parse_timestamp(str(until))
-            return PauseSchedules(until=end, reason=str(before["reason"] or ""))
+            until = None if before["until"] is None else parse_timestamp(str(before["until"]))
+            return PauseSchedules(until=until, reason=str(before["reason"] or ""))
         case ChangeKind.PAUSE | ChangeKind.RESUME:
             return ResumeSchedules()
         case ChangeKind.SKIP:
             return SkipBeats(count=int(str(before["skips"])))
-        case ChangeKind.DISABLE:
-            return EnableSchedules()
-        case ChangeKind.ENABLE:
-            return DisableSchedules()
-        case ChangeKind.HINT:
-            return ClearHints()
         case _:
-            return None
+            return _INVERSES.get(what)
+
+
+_INVERSES: dict[ChangeKind, ScheduleCommand] = {
+    ChangeKind.DISABLE: EnableSchedules(),
+    ChangeKind.ENABLE: DisableSchedules(),
+    ChangeKind.HINT: ClearHints(),
+}

@@ -36,12 +36,12 @@ from herdbeat.service.commands.base import (
     NewTarget,
     UpsertedSchedule,
     UpsertSchedule,
+    result_to_json,
 )
 from herdbeat.service.commands.dispatch import Environment, LoadedFleet
 from herdbeat.service.serialize import JsonObject
 from herdbeat.store.base import ScheduleRow, TargetRow, Transaction
 from herdbeat.store.location import StoreLocation, ledger_exists, open_audit
-from herdbeat.timestamps import format_optional_timestamp
 from herdbeat.triggers import load_trigger
 
 ApplyPlan = apply_plan.ApplyPlan
@@ -116,25 +116,12 @@ def list_targets(path: StoreLocation) -> dict[str, TargetRow]:
 
 def serialize_plan(plan: ApplyPlan) -> JsonObject:
     return {
-        "items": [_serialize_planned_change(each) for each in plan.items],
+        "items": [result_to_json(change) for change in plan.items],
         "added": plan.count(ChangeKind.ADD),
         "changed": plan.count(ChangeKind.EDIT),
         "removed": plan.count(ChangeKind.REMOVE),
         "warnings": sum(len(each.warnings) for each in plan.items),
         "runs_per_day": {"before": round(plan.runs_before, 1), "after": round(plan.runs_after, 1)},
-    }
-
-
-def _serialize_planned_change(item: PlannedChange) -> Mapping[str, object]:
-    return {
-        "what": item.what,
-        "subject": item.subject,
-        "before": dict(item.before),
-        "after": dict(item.after),
-        "next_before": format_optional_timestamp(item.next_before),
-        "next_after": format_optional_timestamp(item.next_after),
-        "runs": item.runs,
-        "warnings": list(item.warnings),
     }
 
 
@@ -200,8 +187,7 @@ def upsert_schedule(
     """Raises Conflict for what a file defines or what exists already, NotFound for what does not."""
     known, by_name = _load_target(tx, command.target)
     _validate_upsert(command, known, by_name)
-    targets, schedules = _build_entities(command)
-    apply_fleet(tx, _build_fleet(targets, schedules), now, who, is_whole=False, reason=command.reason)
+    apply_fleet(tx, _build_fleet(command), now, who, is_whole=False, reason=command.reason)
     number = tx.targets()[command.target][0]
     stored = tx.schedule_list_by_target([number]).get((number, command.name or ""))
     snapshot = tx.schedules([stored[0]])[stored[0]] if stored is not None else None
@@ -289,13 +275,14 @@ def _describe_origin(origin: str) -> str:
     return f"made by {origin}" if is_unmanaged(origin) else f"in {origin or 'its file'}"
 
 
-def _build_entities(command: UpsertSchedule) -> tuple[tuple[Target, ...], tuple[Schedule, ...]]:
-    targets: tuple[Target, ...] = ()
-    schedules: tuple[Schedule, ...] = ()
+def _build_fleet(command: UpsertSchedule) -> Fleet:
+    """Return the fleet of what the command adds or edits: a target, a schedule, or both."""
+    fleet = Fleet(name="", zone=ZoneInfo("UTC"), targets=(), schedules=(), store="", server=ServerSettings())
     if command.new_target is not None:
         new = command.new_target
         spec = from_json(SPEC_TYPES[new.kind], new.spec, load_trigger)
-        targets = (Target(name=command.target, spec=spec, max_concurrent=new.max_concurrent, origin=command.way),)
+        target = Target(name=command.target, spec=spec, max_concurrent=new.max_concurrent, origin=command.way)
+        fleet = replace(fleet, targets=(target,))
     if command.new_schedule is not None and command.name is not None:
         plan, brief = command.new_schedule.plan, command.new_schedule.brief
         schedule = Schedule(
@@ -308,10 +295,5 @@ def _build_entities(command: UpsertSchedule) -> tuple[tuple[Target, ...], tuple[
             enabled=command.new_schedule.enabled,
             origin=command.way,
         )
-        schedules = (schedule,)
-    return targets, schedules
-
-
-def _build_fleet(targets: tuple[Target, ...], schedules: tuple[Schedule, ...]) -> Fleet:
-    zone = schedules[0].policies.zone if schedules else ZoneInfo("UTC")
-    return Fleet(name="", zone=zone, targets=targets, schedules=schedules, store="", server=ServerSettings())
+        fleet = replace(fleet, zone=plan.policies.zone, schedules=(schedule,))
+    return fleet

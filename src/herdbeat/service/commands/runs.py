@@ -46,9 +46,8 @@ def cancel_schedules(
     beats = cancel_pending(tx, now, command.schedules)
     labels = {number: each.label for number, each in tx.schedule_get_enabled(command.schedules).items()}
     runs: dict[int, list[int]] = {number: [] for number in labels}
-    order = StopOrder(
-        reason=_format_cancel_reason(who, command.reason), schedules=command.schedules, force=command.force
-    )
+    reason = _format_cancel_reason(who, command.reason)
+    order = StopOrder(reason=reason, schedules=command.schedules, force=command.force)
     for schedule_id, run_id in environment.stop(tx, order):
         runs.setdefault(schedule_id, []).append(run_id)
     items = tuple(
@@ -76,9 +75,9 @@ def _run_label(tx: Transaction, run_id: int) -> str:
     attempt = tx.last_attempt(run_id)
     if attempt is None:
         return ""
-    known = tx.schedule_get_enabled([attempt.schedule_id]).get(attempt.schedule_id)
-    snapshot = None if known else tx.schedules([attempt.schedule_id]).get(attempt.schedule_id)
-    return known.label if known else snapshot.label if snapshot else ""
+    schedule_id = [attempt.schedule_id]
+    known = tx.schedule_get_enabled(schedule_id) or tx.schedules(schedule_id)
+    return next((schedule.label for schedule in known.values()), "")
 
 
 def _cancelled_work(label: str, schedule_id: int, runs: Iterable[int], beats: Sequence[PendingBeat]) -> CancelledWork:
@@ -87,19 +86,12 @@ def _cancelled_work(label: str, schedule_id: int, runs: Iterable[int], beats: Se
 
 
 def _record_cancel(tx: Transaction, now: datetime, who: str, reason: str, items: Iterable[CancelledWork]) -> None:
-    tx.add_changes(
-        [
-            Change(
-                at=now,
-                who=who,
-                what=ChangeKind.CANCEL,
-                subject=each.schedule,
-                after={"runs": list(each.runs), "called_off": each.called_off, "reason": reason},
-            )
-            for each in items
-            if each.runs or each.called_off
-        ]
-    )
+    changes = []
+    for item in items:
+        if item.runs or item.called_off:
+            after = {"runs": list(item.runs), "called_off": item.called_off, "reason": reason}
+            changes.append(Change(at=now, who=who, what=ChangeKind.CANCEL, subject=item.schedule, after=after))
+    tx.add_changes(changes)
 
 
 def _settled_events(now: datetime, label: str, beats: Sequence[PendingBeat]) -> list[BeatSettled]:
@@ -161,18 +153,14 @@ def clip_to_past(window: BackfillWindow, now: datetime) -> BackfillWindow:
 
 
 def plan_backfill(plan: ScheduleSpec, label: str, window: BackfillWindow, max_beats: int) -> tuple[datetime, ...]:
-    """The instants of the window, all of them: too many are refused, with their number.
-
-    Raises Conflict or NotFound.
-    """
+    """Return all instants of the window. Raises NotFound if there is none, Conflict with their number if too many."""
     count = count_instants(plan, window)
     if not count:
         raise NotFound(f"{label} has no instant in that window.", hint=f"See its times with: herdbeat next {label}")
     if count > max_beats:
-        is_own_limit = max_beats < MAX_BACKFILL_BEATS
+        is_own_limit, can_allow_all = max_beats < MAX_BACKFILL_BEATS, count <= MAX_BACKFILL_BEATS
         limit = f"--max is {max_beats}" if is_own_limit else f"at most {MAX_BACKFILL_BEATS} are written at once"
-        narrow = "Narrow the window."
-        hint = narrow if count > MAX_BACKFILL_BEATS else f"Narrow the window, or allow them all: --max {count}"
+        hint = f"Narrow the window, or allow them all: --max {count}" if can_allow_all else "Narrow the window."
         raise Conflict(f"{count} instants of {label} lie in that window; {limit}. Nothing was written.", hint=hint)
     return tuple(iterate_instants(plan, window))
 

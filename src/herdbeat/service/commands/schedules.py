@@ -79,25 +79,18 @@ def change_schedules(
     before = tx.schedules(in_files)
     effect_of = _EFFECTS[type(command)]
     effects = {
-        schedule_id: effect_of(tx, now, who, command, Subject(before[schedule_id], in_file))
-        for schedule_id, in_file in in_files.items()
+        key: effect_of(tx, now, who, command, Subject(before[key], in_file)) for key, in_file in in_files.items()
     }
     after = tx.schedules(in_files)
-    tx.add_changes(
-        [
-            _build_change(now, who, command, before[schedule_id].label, effect)
-            for schedule_id, effect in effects.items()
-            if effect.is_changed and not effect.is_quiet
-        ]
-    )
-    result = ScheduleChanges(
-        items=tuple(
-            _build_result(now, effect, after[schedule_id], in_files[schedule_id])
-            for schedule_id, effect in effects.items()
-        )
-    )
-    changed = tuple(each.schedule for each in result.changed)
-    if changed:
+    changes = [
+        _build_change(now, who, command, before[key].label, effect)
+        for key, effect in effects.items()
+        if effect.is_changed and not effect.is_quiet
+    ]
+    tx.add_changes(changes)
+    items = [_build_result(now, effects[key], after[key], in_file) for key, in_file in in_files.items()]
+    result = ScheduleChanges(items=tuple(items))
+    if changed := tuple(change.schedule for change in result.changed):
         environment.events.append(SchedulesChanged(now, command.what, who, command.reason, changed))
     if isinstance(command, HoldCommand) and command.cancel_running:
         reason = f"stopped by {who} with a {command.what}"
@@ -207,11 +200,7 @@ def _hint(tx: Transaction, now: datetime, who: str, command: HintSchedules, subj
     except HerdbeatError as error:
         return _refuse(before, error.message, error.hint)
     # A machine that repeats itself every minute would fill the change log with the same sentence.
-    is_repeated = existing is not None and (existing.origin, existing.every, existing.reason) == (
-        hint.origin,
-        hint.every,
-        hint.reason,
-    )
+    is_repeated = existing is not None and _is_same_hint(existing, hint)
     return CommandEffect(
         before=before,
         after=_hint_data(hint),
@@ -242,8 +231,8 @@ def _reset(tx: Transaction, now: datetime, who: str, command: ResetSchedules, su
     after = tx.schedules([snapshot.id])[snapshot.id]
     remaining_problem = after.quarantine or after.unreadable
     if remaining_problem is not None:
-        why, hint = f"it still cannot be decided: {remaining_problem}", f"Mend it{_file_suffix(subject.in_file)}."
-        return _refuse(before, why, hint)
+        refused = f"it still cannot be decided: {remaining_problem}"
+        return _refuse(before, refused, f"Mend it{_file_suffix(subject.in_file)}.")
     notes = _disabled_note(snapshot) + (("it stays paused",) if _find_active_pause(now, snapshot) else ())
     return CommandEffect(before=before, after={"failures": 0, "quarantine": None}, notes=notes)
 
@@ -288,20 +277,12 @@ def _find_active_pause(now: datetime, snapshot: ScheduleSnapshot) -> Pause | Non
 def _pause_data(active_pause: Pause | None) -> ChangeData:
     if active_pause is None:
         return {"paused": False}
-    return {
-        "paused": True,
-        "until": format_optional_timestamp(active_pause.until),
-        "by": active_pause.by,
-        "reason": active_pause.reason,
-    }
+    until = format_optional_timestamp(active_pause.until)
+    return {"paused": True, "until": until, "by": active_pause.by, "reason": active_pause.reason}
 
 
 def _enabled_data(disabled_by: str | None, in_file: EnabledInFile) -> ChangeData:
-    return {
-        "enabled": in_file.enabled and disabled_by is None,
-        "in_file": in_file.enabled,
-        "disabled_by": disabled_by,
-    }
+    return {"enabled": in_file.enabled and disabled_by is None, "in_file": in_file.enabled, "disabled_by": disabled_by}
 
 
 def _hint_data(hint: Hint) -> ChangeData:
@@ -315,10 +296,8 @@ def _hint_data(hint: Hint) -> ChangeData:
 
 
 def _describe_hint_effects(hint: Hint, now: datetime, state: ScheduleState) -> tuple[str, ...]:
-    stored = next((each for each in state.hints if _is_same_hint(each, hint)), None)
-    if stored is None:
-        return ("it is not kept: there are earlier ones enough",)
-    return describe_effects(now, stored, state)
+    stored = next((other for other in state.hints if _is_same_hint(other, hint)), None)
+    return describe_effects(now, stored, state) if stored else ("it is not kept: there are earlier ones enough",)
 
 
 def _is_same_hint(one: Hint, other: Hint) -> bool:
