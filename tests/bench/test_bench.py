@@ -4,12 +4,12 @@ import pytest
 from bench.__main__ import BENCHES, main
 from bench.throughput import CONTENDERS
 
-from bench import alone
+from bench import subprocesses
 
 
 def test_a_measurement_of_ours_answers_from_its_own_process() -> None:
-    with alone.fresh_folder() as folder:
-        found = alone.ours("throughput", folder, beats=10)
+    with subprocesses.fresh_folder() as folder:
+        found = subprocesses.run_ours("throughput", folder, beats=10)
 
     assert found["beats"] == 10
     assert found["seconds"] > 0

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 from bench.load.__main__ import main
-from bench.load.lateness import Load, lateness
-from bench.load.program import Size
-from bench.load.throughput import throughput
-from bench.load.watch import Percentiles
+from bench.load.lateness import Load, measure_fresh_store
+from bench.load.run_monitor import Percentiles
+from bench.load.suite import SuiteSize
+from bench.load.throughput import measure_throughput
 
 from herdbeat.store.reader import Filter, SqliteReader
 
-TINY = Size(beats=20, seconds=0.1, warm_up=0, stored=10, waiting=20, rates=(5,), starts=2)
+TINY = SuiteSize(beats=20, seconds=0.1, warm_up=0, stored=10, waiting=20, rates=(5,), starts=2)
 
 
 async def test_every_beat_of_the_throughput_is_in_the_ledger(tmp_path: Path) -> None:
-    found = await throughput(tmp_path, beats=30, max_concurrent=7)
+    found = await measure_throughput(tmp_path, beats=30, max_concurrent=7)
 
     reader = SqliteReader(tmp_path / "herdbeat.db")
     outcomes = [beat.outcome for beat in reader.beats(Filter(limit=100))]
@@ -27,7 +27,7 @@ async def test_every_beat_of_the_throughput_is_in_the_ledger(tmp_path: Path) -> 
 
 
 async def test_lateness_counts_what_began_after_the_warm_up(tmp_path: Path) -> None:
-    found = await lateness(tmp_path, Load(rate=50, seconds=0.1, warm_up=0.1, stored=10))
+    found = await measure_fresh_store(tmp_path, Load(rate=50, seconds=0.1, warm_up=0.1, stored=10))
 
     assert 1 <= found.count <= 10
     assert 0 <= found.p50 <= found.p99 <= found.longest
@@ -36,7 +36,7 @@ async def test_lateness_counts_what_began_after_the_warm_up(tmp_path: Path) -> N
 def test_percentiles_are_times_that_were_seen() -> None:
     times = [timedelta(milliseconds=number) for number in range(1, 101)]
 
-    found = Percentiles.of(times)
+    found = Percentiles.from_times(times)
 
     assert (found.count, found.p50, found.p99, found.longest) == (100, 50.0, 99.0, 100.0)
 
