@@ -1,4 +1,4 @@
-"""What `python -m bench postgres` measures, and how it judges. How fast anything is, no test asks."""
+"""What `python -m bench postgres` measures, and how it evaluates the figures. No test checks speed."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from herdbeat.store.reader import Filter
 CONTENDERS = {each.name: each for each in throughput.CONTENDERS}
 
 
-def test_two_nodes_share_the_beats_and_each_says_what_it_has_done(database: PostgresLocation, tmp_path: Path) -> None:
+def test_two_nodes_share_the_beats_and_each_reports_its_count(database: PostgresLocation, tmp_path: Path) -> None:
     with ledger(database.url, tmp_path) as store, running_nodes(database.url, tmp_path, 2, max_concurrent=5) as started:
         insert_due_schedules(store, 40)
         scaling.wait_for_beats(database.url, 40)
@@ -34,9 +34,7 @@ def test_two_nodes_share_the_beats_and_each_says_what_it_has_done(database: Post
     assert sum(each["beats"] for each in reports) == 40
 
 
-def test_a_node_stops_by_itself_when_it_has_done_as_much_as_it_was_told(
-    database: PostgresLocation, tmp_path: Path
-) -> None:
+def test_a_node_stops_by_itself_after_the_given_number_of_runs(database: PostgresLocation, tmp_path: Path) -> None:
     with ledger(database.url, tmp_path) as store:
         insert_due_schedules(store, 20)
 
@@ -49,23 +47,21 @@ def test_a_node_stops_by_itself_when_it_has_done_as_much_as_it_was_told(
 
 
 @pytest.mark.parametrize("without_notify", [False, True])
-def test_every_kind_of_change_is_seen_to_act_on_another_node(
-    database: PostgresLocation, *, without_notify: bool
-) -> None:
-    found = change_latency.measure_changes(database.url, 1, without_notify=without_notify)
+def test_every_kind_of_change_acts_on_another_node(database: PostgresLocation, *, without_notify: bool) -> None:
+    latencies = change_latency.measure_changes(database.url, 1, without_notify=without_notify)
 
-    assert {what: each.count for what, each in found.items()} == {"run": 1, "apply": 1, "resume": 1}
-    assert all(each.longest > 0 for each in found.values())
+    assert {what: each.count for what, each in latencies.items()} == {"run": 1, "apply": 1, "resume": 1}
+    assert all(each.longest > 0 for each in latencies.values())
 
 
-def test_a_node_that_cannot_join_is_told_of_and_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_a_node_that_cannot_register_raises_at_once(tmp_path: Path) -> None:
     nowhere = f"postgresql:///nothing?host={tmp_path}"
 
     with pytest.raises(RuntimeError, match='never said "ready"'), running_nodes(nowhere, tmp_path, 1):
         pass
 
 
-def test_a_copy_of_a_filled_database_holds_what_was_filled_in(postgres: PostgresServer, tmp_path: Path) -> None:
+def test_a_copy_of_a_filled_database_has_its_rows(postgres: PostgresServer, tmp_path: Path) -> None:
     with server.fresh_database(postgres) as template_url:
         with ledger(template_url, tmp_path) as store:
             insert_due_schedules(store, 3)
@@ -77,15 +73,15 @@ def test_a_copy_of_a_filled_database_holds_what_was_filled_in(postgres: Postgres
     assert names == [("due-0",), ("due-1",), ("due-2",)]
 
 
-def test_the_conditions_say_what_the_server_is_and_how_durable(postgres: PostgresServer) -> None:
-    said = str(server.describe_server(postgres))
+def test_the_conditions_name_the_version_and_the_durability(postgres: PostgresServer) -> None:
+    output = str(server.describe_server(postgres))
 
-    assert said.startswith("PostgreSQL ")
-    assert "fsync off" in said  # as the tests' own server is
-    assert "synchronous_commit on" in said
+    assert output.startswith("PostgreSQL ")
+    assert "fsync off" in output  # as the tests' own server is
+    assert "synchronous_commit on" in output
 
 
-def test_the_server_of_a_measurement_is_as_durable_as_it_ships() -> None:
+def test_the_server_of_a_measurement_has_the_default_durability() -> None:
     assert "fsync" not in server.DEFAULT_DURABILITY
     assert "synchronous_commit" not in server.DEFAULT_DURABILITY
 
@@ -98,7 +94,7 @@ def test_the_server_of_a_measurement_is_as_durable_as_it_ships() -> None:
         ("template1", "template1"),
     ],
 )
-def test_a_database_is_known_by_the_last_word_of_its_path(url: str, name: str) -> None:
+def test_the_database_name_is_the_last_part_of_the_path(url: str, name: str) -> None:
     assert server.database_name(url) == name
 
 
@@ -113,7 +109,7 @@ def test_every_peer_has_a_script_and_an_environment() -> None:
     assert missing == []
 
 
-def test_a_peer_that_cannot_be_set_up_is_a_row_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unavailable_peer_has_a_row_without_a_rate(capsys: pytest.CaptureFixture[str]) -> None:
     rates = {name: 100.0 for name in CONTENDERS if not name.startswith("DBOS")}
 
     results = throughput.evaluate(5_500, rates)
@@ -124,9 +120,7 @@ def test_a_peer_that_cannot_be_set_up_is_a_row_that_says_so(capsys: pytest.Captu
     assert all(each.is_met for each in results)
 
 
-def test_a_program_that_is_not_there_means_that_a_peer_is_not_set_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_program_makes_a_peer_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "FOLDER", tmp_path)
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
 
@@ -134,7 +128,7 @@ def test_a_program_that_is_not_there_means_that_a_peer_is_not_set_up(
         environments.peer_python("huey")
 
 
-def test_ten_times_a_peer_is_what_it_takes() -> None:
+def test_the_goal_is_ten_times_the_rate_of_a_peer() -> None:
     name = "Procrastinate, 10 at a time"
 
     met, missed = (throughput.evaluate(rate, {name: 500.0})[0] for rate in (5_000, 4_999))
@@ -150,7 +144,7 @@ def test_fairness_is_the_smallest_part_of_an_equal_share(counts: tuple[int, ...]
     assert scaling.ScalingResult(rate=1, counts=counts).fairness == pytest.approx(fairness)
 
 
-def test_nodes_that_are_slower_together_than_one_miss_the_goal() -> None:
+def test_several_nodes_that_are_slower_than_one_miss_the_goal() -> None:
     alone, pair = scaling.ScalingResult(rate=5_000, counts=(10,)), scaling.ScalingResult(rate=4_000, counts=(1, 9))
 
     results = scaling.evaluate({1: alone, 2: pair})
@@ -158,7 +152,7 @@ def test_nodes_that_are_slower_together_than_one_miss_the_goal() -> None:
     assert [(each.measured, each.is_met) for each in results] == [("0.80 x", False), ("0.20 of an equal share", False)]
 
 
-def test_the_middle_round_counts() -> None:
+def test_the_median_round_counts() -> None:
     rounds = [scaling.ScalingResult(rate=rate, counts=(1,)) for rate in (3.0, 1.0, 2.0)]
 
     assert scaling.median_round(rounds).rate == 2.0
@@ -190,9 +184,9 @@ def test_with_notify_the_median_counts_and_without_it_the_longest() -> None:
     ]
 
 
-def test_a_part_of_it_can_be_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_can_be_run_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["postgres.nothing"])
 
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert status == 2
-    assert [name for name in PARTS | ONLY_BY_NAME if f"postgres.{name}" not in said] == []
+    assert [name for name in PARTS | ONLY_BY_NAME if f"postgres.{name}" not in output] == []

@@ -87,7 +87,7 @@ def test_lines_fit_the_screen(case: Case) -> None:
 
 
 @pytest.mark.parametrize("line", ["status", "beats", "runs", "beats --json"])
-def test_where_nothing_ever_ran_the_answer_is_empty_and_says_what_to_do(cli: CommandLine, line: str) -> None:
+def test_without_any_history_the_output_is_empty_and_has_a_hint(cli: CommandLine, line: str) -> None:
     (cli.folder / "herdbeat.yaml").write_text("version: 1\ncommands: [{name: a, command: [true], every: 5m}]\n")
 
     answer = cli.run(*line.split())

@@ -1,4 +1,4 @@
-"""Quick commands load nothing heavy: what somebody waits for at every keystroke is mostly imports.
+"""Quick commands load nothing heavy: most of their run time is imports.
 
 Rooms are given by the beginning of their name, so that the lists hold while files move inside a room.
 """
@@ -65,7 +65,7 @@ LOOKING = FOREIGN | ENGINE | SERVING | READING
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fleet with a ledger. The first `list` has left a note about it, which spares later commands the files."""
+    """A fleet with a ledger. The first `list` has written the configuration cache, so later commands read no files."""
     made = tmp_path_factory.mktemp("lazy")
     (made / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     modules_after(["apply"], made)
@@ -98,11 +98,11 @@ def test_a_quick_command_loads_nothing_heavy(folder: Path, line: str, heavy: set
 
 
 LIGHT = {"herdbeat.config.locate"}
-"""Says only where the files are; the move gives it its second name."""
+"""Of the configuration room, but it only locates the files and imports nothing heavy."""
 
 
-def test_what_is_looked_for_is_found_where_it_is_needed(folder: Path) -> None:
-    """Else a list of names that are gone would forbid nothing."""
+def test_the_forbidden_modules_exist_and_are_loaded_where_needed(folder: Path) -> None:
+    """Without this, a list of names that no longer exist would forbid nothing."""
     loaded = modules_after(["validate"], folder) | modules_after(["pause", "tidy"], folder)
 
     found = {each for each in FOREIGN | ENGINE | READING if any(_is_in(name, {each}) for name in loaded)}
@@ -111,7 +111,7 @@ def test_what_is_looked_for_is_found_where_it_is_needed(folder: Path) -> None:
 
 
 def modules_after(words: list[str], folder: Path) -> set[str]:
-    """What a process has loaded once a command is done."""
+    """Return the modules that a process has loaded after a command."""
     code = (
         f"import sys; from herdbeat.__main__ import main; status = main({words});"
         "print(*sys.modules, file=sys.stderr); sys.exit(status)"
