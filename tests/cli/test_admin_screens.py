@@ -1,6 +1,6 @@
-"""What the commands that make print, to the letter, each in a folder of its own where a short story has happened.
+"""The exact output of the commands that create and maintain, each in its own folder after some calls.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_admin_screens.py, and read the difference.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_admin_screens.py, and review the difference.
 """
 
 import re
@@ -124,7 +124,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, tmp_path: Path) -> None:
+def test_the_output_matches_the_golden_file(case: Case, cli: CommandLine, tmp_path: Path) -> None:
     folder = told(case, cli, tmp_path / "my-fleet")
 
     answer = case.run(cli)

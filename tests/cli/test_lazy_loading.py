@@ -1,6 +1,6 @@
 """Quick commands load nothing heavy: most of their run time is imports.
 
-Rooms are given by the beginning of their name, so that the lists hold while files move inside a room.
+Rooms are given by the prefix of their name, so that the lists stay valid when files move inside a room.
 """
 
 import os
@@ -28,7 +28,7 @@ FOREIGN = {"yaml", "asyncio", "aiohttp", "psycopg", "pydantic", "subprocess", "s
 
 ENGINE = {"herdbeat.runners.", "herdbeat.scheduler", "herdbeat.governor", "herdbeat.prompts", "bench.load"}
 SERVING = {
-    # The parts of the engine and of its transports that `show` must not load, though it needs others.
+    # The parts of the scheduler and of its transports that `show` must not load, although it needs others.
     "herdbeat.scheduler.loop",
     "herdbeat.scheduler.node",
     "herdbeat.scheduler.complete",
@@ -47,7 +47,7 @@ SERVING = {
     "herdbeat.prompts",
 }
 READING = {
-    # YAML and what makes a fleet of it; a ledger that is newer than the files has the answer already.
+    # YAML and the loader of fleets. They are not needed if the ledger is newer than the files.
     "herdbeat.config.build_fleet",
     "herdbeat.config.compat",
     "herdbeat.config.compat.agentd",
@@ -116,7 +116,7 @@ def modules_after(words: list[str], folder: Path) -> set[str]:
         f"import sys; from herdbeat.__main__ import main; status = main({words});"
         "print(*sys.modules, file=sys.stderr); sys.exit(status)"
     )
-    # Without the environment: a coverage run puts itself, and json with it, into every child.
+    # Without the environment: a coverage run would load itself, and json, into every child.
     environ = {"PYTHONPATH": str(Path(herdbeat.__file__).parents[1]), "PATH": os.defpath, "USER": "you"}
 
     done = subprocess.run(

@@ -149,7 +149,7 @@ def test_an_unusable_stdout_or_working_directory_prints_no_traceback(
     assert (done.returncode, done.stderr) == (status, message)
 
 
-# `herdbeat.faces.cli` stays a way in after the move too: installed services start it by that name.
+# `herdbeat.faces.cli` stays an entry point: installed services start it by that name.
 @pytest.mark.parametrize("module", ["herdbeat", "herdbeat.faces.cli"])
 def test_python_runs_the_package_as_the_script_does(tmp_path: Path, module: str) -> None:
     argv = [sys.executable, "-m", module, "frobnicate"]

@@ -132,7 +132,7 @@ def test_a_view_takes_little_cpu_time_with_the_configuration_cache(fleet: UpFlee
 
     spent = min(_cpu(fleet, *words) for _ in range(5))
 
-    # On a quiet machine half of this: it is there to catch a command that reads YAML again, or loads the engine.
+    # Twice the time of an idle machine: it catches a command that reads YAML again, or loads the scheduler.
     assert spent < {"completion": 0.15}.get(words[0], 0.3)
 
 

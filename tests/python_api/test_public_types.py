@@ -1,6 +1,6 @@
 """What a type checker sees of the public names: mypy reads this file as it would read a user's.
 
-Each `type: ignore` stands for a mistake that a user is told of: mypy refuses one that is not needed.
+Each `type: ignore` marks an error that a user would see: mypy rejects one that is not needed.
 """
 
 from collections.abc import Callable, Coroutine

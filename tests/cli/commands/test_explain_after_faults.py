@@ -1,6 +1,6 @@
 """The output of `explain` after a fault: of the schedule, of an instant of that day, and of a run.
 
-One test for each kind of day, and in each the sentences that a person reads.
+One test for each kind of fault, with the sentences that a user reads.
 """
 
 import sqlite3

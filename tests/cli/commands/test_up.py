@@ -244,7 +244,7 @@ def test_every_command_has_a_hint_for_a_damaged_ledger(fleet: UpFleet) -> None:
 
 def test_down_stops_a_fleet_without_a_socket_by_its_pid(fleet: UpFleet) -> None:
     with fleet.up() as process:
-        fleet.call("run", "quick", "--wait")  # so its socket is there
+        fleet.call("run", "quick", "--wait")  # its socket exists after this
         (fleet.state_dir / "socket").unlink()
         by_signal = fleet.call("down")
         status = process.wait(PROCESS_TIMEOUT)
