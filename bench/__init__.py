@@ -1,1 +1,1 @@
-"""Measurements against peers: `python -m bench [name]`. Ratios from one run, because two machines never agree."""
+"""Measurements against peers: `python -m bench [name]`. Goals compare figures of one run."""

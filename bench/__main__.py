@@ -1,11 +1,11 @@
-"""Run every measurement, or the one that is named, and say which goals are met."""
+"""Run every measurement, or the named ones, and report which goals are met."""
 
 import signal
 import sys
 from collections.abc import Callable
 
-from bench import answers, backlog, children, cron_next, governor, idle, lateness, postgres, throughput
-from bench.race import Result, table
+from bench import backlog, child_processes, cli_latency, cron_next, governor, idle, lateness, postgres, throughput
+from bench.timing import Result, format_table
 
 BENCHES: dict[str, Callable[[], list[Result]]] = {
     "cron_next": cron_next.run,
@@ -13,20 +13,20 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "throughput": throughput.run,
     "lateness": lateness.run,
     "backlog": backlog.run,
-    "children": children.run,
+    "children": child_processes.run,
     "idle": idle.run,
-    "answers": answers.run,
+    "answers": cli_latency.run,
     "postgres": postgres.run,
 }
 FULL: dict[str, Callable[[], list[Result]]] = {**BENCHES, "lateness": lateness.run_full}
-"""What `--full` measures: the same, where time does not matter."""
+"""What `--full` measures: the same with larger stores."""
 
-PARTS = {f"postgres.{name}": part for name, part in (postgres.PARTS | postgres.ALONE).items()}
-"""Parts of a measurement, which run only if they are named."""
+PARTS = {f"postgres.{name}": part for name, part in (postgres.PARTS | postgres.ONLY_BY_NAME).items()}
+"""Parts of a measurement. They run only if named."""
 
 
 def main(names: list[str]) -> int:
-    """0 if every goal is met, 1 if one is missed, 2 if a name is unknown."""
+    """Return 0 if every goal is met, 1 if one is missed, 2 if a name is unknown."""
     benches = FULL if "--full" in names else BENCHES
     names = [name for name in names if name != "--full"]
     known = benches | PARTS
@@ -39,11 +39,11 @@ def main(names: list[str]) -> int:
         print(f"── {name}", flush=True)
         results += known[name]()
     print("── goals")
-    print(table([(each.what, each.measured, each.goal, "met" if each.is_met else "MISSED") for each in results]))
+    print(format_table([(each.what, each.measured, each.goal, "met" if each.is_met else "MISSED") for each in results]))
     return 0 if all(each.is_met for each in results) else 1
 
 
 if __name__ == "__main__":
-    # So that who is told to end takes its nodes and its database server along.
+    # The default action would end the process without cleanup, and leave its nodes and its database server running.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))

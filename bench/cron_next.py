@@ -1,7 +1,7 @@
 """The next instant of a cron expression, beside bare cronsim, croniter and APScheduler 3.
 
-Two questions: the next instant of a trigger that exists, and reading an expression and then the next
-instant. Ours remembers what it has read; for the second question that memory is emptied before every call.
+Two cases: the next instant of an existing trigger, and parsing an expression plus its first instant. Ours caches
+parsed expressions; in the second case the cache is cleared before every call.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from apscheduler.triggers.cron import CronTrigger
 from croniter import croniter
 from cronsim import CronSim
 
-from bench.race import Call, Result, race, table
+from bench.timing import Call, Result, format_table, time_contenders
 from herdbeat.triggers import Cron
 from herdbeat.triggers.cron.parser import parse_expression
 
@@ -31,10 +31,10 @@ EXPRESSIONS = (
 )
 ZONES = ("UTC", "Europe/Berlin")
 START = datetime(2026, 1, 5, tzinfo=UTC)
-SAME = 3
-"""So many first instants are compared before the race: a wrong answer is always the fastest."""
+COMPARED_INSTANTS = 3
+"""Number of first instants that are compared before timing: a wrong result is always the fastest."""
 
-# Peer, and the largest part of its time that ours may take.
+# For each peer, the largest ratio of our time to its time.
 NEXT_GOALS = {"cronsim": 1.1, "croniter": 1 / 3, "APScheduler": 1.0}
 READ_GOALS = {"cronsim": 1.5, "croniter": 1 / 3, "APScheduler": 1.0}
 
@@ -51,28 +51,28 @@ class Case:
 def run() -> list[Result]:
     cases = [Case(expression, ZoneInfo(zone)) for expression in EXPRESSIONS for zone in ZONES]
     results: list[Result] = []
-    for question, contenders, goals in (("next", existing, NEXT_GOALS), ("read and next", reading, READ_GOALS)):
-        times = {str(case): race(contenders(case)) for case in _announced(question, cases)}
+    for question, contenders, goals in (("next", stepping, NEXT_GOALS), ("read and next", parsing, READ_GOALS)):
+        times = {str(case): time_contenders(contenders(case)) for case in _with_progress(question, cases)}
         print(_details(question, times))
         results += [_result(question, peer, goal, times) for peer, goal in goals.items()]
     return results
 
 
-def existing(case: Case) -> dict[str, Call]:
-    """Everybody has read the expression, and goes from instant to instant."""
+def stepping(case: Case) -> dict[str, Call]:
+    """Build contenders that have already parsed the expression and step from instant to instant."""
     contenders = {
         "herdbeat": _ours(case),
         "cronsim": _cronsim(case),
         "croniter": _croniter(case),
         "APScheduler": _apscheduler(case),
     }
-    firsts = {name: [_utc(call()) for _ in range(SAME)] for name, call in contenders.items()}
+    firsts = {name: [_utc(call()) for _ in range(COMPARED_INSTANTS)] for name, call in contenders.items()}
     assert all(each == firsts["herdbeat"] for each in firsts.values()), (case, firsts)
     return contenders
 
 
-def reading(case: Case) -> dict[str, Call]:
-    """Everybody reads the expression anew, and gives the first instant."""
+def parsing(case: Case) -> dict[str, Call]:
+    """Build contenders that parse the expression in every call and return the first instant."""
 
     def ours() -> object:
         parse_expression.cache_clear()
@@ -80,14 +80,14 @@ def reading(case: Case) -> dict[str, Call]:
 
     return {
         "herdbeat": ours,
-        "cronsim": _anew(_cronsim, case),
-        "croniter": _anew(_croniter, case),
-        "APScheduler": _anew(_apscheduler, case),
+        "cronsim": _rebuild(_cronsim, case),
+        "croniter": _rebuild(_croniter, case),
+        "APScheduler": _rebuild(_apscheduler, case),
     }
 
 
-def _anew(build: Callable[[Case], Call], case: Case) -> Call:
-    return lambda: build(case)()  # noqa: PLW0108 -- building is what is measured
+def _rebuild(build: Callable[[Case], Call], case: Case) -> Call:
+    return lambda: build(case)()  # noqa: PLW0108 -- the build is part of what is measured
 
 
 def _ours(case: Case) -> Call:
@@ -96,15 +96,15 @@ def _ours(case: Case) -> Call:
 
     def step() -> object:
         nonlocal now
-        found = cron.next_time(None, now)
-        now = START if found is None else found
+        instant = cron.next_time(None, now)
+        now = START if instant is None else instant
         return now
 
     return step
 
 
 def _cronsim(case: Case) -> Call:
-    # cronsim has its own short way for datetime.timezone.utc, so that is what it gets.
+    # cronsim has a fast path for datetime.timezone.utc, so it gets that.
     zone = UTC if case.zone.key == "UTC" else case.zone
     iterator = CronSim(case.expression, START.astimezone(zone))
     return iterator.__next__
@@ -136,18 +136,18 @@ def _utc(moment: object) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _announced(question: str, cases: list[Case]) -> Iterator[Case]:
+def _with_progress(question: str, cases: list[Case]) -> Iterator[Case]:
     for at, case in enumerate(cases, start=1):
         print(f"{question} {at:2} of {len(cases)}  {case}", flush=True)
         yield case
 
 
 def _details(question: str, times: dict[str, dict[str, float]]) -> str:
-    """Microseconds per call."""
+    """Format a table of microseconds per call."""
     names = list(next(iter(times.values())))
     rows = [(f"{question}, µs per call", *names)]
     rows += [(case, *(f"{each * 1e6:.2f}" for each in row.values())) for case, row in times.items()]
-    return table(rows)
+    return format_table(rows)
 
 
 def _result(question: str, peer: str, goal: float, times: dict[str, dict[str, float]]) -> Result:

@@ -1,10 +1,10 @@
-"""How many decisions a second: the governor is asked at every beat, inside the transaction that writes it."""
+"""Decisions per second: the governor decides at every beat, inside the transaction that records it."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from bench.race import Result, race, table
+from bench.timing import Result, format_table, time_contenders
 from herdbeat.domain.hint import Hint
 from herdbeat.domain.policies import Jitter, Limits
 from herdbeat.domain.timing import TimingPolicy
@@ -39,7 +39,7 @@ def _states() -> dict[str, ScheduleState]:
 
 
 def run() -> list[Result]:
-    times = race({name: partial(decide, NOW, state) for name, state in _states().items()})
-    print(table([(name, f"{1 / each:,.0f}/s") for name, each in times.items()]))
+    times = time_contenders({name: partial(decide, NOW, state) for name, state in _states().items()})
+    print(format_table([(name, f"{1 / each:,.0f}/s") for name, each in times.items()]))
     mixed = len(times) / sum(times.values())
     return [Result(what="decisions, mixed", measured=f"{mixed:,.0f}/s", goal=f"{GOAL:,}/s", is_met=mixed >= GOAL)]

@@ -1,4 +1,4 @@
-"""One measurement of ours in a process of its own: `python -m bench.ours NAME FOLDER ARGUMENTS`, answered as JSON."""
+"""One measurement of herdbeat in its own process: `python -m bench.ours NAME FOLDER ARGUMENTS` prints JSON."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from time import perf_counter
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bench.load.backlog import arrival, backlog
-from bench.load.children import children
-from bench.load.disk import PAGE, disk
-from bench.load.engine import open_store
-from bench.load.idle import idle
-from bench.load.lateness import Load, measured, put_far
-from bench.load.stock import NOTHING
-from bench.load.throughput import throughput
-from bench.load.watch import Percentiles
+from bench.load.backlog import measure_arrival, measure_backlog
+from bench.load.bulk_insert import NOOP_SPEC
+from bench.load.child_processes import measure_child_processes
+from bench.load.disk import PAGE, measure_disk
+from bench.load.idle import measure_idle
+from bench.load.lateness import Load, insert_far_schedules, measure_lateness
+from bench.load.run_monitor import Percentiles
+from bench.load.running_node import open_store
+from bench.load.throughput import measure_throughput
 from herdbeat.domain.fleet import Fleet, ServerSettings
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.schedule import DEFAULT_SCHEDULE_NAME, Schedule
@@ -31,26 +31,26 @@ from herdbeat.triggers.interval import Interval
 
 
 def _throughput(folder: Path, **given: int) -> object:
-    return asdict(asyncio.run(throughput(folder, **given)))
+    return asdict(asyncio.run(measure_throughput(folder, **given)))
 
 
 def _fill(folder: Path, stored: int) -> object:
     with open_store(folder) as store:
-        put_far(store, stored)
+        insert_far_schedules(store, stored)
     return {}
 
 
 def _lateness(folder: Path, **given: Any) -> object:
     with open_store(folder) as store:
-        return asdict(asyncio.run(measured(store, Load(**given))))
+        return asdict(asyncio.run(measure_lateness(store, Load(**given))))
 
 
-def _bare(folder: Path, rate: int, seconds: float) -> object:
-    """What the machine itself allows: wait for an instant, make one page durable, and nothing else."""
-    return asdict(Percentiles.of(asyncio.run(_beat_barely(folder / "bare", rate, seconds))))
+def _bare_loop(folder: Path, rate: int, seconds: float) -> object:
+    """Measure the lower bound of this machine: wait for an instant, make one page durable, and nothing else."""
+    return asdict(Percentiles.from_times(asyncio.run(_run_bare_loop(folder / "bare", rate, seconds))))
 
 
-async def _beat_barely(path: Path, rate: int, seconds: float) -> list[timedelta]:
+async def _run_bare_loop(path: Path, rate: int, seconds: float) -> list[timedelta]:
     timer, never, late = SystemTimer(), asyncio.Event(), []
     start = timer.now()
     with path.open("wb", buffering=0) as file:
@@ -64,34 +64,34 @@ async def _beat_barely(path: Path, rate: int, seconds: float) -> list[timedelta]
 
 
 def _backlog(folder: Path, waiting: int, **given: Any) -> object:
-    return asdict(asyncio.run(backlog(folder, Load(**given), waiting)))
+    return asdict(asyncio.run(measure_backlog(folder, Load(**given), waiting)))
 
 
 def _arrival(folder: Path, herd: int, **given: Any) -> object:
-    return asdict(asyncio.run(arrival(folder, Load(**given), herd)))
+    return asdict(asyncio.run(measure_arrival(folder, Load(**given), herd)))
 
 
 def _children(folder: Path, starts: int, **given: Any) -> object:
-    return asdict(asyncio.run(children(folder, Load(**given), starts)))
+    return asdict(asyncio.run(measure_child_processes(folder, Load(**given), starts)))
 
 
 def _idle(folder: Path, seconds: float, began_at: float) -> object:
-    return asdict(asyncio.run(idle(folder, seconds, datetime.fromtimestamp(began_at, UTC))))
+    return asdict(asyncio.run(measure_idle(folder, seconds, datetime.fromtimestamp(began_at, UTC))))
 
 
 def _disk(folder: Path) -> object:
-    return asdict(disk(folder))
+    return asdict(measure_disk(folder))
 
 
 def _apply(folder: Path, schedules: int) -> object:
-    """A fleet of so many schedules, as it comes from a file, into an empty ledger."""
+    """Apply a fleet of that many schedules to an empty ledger, as if loaded from a file."""
     policies = Policies(zone=ZoneInfo("UTC"), timeout=timedelta(hours=1), catchup=Catchup.ONCE)
     names = [f"target-{number}" for number in range(schedules)]
     every = Interval(timedelta(hours=1))
     fleet = Fleet(
         name="apply",
         zone=ZoneInfo("UTC"),
-        targets=tuple(Target(name=name, spec=NOTHING) for name in names),
+        targets=tuple(Target(name=name, spec=NOOP_SPEC) for name in names),
         schedules=tuple(
             Schedule(
                 target=name, name=DEFAULT_SCHEDULE_NAME, trigger=every, policies=policies, prompt=f"Look after {name}."
@@ -111,7 +111,7 @@ MEASUREMENTS: dict[str, Callable[..., object]] = {
     "throughput": _throughput,
     "fill": _fill,
     "lateness": _lateness,
-    "bare": _bare,
+    "bare": _bare_loop,
     "backlog": _backlog,
     "arrival": _arrival,
     "children": _children,

@@ -1,1 +1,1 @@
-"""How fast is it here? The real engine on a store of its own, measured; for `herdbeat bench` and for `bench/`."""
+"""Measurements of a real node on a store of its own, for `python -m bench.load` and `python -m bench`."""

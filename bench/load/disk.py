@@ -1,17 +1,17 @@
-"""How long the disk takes to make a write durable: a beat cannot begin sooner, for it is recorded first."""
+"""Time of one durable write: a lower bound for the start of a beat, which is recorded first."""
 
 import os
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
 
-from bench.load.watch import Percentiles
+from bench.load.run_monitor import Percentiles
 
 PAGE = bytes(4096)
 
 
-def disk(folder: Path, writes: int = 200) -> Percentiles:
-    """The time of one appended page and its fdatasync, as often as asked."""
+def measure_disk(folder: Path, writes: int = 200) -> Percentiles:
+    """Measure appending one page plus its fdatasync, that many times."""
     took: list[timedelta] = []
     file = os.open(folder / "disk", os.O_WRONLY | os.O_CREAT)
     try:
@@ -22,4 +22,4 @@ def disk(folder: Path, writes: int = 200) -> Percentiles:
             took.append(timedelta(seconds=perf_counter() - start))
     finally:
         os.close(file)
-    return Percentiles.of(took)
+    return Percentiles.from_times(took)

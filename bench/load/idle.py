@@ -1,4 +1,4 @@
-"""What a node costs that has nothing to do: its start, its share of a core, its memory."""
+"""Cost of an idle node: start time, share of a core, memory."""
 
 import asyncio
 import resource
@@ -7,22 +7,22 @@ from datetime import datetime
 from pathlib import Path
 from time import perf_counter, process_time
 
-from bench.load.engine import at_work, open_store
+from bench.load.running_node import open_store, running_node
 from herdbeat.clock import SystemClock
 from herdbeat.events import Event, NodeReady
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """Seconds from `began_at` until ready, the share of one core while idle, and the most memory ever held."""
+    """Seconds from `began_at` until ready, the share of one core while idle, and the peak memory."""
 
     ready_after: float
     core: float
     mebibytes: float
 
 
-async def idle(folder: Path, seconds: float, began_at: datetime) -> Idle:
-    """On the store in that folder. `began_at` is when the process was started, as whoever started it knows."""
+async def measure_idle(folder: Path, seconds: float, began_at: datetime) -> Idle:
+    """Measure on the store in that folder. `began_at` is when the parent started this process."""
     is_ready = asyncio.Event()
 
     def listen(event: Event) -> None:
@@ -30,7 +30,7 @@ async def idle(folder: Path, seconds: float, began_at: datetime) -> Idle:
             is_ready.set()
 
     with open_store(folder) as store:
-        async with at_work(store, listen):
+        async with running_node(store, listen):
             await is_ready.wait()
             ready_after = (SystemClock().now() - began_at).total_seconds()
             start, used = perf_counter(), process_time()

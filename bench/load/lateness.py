@@ -1,26 +1,26 @@
-"""How late a run begins: at a steady rate, beside so many schedules that only lie there."""
+"""Lateness of starts at a steady rate, beside idle schedules in the store."""
 
 import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bench.load.engine import at_work, open_store
-from bench.load.stock import Lot, put
-from bench.load.watch import Percentiles, Watch
+from bench.load.bulk_insert import ScheduleBatch, insert_schedules
+from bench.load.run_monitor import Percentiles, RunMonitor
+from bench.load.running_node import open_store, running_node
 from herdbeat.clock import SystemClock
 from herdbeat.store.location import StoreHandle
 from herdbeat.store.sqlite.store import SqliteStore
 
-EVERY = timedelta(seconds=1)
-"""The pace of each schedule: a rate of 100 beats a second is 100 schedules whose first instants lie evenly."""
+TICK_INTERVAL = timedelta(seconds=1)
+"""The interval of each schedule: a rate of 100 beats per second is 100 schedules with evenly spread first instants."""
 
-FAR = timedelta(days=365)
+FAR_FUTURE = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """So many beats a second, for so long, beside so many schedules that are not due. Warming up does not count."""
+    """`rate` beats per second for `seconds`, beside `stored` schedules that are not due. The warm-up does not count."""
 
     rate: int
     seconds: float
@@ -29,37 +29,43 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """The same load without and with a burden beside it."""
+class Comparison:
+    """The same load without and with another load beside it."""
 
     alone: Percentiles
     burdened: Percentiles
 
 
-async def lateness(folder: Path, load: Load) -> Percentiles:
-    """Stored schedules are a year away. Those that run are intervals: each finish decides the next instant."""
+async def measure_fresh_store(folder: Path, load: Load) -> Percentiles:
+    """Measure in a new store. Idle schedules are due in a year; the others are intervals, decided at each finish."""
     with open_store(folder) as store:
-        put_far(store, load.stored)
-        return await measured(store, load)
+        insert_far_schedules(store, load.stored)
+        return await measure_lateness(store, load)
 
 
-def put_far(store: StoreHandle, count: int) -> None:
+def insert_far_schedules(store: StoreHandle, count: int) -> None:
     now = SystemClock().now()
-    put(store, Lot(name="stored", count=count, first_at=now + FAR, every=FAR, spread=FAR), now)
+    insert_schedules(
+        store,
+        ScheduleBatch(name="stored", count=count, first_at=now + FAR_FUTURE, every=FAR_FUTURE, spread=FAR_FUTURE),
+        now,
+    )
 
 
-async def measured(store: SqliteStore, load: Load) -> Percentiles:
-    """The lateness of `tick-…`, whatever else the store holds."""
-    since = put_ticks(store, load.rate) + timedelta(seconds=load.warm_up)
-    watch = Watch("tick-", since)
-    async with at_work(store, watch):
+async def measure_lateness(store: SqliteStore, load: Load) -> Percentiles:
+    """Measure the lateness of `tick-…` schedules, and ignore all others in the store."""
+    since = insert_ticks(store, load.rate) + timedelta(seconds=load.warm_up)
+    monitor = RunMonitor("tick-", since)
+    async with running_node(store, monitor):
         await asyncio.sleep((since - SystemClock().now()).total_seconds() + load.seconds)
-    assert not watch.failed, watch.failed[0]
-    return watch.lateness
+    assert not monitor.failed, monitor.failed[0]
+    return monitor.lateness
 
 
-def put_ticks(store: SqliteStore, rate: int) -> datetime:
-    """Schedules that beat at that rate together, from the returned moment on: soon, when the node is there."""
+def insert_ticks(store: SqliteStore, rate: int) -> datetime:
+    """Insert schedules that together beat at that rate, and return their first instant: once the node has started."""
     start = SystemClock().now() + timedelta(seconds=0.2)
-    put(store, Lot(name="tick", count=rate, first_at=start, every=EVERY, spread=EVERY), start)
+    insert_schedules(
+        store, ScheduleBatch(name="tick", count=rate, first_at=start, every=TICK_INTERVAL, spread=TICK_INTERVAL), start
+    )
     return start

@@ -1,1 +1,1 @@
-"""What a user would pick instead, each set up as its own documents show. One script each, run in a process alone."""
+"""The peers, each set up as its own documentation shows. Each script runs in its own process."""

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 
-from bench.postgres import changes, idle, lateness, several, throughput
-from bench.race import Result
+from bench.postgres import change_latency, idle, lateness, scaling, throughput
+from bench.timing import Result
 
 PARTS: dict[str, Callable[[], list[Result]]] = {
     "throughput": throughput.run,
-    "several": several.run,
+    "several": scaling.run,
     "lateness": lateness.run,
     "idle": idle.run,
-    "changes": changes.run,
+    "changes": change_latency.run,
 }
-ALONE: dict[str, Callable[[], list[Result]]] = {"ours": throughput.run_ours}
-"""Asked for by name only: what the parts measure already, in less time."""
+ONLY_BY_NAME: dict[str, Callable[[], list[Result]]] = {"ours": throughput.run_ours}
+"""Run by name only: subsets of what the parts measure, in less time."""
 
 
 def run() -> list[Result]:

@@ -1,7 +1,7 @@
-"""The PostgreSQL that everybody is measured on: the one that is given, or one of the tests', with the usual durability.
+"""The PostgreSQL server that all contenders use: a given one, or a private one with the default durability.
 
-`HERDBEAT_BENCH_PG` names a server that is there already. Without it, one is started out of a wheel: what is not needed
-to start it is left as PostgreSQL ships it, `fsync` and `synchronous_commit` above all, because that is how it is used.
+`HERDBEAT_BENCH_PG` names an existing server. Without it, one is started from a wheel. Settings that are not needed to
+start it keep their defaults, `fsync` and `synchronous_commit` above all, because production servers run with those.
 """
 
 import os
@@ -18,18 +18,18 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL, Identifier
 from tests.support.postgres_server import PostgresServer, private_server
 
-GIVEN = "HERDBEAT_BENCH_PG"
-DISK = Path("/var/tmp")
-"""Not /tmp, which may be memory, nor the checkout: root's folders are closed to the user as whom the server runs."""
+SERVER_VARIABLE = "HERDBEAT_BENCH_PG"
+SERVER_PARENT = Path("/var/tmp")
+"""Not /tmp, which may be in memory, nor the checkout: the user of the server cannot enter root's folders."""
 
-AS_SHIPPED = {"listen_addresses": "", "max_connections": "200"}
-SHOWN = ("fsync", "synchronous_commit", "shared_buffers")
+DEFAULT_DURABILITY = {"listen_addresses": "", "max_connections": "200"}
+SHOWN_SETTINGS = ("fsync", "synchronous_commit", "shared_buffers")
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What a table says of its server, so that nobody compares it with another one's."""
+class ServerConditions:
+    """The server's version and settings. Printed with each table: figures of two servers do not compare."""
 
     version: str
     settings: dict[str, str]
@@ -40,53 +40,56 @@ class Conditions:
 
 @contextmanager
 def server(*, fsync: bool = True) -> Iterator[PostgresServer]:
-    """Until the block is left. Without fsync only one of our own: nobody's data is put at risk for a number."""
-    given = os.environ.get(GIVEN)
+    """Provide the server until the block exits. `fsync=False` starts a private one: a given one may hold data."""
+    given = os.environ.get(SERVER_VARIABLE)
     if given and fsync:
         yield PostgresServer(given)
         return
-    with private_server(AS_SHIPPED if fsync else AS_SHIPPED | {"fsync": "off"}, DISK) as made:
-        yield made
+    with private_server(
+        DEFAULT_DURABILITY if fsync else DEFAULT_DURABILITY | {"fsync": "off"}, SERVER_PARENT
+    ) as private:
+        yield private
 
 
 @contextmanager
-def fresh_database(of: PostgresServer, like: str = "template1") -> Iterator[str]:
-    """The URL of a database that goes with the block: empty, or a copy. Nobody inherits another's dead rows."""
+def fresh_database(postgres: PostgresServer, like: str = "template1") -> Iterator[str]:
+    """Create a database, empty or a copy, and drop it with the block. No contender inherits dead rows."""
     name = f"bench{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(of.url, autocommit=True) as admin:
-        admin.execute(SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(name_in(like))))
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(database_name(like))))
     try:
-        yield of.database(name)
+        yield postgres.database(name)
     finally:
-        with psycopg.connect(of.url, autocommit=True) as admin:
+        with psycopg.connect(postgres.url, autocommit=True) as admin:
             admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
-def name_in(url: str) -> str:
-    """Of the database."""
+def database_name(url: str) -> str:
+    """Return the name of the database in a URL."""
     return urlsplit(url).path.rpartition("/")[2]
 
 
-def tidy(url: str) -> None:
-    """What autovacuum would do within a minute. Done now, it cannot fall into a measurement."""
+def vacuum(url: str) -> None:
+    """Run what autovacuum would run within a minute, so that it does not run during a measurement."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
 
 
-def rest(of: PostgresServer) -> None:
-    """Let nobody pay for what the one before has left to be written, where we may ask for that."""
-    with psycopg.connect(of.url, autocommit=True) as admin, suppress(InsufficientPrivilege):
+def checkpoint(postgres: PostgresServer) -> None:
+    """Run CHECKPOINT, if permitted, so that no contender pays for the dirty pages of the one before."""
+    with psycopg.connect(postgres.url, autocommit=True) as admin, suppress(InsufficientPrivilege):
         admin.execute("CHECKPOINT")
 
 
-def conditions(of: PostgresServer) -> Conditions:
-    with psycopg.connect(of.url, autocommit=True) as admin:
-        return Conditions(
-            version=_asked(admin, "server_version").split()[0], settings={name: _asked(admin, name) for name in SHOWN}
+def describe_server(postgres: PostgresServer) -> ServerConditions:
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        return ServerConditions(
+            version=_setting(admin, "server_version").split()[0],
+            settings={name: _setting(admin, name) for name in SHOWN_SETTINGS},
         )
 
 
-def _asked(connection: psycopg.Connection[Any], setting: str) -> str:
+def _setting(connection: psycopg.Connection[Any], setting: str) -> str:
     row = connection.execute("SELECT current_setting(%s)", [setting]).fetchone()
     assert row is not None
     value: str = row[0]

@@ -1,4 +1,4 @@
-"""A fleet put together for real: what its file says reaches the engine."""
+"""A complete fleet: the settings of its file reach the scheduler."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ async def work():
 
 
 async def test_the_limit_of_the_whole_fleet_holds_across_its_targets(tmp_path: Path) -> None:
-    """Counted by the functions: an event that a run has ended comes after its place is free."""
+    """The functions count themselves: the event of a finished run comes after its slot is free."""
     (tmp_path / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     (tmp_path / "crowded_jobs.py").write_text(JOBS_SOURCE, encoding="utf-8")
     fleet = load_fleet(tmp_path / "herdbeat.yaml", environ=os.environ, system_zone=ZoneInfo("UTC"))

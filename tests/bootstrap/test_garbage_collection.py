@@ -17,7 +17,7 @@ print(gc.get_stats()[0]["collected"] - before)
 """
 
 
-def test_garbage_is_still_found_without_being_asked_for() -> None:
-    found = subprocess.run([sys.executable, "-c", GC_SCRIPT], capture_output=True, text=True, check=True)
+def test_garbage_is_still_collected_automatically() -> None:
+    completed = subprocess.run([sys.executable, "-c", GC_SCRIPT], capture_output=True, text=True, check=True)
 
-    assert int(found.stdout) >= 1
+    assert int(completed.stdout) >= 1

@@ -1,4 +1,4 @@
-"""The zone of this machine."""
+"""The time zone of this machine."""
 
 import pytest
 
@@ -19,5 +19,5 @@ def test_the_environment_names_the_zone(value: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["CET-1CEST,M3.5.0,M10.5.0/3", "", "../../etc/passwd", "\x00"])
-def test_what_is_no_zone_falls_back_to_the_machines(value: str) -> None:
+def test_an_invalid_zone_falls_back_to_that_of_the_machine(value: str) -> None:
     assert detect_system_zone({"TZ": value}) == detect_system_zone({})

@@ -1,6 +1,6 @@
-"""What the commands that make print, to the letter, each in a folder of its own where a short story has happened.
+"""The exact output of the commands that create and maintain, each in its own folder after some calls.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_admin_screens.py, and read the difference.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_admin_screens.py, and review the difference.
 """
 
 import re
@@ -56,7 +56,7 @@ TIDY = "create tidy --command 'find /tmp/scratch -delete' --every 1h"
 
 @dataclass(frozen=True, kw_only=True)
 class Case(GoldenScreen):
-    """`before` are calls whose output does not matter; `edited` is what the file says from then on."""
+    """`before` are calls whose output does not matter; `edited` is the content of the file after them."""
 
     folder = "golden/administration"
     before: tuple[str, ...] = ("apply",)
@@ -124,7 +124,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, tmp_path: Path) -> None:
+def test_the_output_matches_the_golden_file(case: Case, cli: CommandLine, tmp_path: Path) -> None:
     folder = told(case, cli, tmp_path / "my-fleet")
 
     answer = case.run(cli)
@@ -134,7 +134,7 @@ def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, tmp_path
 
 
 def told(case: Case, cli: CommandLine, folder: Path) -> Path:
-    """The folder after the story of the case."""
+    """The folder after the calls of the case."""
     folder.mkdir()
     cli.folder = folder
     cli.environ |= {"HOME": str(folder), "USER": "you", "PATH": case.path}
@@ -151,10 +151,10 @@ def told(case: Case, cli: CommandLine, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("line", ["delete queue-depth", "create triage/standup --every 1h"])
-def test_a_refusal_while_nothing_runs_does_not_keep_one_waiting(
+def test_a_refusal_while_nothing_runs_is_immediate(
     line: str, cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen once: it was taken for a lock that somebody held, and tried again for five seconds."""
+    """The refusal was mistaken for a held lock, and the command was retried for five seconds."""
     told(Case(name="", line=line), cli, tmp_path / "my-fleet")
     waits: list[float] = []
     monkeypatch.setattr("herdbeat.service.commands.dispatch.time.sleep", waits.append)
@@ -174,7 +174,7 @@ def test_lines_fit_the_screen(case: Case) -> None:
 
 
 def anywhere(text: str, folder: Path) -> str:
-    """Without what every machine says otherwise: its places, its clock, and how large a ledger is on its disk."""
+    """Remove what differs between machines: paths, the clock, and the size of the ledger on disk."""
     text = text.replace(str(folder), "/my-fleet").replace(sys.executable, "/usr/bin/python")
     text = re.sub(r"(clock +)[^\n]*(\n {4,}[^\n]*)*", r"\1zone data 2026a", text)
     text = re.sub(r'("about": "clock",\n +"text": ")[^"]*("[^}]*)', r"\1zone data 2026a\2", text)

@@ -1,4 +1,4 @@
-"""The scripts for shells, tried in the shell that is here."""
+"""The completion scripts, run in the shells that are installed."""
 
 import subprocess
 
@@ -31,7 +31,7 @@ def test_bash_offers_what_comes_next(cli: CommandLine, typed: list[str], offered
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_what_is_offered_has_its_meaning_beside_it(cli: CommandLine, shell: str) -> None:
+def test_completions_have_descriptions(cli: CommandLine, shell: str) -> None:
     script = cli.run("completion", shell).out
 
     for command in COMMANDS:

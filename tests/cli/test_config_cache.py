@@ -1,4 +1,4 @@
-"""The signpost beside the ledger: believed while it is true, and never longer."""
+"""The configuration cache beside the ledger: used only while it is valid."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(story: Path, cli: CommandLine) -> Path:
-    """The fleet as it was, with nothing beside its ledger."""
+    """The fleet without a cache beside its ledger."""
     (story / "herdbeat.yaml").write_text(FLEET_YAML, encoding="utf-8")
     (story / ".herdbeat" / "signpost.json").unlink(missing_ok=True)
     cli.folder = story
@@ -32,7 +32,7 @@ def headline(cli: CommandLine, **environ: str) -> str:
     return cli.run("status", **environ).lines()[0].split("   ")[0]
 
 
-def test_whoever_reads_the_files_leaves_one(cli: CommandLine, folder: Path) -> None:
+def test_every_command_that_reads_the_files_writes_the_cache(cli: CommandLine, folder: Path) -> None:
     cli.run("list")
 
     written = json.loads((folder / ".herdbeat" / "signpost.json").read_text(encoding="utf-8"))
@@ -49,8 +49,8 @@ def test_an_edited_file_is_read_again(cli: CommandLine, folder: Path) -> None:
     assert (before, headline(cli)) == ("my-fleet", "renamed")
 
 
-def test_while_the_fleet_runs_an_edited_file_is_left_to_who_runs_it(cli: CommandLine, folder: Path) -> None:
-    """The first command after an edit of ten thousand targets took seconds, to read what the ledger knew already."""
+def test_while_the_fleet_runs_commands_do_not_read_an_edited_file(cli: CommandLine, folder: Path) -> None:
+    """The first command after an edit of ten thousand targets took seconds, to read what the ledger already had."""
     headline(cli)
     (folder / "herdbeat.yaml").write_text(FLEET_YAML.replace("my-fleet", "renamed"), encoding="utf-8")
 
@@ -60,7 +60,7 @@ def test_while_the_fleet_runs_an_edited_file_is_left_to_who_runs_it(cli: Command
     assert (running, headline(cli)) == ("my-fleet", "renamed")
 
 
-def test_a_file_that_asks_the_environment_is_read_every_time(cli: CommandLine, folder: Path) -> None:
+def test_a_file_that_uses_environment_variables_is_read_every_time(cli: CommandLine, folder: Path) -> None:
     (folder / "herdbeat.yaml").write_text(FLEET_YAML.replace("my-fleet", '"${NAME}"'), encoding="utf-8")
 
     names = [headline(cli, NAME=name) for name in ("one", "two")]
@@ -79,13 +79,13 @@ def test_without_a_zone_of_its_own_it_follows_the_machine(cli: CommandLine, fold
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[]", '{"form": 99}', '{"form": 1}'])
-def test_a_torn_one_is_overlooked(cli: CommandLine, folder: Path, torn: str) -> None:
+def test_a_damaged_cache_is_ignored(cli: CommandLine, folder: Path, torn: str) -> None:
     (folder / ".herdbeat" / "signpost.json").write_text(torn, encoding="utf-8")
 
     assert headline(cli) == "my-fleet"
 
 
-def test_a_state_directory_that_cannot_be_written_is_no_hindrance(cli: CommandLine, folder: Path) -> None:
+def test_a_read_only_state_directory_is_no_error(cli: CommandLine, folder: Path) -> None:
     (folder / ".herdbeat" / f"signpost.json.{os.getpid()}").mkdir()
 
     name = headline(cli)
@@ -95,7 +95,7 @@ def test_a_state_directory_that_cannot_be_written_is_no_hindrance(cli: CommandLi
     assert not (folder / ".herdbeat" / "signpost.json").exists()
 
 
-def test_another_fleet_in_the_same_folder_is_not_taken_for_it(cli: CommandLine, folder: Path) -> None:
+def test_the_cache_of_another_fleet_in_the_same_folder_is_not_used(cli: CommandLine, folder: Path) -> None:
     (folder / "other.yaml").write_text(FLEET_YAML.replace("my-fleet", "other"), encoding="utf-8")
     cli.run("list")
 

@@ -1,6 +1,6 @@
-"""What the commands that look back print, to the letter, of a ledger that the real engine wrote.
+"""The exact output of the commands that show history, on a ledger that the real scheduler wrote.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_history_screens.py, and read the difference.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_history_screens.py, and review the difference.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: Path) -> None:
+def test_the_output_matches_the_golden_file(case: Case, cli: CommandLine, folder: Path) -> None:
     cli.folder = folder
 
     with StateLock(folder / ".herdbeat") if case.has_live_node else nullcontext():
@@ -87,7 +87,7 @@ def test_lines_fit_the_screen(case: Case) -> None:
 
 
 @pytest.mark.parametrize("line", ["status", "beats", "runs", "beats --json"])
-def test_where_nothing_ever_ran_the_answer_is_empty_and_says_what_to_do(cli: CommandLine, line: str) -> None:
+def test_without_any_history_the_output_is_empty_and_has_a_hint(cli: CommandLine, line: str) -> None:
     (cli.folder / "herdbeat.yaml").write_text("version: 1\ncommands: [{name: a, command: [true], every: 5m}]\n")
 
     answer = cli.run(*line.split())

@@ -119,7 +119,7 @@ def test_json_has_the_promised_shape(cli: CommandLine, words: tuple[str, ...], s
     jsonschema.validate(answer.json(), schema)
 
 
-def test_what_stops_a_command_is_json_too_if_json_was_asked_for(cli: CommandLine) -> None:
+def test_an_error_is_json_with_the_json_option(cli: CommandLine) -> None:
     cli.folder = FLEET
 
     answer = cli.run("next", "nobody", "--json")
@@ -135,11 +135,11 @@ def test_the_schema_of_a_file_is_a_schema(cli: CommandLine, which: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_the_schema_without_a_word_is_that_of_the_fleet(cli: CommandLine) -> None:
+def test_schema_without_an_argument_prints_the_fleet_schema(cli: CommandLine) -> None:
     assert cli.run("schema").out == cli.run("schema", "fleet").out
 
 
-def test_the_json_of_a_preview_says_why_in_steps(cli: CommandLine) -> None:
+def test_the_json_of_a_preview_contains_the_trace(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(
         "commands: [{ name: c, command: [x], cron: '0 9 * * *', jitter: 5m }]", encoding="utf-8"
     )
@@ -151,7 +151,7 @@ def test_the_json_of_a_preview_says_why_in_steps(cli: CommandLine) -> None:
     assert item["steps"][-1]["at"] == item["next_run_at"]
 
 
-def test_a_pointer_leads_to_the_place_in_the_file(cli: CommandLine) -> None:
+def test_a_pointer_resolves_to_the_value_in_the_file(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(
         "commands: [{ name: a, command: [x], every: 5m }, { name: b, command: [x], cron: nope }]",
         encoding="utf-8",

@@ -1,6 +1,6 @@
-"""Quick commands load nothing heavy: what somebody waits for at every keystroke is mostly imports.
+"""Quick commands load nothing heavy: most of their run time is imports.
 
-Rooms are given by the beginning of their name, so that the lists hold while files move inside a room.
+Rooms are given by the prefix of their name, so that the lists stay valid when files move inside a room.
 """
 
 import os
@@ -28,7 +28,7 @@ FOREIGN = {"yaml", "asyncio", "aiohttp", "psycopg", "pydantic", "subprocess", "s
 
 ENGINE = {"herdbeat.runners.", "herdbeat.scheduler", "herdbeat.governor", "herdbeat.prompts", "bench.load"}
 SERVING = {
-    # The parts of the engine and of its transports that `show` must not load, though it needs others.
+    # The parts of the scheduler and of its transports that `show` must not load, although it needs others.
     "herdbeat.scheduler.loop",
     "herdbeat.scheduler.node",
     "herdbeat.scheduler.complete",
@@ -47,7 +47,7 @@ SERVING = {
     "herdbeat.prompts",
 }
 READING = {
-    # YAML and what makes a fleet of it; a ledger that is newer than the files has the answer already.
+    # YAML and the loader of fleets. They are not needed if the ledger is newer than the files.
     "herdbeat.config.build_fleet",
     "herdbeat.config.compat",
     "herdbeat.config.compat.agentd",
@@ -65,7 +65,7 @@ LOOKING = FOREIGN | ENGINE | SERVING | READING
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fleet with a ledger. The first `list` has left a note about it, which spares later commands the files."""
+    """A fleet with a ledger. The first `list` has written the configuration cache, so later commands read no files."""
     made = tmp_path_factory.mktemp("lazy")
     (made / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     modules_after(["apply"], made)
@@ -98,11 +98,11 @@ def test_a_quick_command_loads_nothing_heavy(folder: Path, line: str, heavy: set
 
 
 LIGHT = {"herdbeat.config.locate"}
-"""Says only where the files are; the move gives it its second name."""
+"""Of the configuration room, but it only locates the files and imports nothing heavy."""
 
 
-def test_what_is_looked_for_is_found_where_it_is_needed(folder: Path) -> None:
-    """Else a list of names that are gone would forbid nothing."""
+def test_the_forbidden_modules_exist_and_are_loaded_where_needed(folder: Path) -> None:
+    """Without this, a list of names that no longer exist would forbid nothing."""
     loaded = modules_after(["validate"], folder) | modules_after(["pause", "tidy"], folder)
 
     found = {each for each in FOREIGN | ENGINE | READING if any(_is_in(name, {each}) for name in loaded)}
@@ -111,12 +111,12 @@ def test_what_is_looked_for_is_found_where_it_is_needed(folder: Path) -> None:
 
 
 def modules_after(words: list[str], folder: Path) -> set[str]:
-    """What a process has loaded once a command is done."""
+    """Return the modules that a process has loaded after a command."""
     code = (
         f"import sys; from herdbeat.__main__ import main; status = main({words});"
         "print(*sys.modules, file=sys.stderr); sys.exit(status)"
     )
-    # Without the environment: a coverage run puts itself, and json with it, into every child.
+    # Without the environment: a coverage run would load itself, and json, into every child.
     environ = {"PYTHONPATH": str(Path(herdbeat.__file__).parents[1]), "PATH": os.defpath, "USER": "you"}
 
     done = subprocess.run(

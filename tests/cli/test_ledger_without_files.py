@@ -1,4 +1,4 @@
-"""Looking at a fleet that has no files: a Python program keeps its ledger in a state directory."""
+"""Views of a fleet without files: a Python program keeps its ledger in a state directory."""
 
 from datetime import timedelta
 
@@ -26,7 +26,7 @@ async def program(cli: CommandLine) -> CommandLine:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("status",), "herd   "),
         (("list",), "poll      every 1h  ✓ ok   1m ago  59m   ✓"),
@@ -42,28 +42,30 @@ async def program(cli: CommandLine) -> CommandLine:
         (("completion", "names", "po"), "poll\tok"),
     ],
 )
-def test_every_look_works_on_a_ledger_without_files(program: CommandLine, words: tuple[str, ...], told: str) -> None:
+def test_every_view_works_on_a_ledger_without_files(
+    program: CommandLine, words: tuple[str, ...], expected: str
+) -> None:
     answer = program.run(*words)
 
-    assert (answer.status, told in answer.out) == (0, True), answer
+    assert (answer.status, expected in answer.out) == (0, True), answer
 
 
-def test_it_is_found_from_below_and_by_the_name_of_its_folder(program: CommandLine) -> None:
+def test_the_ledger_is_found_from_subfolders_and_by_its_folder(program: CommandLine) -> None:
     below = program.folder / "src" / "deep"
     below.mkdir(parents=True)
     inside, elsewhere = (CommandLine(folder=each, clock=program.clock) for each in (below, program.folder.parent))
 
-    told = [
+    expected = [
         inside.run("list", "--plain"),
         elsewhere.run("list", "--plain", "-c", str(program.folder / ".herdbeat")),
         elsewhere.run("list", "--plain", "-c", str(program.folder)),
         elsewhere.run("list", "--plain", HERDBEAT_CONFIG=str(program.folder / ".herdbeat")),
     ]
 
-    assert [each.out.partition("\t")[0] for each in told] == ["poll"] * 4
+    assert [each.out.partition("\t")[0] for each in expected] == ["poll"] * 4
 
 
-def test_a_fleet_file_comes_first_also_from_above(program: CommandLine) -> None:
+def test_a_fleet_file_has_priority_also_from_a_parent_folder(program: CommandLine) -> None:
     (program.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     below = program.folder / "below"
     (below / ".herdbeat").mkdir(parents=True)
@@ -74,14 +76,14 @@ def test_a_fleet_file_comes_first_also_from_above(program: CommandLine) -> None:
     assert {line.split("\t")[1] for line in named} == {"other"}
 
 
-def test_a_mistyped_name_is_guessed_at_there_too(program: CommandLine) -> None:
+def test_a_mistyped_name_gets_a_suggestion_there_too(program: CommandLine) -> None:
     answers = [program.run(command, "pol") for command in ("explain", "next", "pause", "show", "runs")]
 
     assert [each.status for each in answers] == [3] * 5
     assert all('did you mean "poll"?' in each.err for each in answers)
 
 
-def test_what_needs_files_says_that_there_are_none(program: CommandLine) -> None:
+def test_commands_that_need_files_report_that_there_are_none(program: CommandLine) -> None:
     answer = program.run("validate")
 
     assert answer.status == 2

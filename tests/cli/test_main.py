@@ -1,4 +1,4 @@
-"""Every ending of a command is words and an exit status, never a traceback."""
+"""Every command ends with a message and an exit status, never with a traceback."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ FLEET = Path(__file__).parent / "fleet"
 
 
 class BrokenClock:
-    """A clock that has something else to do."""
+    """A clock that raises."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -25,7 +25,7 @@ class BrokenClock:
         raise self._error
 
 
-def test_no_words_give_a_short_help_and_no_error(cli: CommandLine) -> None:
+def test_no_arguments_print_a_short_help_without_an_error(cli: CommandLine) -> None:
     answer = cli.run()
 
     assert answer.status == 0
@@ -61,7 +61,7 @@ def test_the_version_is_that_of_the_package(cli: CommandLine) -> None:
         (("config", "show", "herdbeat.yaml", "-c", "warned.yaml"), 2),
     ],
 )
-def test_the_exit_status_says_how_it_went(cli: CommandLine, words: tuple[str, ...], status: int) -> None:
+def test_the_exit_status_reflects_the_result(cli: CommandLine, words: tuple[str, ...], status: int) -> None:
     cli.folder = FLEET
 
     answer = cli.run(*words)
@@ -70,7 +70,7 @@ def test_the_exit_status_says_how_it_went(cli: CommandLine, words: tuple[str, ..
     assert bool(answer.out) is (status == 0 or (words[0] == "validate" and "-c" not in words))
 
 
-def test_a_folder_without_any_fleet_is_told_what_to_do(cli: CommandLine) -> None:
+def test_a_folder_without_a_fleet_gets_a_hint(cli: CommandLine) -> None:
     answer = cli.run("next")
 
     assert answer.status == 2
@@ -86,7 +86,7 @@ def test_ctrl_c_ends_quietly(cli: CommandLine) -> None:
     assert (answer.status, answer.out, answer.err) == (130, "", "")
 
 
-def test_a_bug_is_one_calm_line_with_the_way_to_report_it(cli: CommandLine) -> None:
+def test_an_internal_error_prints_one_line_and_how_to_report_it(cli: CommandLine) -> None:
     cli.clock = BrokenClock(ZeroDivisionError("no\nway"))
 
     answer = cli.run("next", "@daily")
@@ -96,7 +96,7 @@ def test_a_bug_is_one_calm_line_with_the_way_to_report_it(cli: CommandLine) -> N
     assert "HERDBEAT_DEBUG=1" in answer.err
 
 
-def test_a_state_directory_of_another_user_was_called_a_failure_of_ours(cli: CommandLine) -> None:
+def test_a_state_directory_of_another_user_is_not_reported_as_an_internal_error(cli: CommandLine) -> None:
     cli.clock = BrokenClock(PermissionError(13, "Permission denied", "/srv/.herdbeat/herdbeat.db"))
 
     answer = cli.run("next", "@daily")
@@ -108,14 +108,14 @@ def test_a_state_directory_of_another_user_was_called_a_failure_of_ours(cli: Com
     ]
 
 
-def test_a_bug_shows_its_traceback_to_who_asks(cli: CommandLine) -> None:
+def test_an_internal_error_prints_its_traceback_on_request(cli: CommandLine) -> None:
     cli.clock = BrokenClock(ZeroDivisionError())
 
     with pytest.raises(ZeroDivisionError):
         cli.run("next", "@daily", HERDBEAT_DEBUG="1")
 
 
-def test_a_reader_who_leaves_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -c 'import sys; from herdbeat.cli.main import main; sys.exit(main())'"
 
     done = subprocess.run(
@@ -131,7 +131,7 @@ def test_a_reader_who_leaves_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "status", "told"),
+    ("line", "status", "message"),
     [
         ("next @daily >&-", 0, ""),
         ("nxt 2>&-", 2, ""),
@@ -139,15 +139,17 @@ def test_a_reader_who_leaves_is_no_error() -> None:
         ("next @daily -n 1 >/dev/null; rm -r $PWD; herdbeat next @daily -n 1 >/dev/null", 0, ""),
     ],
 )
-def test_odd_places_to_write_and_to_stand_are_no_traceback(tmp_path: Path, line: str, status: int, told: str) -> None:
+def test_an_unusable_stdout_or_working_directory_prints_no_traceback(
+    tmp_path: Path, line: str, status: int, message: str
+) -> None:
     script = f'herdbeat() {{ {sys.executable} -m herdbeat "$@"; }}; herdbeat {line}'
 
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
 
-    assert (done.returncode, done.stderr) == (status, told)
+    assert (done.returncode, done.stderr) == (status, message)
 
 
-# `herdbeat.faces.cli` stays a way in after the move too: installed services start it by that name.
+# `herdbeat.faces.cli` stays an entry point: installed services start it by that name.
 @pytest.mark.parametrize("module", ["herdbeat", "herdbeat.faces.cli"])
 def test_python_runs_the_package_as_the_script_does(tmp_path: Path, module: str) -> None:
     argv = [sys.executable, "-m", module, "frobnicate"]
@@ -158,7 +160,7 @@ def test_python_runs_the_package_as_the_script_does(tmp_path: Path, module: str)
     assert done.stderr.startswith('error: There is no command "frobnicate"')
 
 
-def test_a_poor_encoding_writes_question_marks_and_no_traceback() -> None:
+def test_a_limited_encoding_prints_question_marks_and_no_traceback() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "herdbeat", "validate", "-c", FLEET / "herdbeat.yaml"],
         capture_output=True,
@@ -170,8 +172,8 @@ def test_a_poor_encoding_writes_question_marks_and_no_traceback() -> None:
     assert done.stdout.startswith(b"? ")
 
 
-def test_a_thousand_strings_of_random_bytes_are_answered_in_words(cli: CommandLine) -> None:
-    """As a shell hands them over: bytes that are no text become surrogates."""
+def test_a_thousand_random_byte_strings_print_an_error_without_a_traceback(cli: CommandLine) -> None:
+    """Return arguments as a shell passes them: invalid bytes become surrogates."""
     random = Random(2026)
     commands = ["", "next", "validate", "config", "schema", "completion", "--tz", "--from", "-n", "--json", "-c"]
 

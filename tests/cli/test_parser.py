@@ -1,4 +1,4 @@
-"""From words to a command."""
+"""Parsing of the command line."""
 
 from contextlib import suppress
 
@@ -32,7 +32,7 @@ def read(*words: str) -> tuple[str, ParsedArgs]:
         (("completion", "--help"), "completion"),
     ],
 )
-def test_the_first_words_name_the_command(words: tuple[str, ...], name: str) -> None:
+def test_the_first_arguments_name_the_command(words: tuple[str, ...], name: str) -> None:
     assert read(*words)[0] == name
 
 
@@ -44,7 +44,7 @@ def test_a_value_may_be_written_in_every_usual_form(form: tuple[str, ...]) -> No
     assert given.positionals == ("@daily",)
 
 
-def test_switches_may_stand_side_by_side() -> None:
+def test_short_switches_can_be_combined() -> None:
     _, given = read("next", "-qv")
 
     assert given.has(QUIET)
@@ -52,7 +52,7 @@ def test_switches_may_stand_side_by_side() -> None:
     assert not given.has(JSON)
 
 
-def test_after_two_dashes_everything_is_a_word() -> None:
+def test_after_two_dashes_everything_is_positional() -> None:
     _, given = read("next", "--", "--json")
 
     assert given.positionals == ("--json",)
@@ -67,7 +67,7 @@ def test_a_value_may_begin_with_a_dash() -> None:
 
 
 @pytest.mark.parametrize("words", [("completion", "-h"), ("help", "completion"), ("-h", "completion", "x", "y")])
-def test_help_is_given_whatever_is_missing(words: tuple[str, ...]) -> None:
+def test_help_works_whatever_arguments_are_missing(words: tuple[str, ...]) -> None:
     name, given = read(*words)
 
     assert name == "completion"
@@ -93,7 +93,7 @@ def test_help_is_given_whatever_is_missing(words: tuple[str, ...]) -> None:
         (("completion",), "SHELL is missing: bash, zsh or fish; names prints what the scripts ask for."),
     ],
 )
-def test_what_cannot_be_understood_is_named_and_guessed(words: tuple[str, ...], message: str) -> None:
+def test_an_unknown_argument_is_named_with_a_suggestion(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_args(words)
 
@@ -101,21 +101,21 @@ def test_what_cannot_be_understood_is_named_and_guessed(words: tuple[str, ...], 
     assert caught.value.hint
 
 
-def test_an_expression_without_quotes_is_told_about_them() -> None:
+def test_an_unquoted_expression_gets_a_hint_about_quotes() -> None:
     with pytest.raises(UsageError) as caught:
         parse_args(["next", "0", "9", "1", "*", "*"])
 
     assert caught.value.hint == 'Put an expression in quotes: herdbeat next "0 9 1 * *"'
 
 
-def test_one_flag_means_the_same_everywhere() -> None:
+def test_a_flag_has_the_same_meaning_in_every_command() -> None:
     meanings = {(name, option) for command in COMMANDS for option in command.all_options for name in option.names}
 
     assert len({name for name, _ in meanings}) == len(meanings)
 
 
 @given(st.lists(st.one_of(st.text(max_size=8), st.sampled_from(["next", "config", "-n", "--tz", "--", "-"]))))
-def test_any_words_are_understood_or_refused(words: list[str]) -> None:
+def test_any_arguments_are_parsed_or_rejected(words: list[str]) -> None:
     with suppress(UsageError):
         request = parse_args(words)
 
@@ -123,7 +123,7 @@ def test_any_words_are_understood_or_refused(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "status", "logs", "trigger", "jobs", "job", "cancel", "config"])
-def test_the_verbs_of_herdctl_are_understood(verb: str) -> None:
+def test_the_verbs_of_herdctl_are_accepted(verb: str) -> None:
     words = [verb, "x"] if verb in ("trigger", "job", "cancel") else [verb]
 
     request = parse_args(words)
@@ -131,13 +131,13 @@ def test_the_verbs_of_herdctl_are_understood(verb: str) -> None:
     assert request.command is not None or request.group == "config"
 
 
-def test_a_verb_that_has_nothing_to_show_yet_says_so_and_what_to_do() -> None:
+def test_a_planned_command_reports_that_it_is_not_available_yet() -> None:
     with pytest.raises(UsageError, match='"herdbeat sessions" is not there yet') as caught:
         parse_args(["sessions"])
 
     assert "herdbeat show RUN" in caught.value.hint
 
 
-def test_an_option_that_is_given_twice_is_refused_and_not_the_last_one_taken() -> None:
+def test_an_option_given_twice_is_an_error() -> None:
     with pytest.raises(UsageError, match="--tz is given twice"):
         read("next", "--tz", "UTC", "--tz", "Europe/Berlin")

@@ -1,4 +1,4 @@
-"""Nonsense, at every command and in the fleet file: it is answered in words, and never with a traceback."""
+"""Random arguments for every command, and random fleet files: an error message, never a traceback."""
 
 import os
 from random import Random
@@ -15,7 +15,7 @@ timezone: Europe/Berlin
 callables: [{ name: poll, call: "fleet:poll", every: 1h }]
 """
 WOULD_STAY = {"up", "bench"}
-"""They go on for as long as they are right; what they read first is what the others read."""
+"""With valid arguments they would run for ever; they parse arguments like the others."""
 
 OF_THE_MACHINE = {"service install", "service remove", "service status"}
 ASKING = [each for each in COMMANDS if each.name not in WOULD_STAY | OF_THE_MACHINE]
@@ -33,17 +33,17 @@ async def fleet(cli: CommandLine) -> CommandLine:
 
 
 def is_in_words(answer: CommandResult) -> bool:
-    said = answer.out + answer.err
-    return "Traceback" not in said and "herdbeat itself failed" not in said
+    output = answer.out + answer.err
+    return "Traceback" not in output and "herdbeat itself failed" not in output
 
 
 def nonsense(random: Random) -> str:
-    """As a shell hands it over: bytes that are no text become surrogates."""
+    """Return an argument as a shell passes it: invalid bytes become surrogates."""
     return os.fsdecode(random.randbytes(random.randint(1, 12)).replace(b"\x00", b"").replace(b"/", b""))
 
 
 @pytest.mark.parametrize("name", [each.name for each in ASKING])
-def test_every_command_answers_nonsense_in_words(fleet: CommandLine, name: str) -> None:
+def test_every_command_rejects_random_arguments_without_a_traceback(fleet: CommandLine, name: str) -> None:
     random = Random(name)
     command = next(each for each in ASKING if each.name == name)
     valued = [option.names[-1] for option in command.options if option.value]
@@ -57,7 +57,7 @@ def test_every_command_answers_nonsense_in_words(fleet: CommandLine, name: str) 
         assert is_in_words(answer), (words, answer)
 
 
-def test_a_thousand_files_of_random_bytes_are_answered_in_words(cli: CommandLine) -> None:
+def test_a_thousand_files_of_random_bytes_are_rejected_without_a_traceback(cli: CommandLine) -> None:
     random = Random(2026)
     file = cli.folder / "herdbeat.yaml"
 

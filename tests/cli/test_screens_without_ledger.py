@@ -1,6 +1,6 @@
-"""What the commands print, to the letter: `golden/<case>.txt`, one file for each.
+"""The exact output of the commands that need no ledger: `golden/<case>.txt`, one file for each.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_screens_without_ledger.py, and read the difference.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_screens_without_ledger.py, and review the diff.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine) -> None:
+def test_the_output_matches_the_golden_file(case: Case, cli: CommandLine) -> None:
     cli.folder = CLI_TESTS / "fleet"
 
     answer = case.run(cli)

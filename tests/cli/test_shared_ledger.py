@@ -35,18 +35,18 @@ def barn(cli: CommandLine, database: PostgresLocation) -> CommandLine:
 
 @pytest.fixture
 def node(barn: CommandLine, database: PostgresLocation) -> Iterator[ManualNode]:
-    """One that lives, on a host called `here`."""
+    """A live node on a host called `here`."""
     with open_nodes(database, 1) as (found,):
         found.join(there(barn))
         yield found
 
 
 def there(cli: CommandLine) -> datetime:
-    """What the time is by the database."""
+    """Return the time of the database."""
     return cli.clock.now() - AHEAD
 
 
-def test_a_pause_from_a_laptop_that_is_ahead_counts_by_the_time_of_the_database(barn: CommandLine) -> None:
+def test_a_pause_from_a_laptop_that_is_ahead_uses_the_database_time(barn: CommandLine) -> None:
     assert barn.run("pause", "milk", "--for", "1h").status == 0
 
     (shown,) = barn.run("list", "milk", "--json").json()["items"]
@@ -54,13 +54,13 @@ def test_a_pause_from_a_laptop_that_is_ahead_counts_by_the_time_of_the_database(
     assert parse_timestamp(shown["paused_until"]) == there(barn) + timedelta(hours=1)
 
 
-def test_a_first_run_applied_from_a_laptop_that_is_ahead_is_due_by_the_time_of_the_database(barn: CommandLine) -> None:
+def test_a_first_run_applied_from_a_laptop_that_is_ahead_uses_the_database_time(barn: CommandLine) -> None:
     answer = barn.run("explain", "milk", "--json").json()
 
     assert parse_timestamp(answer["next_run_at"]) == there(barn)
 
 
-def test_the_record_of_changes_has_the_time_of_the_database(barn: CommandLine) -> None:
+def test_the_change_log_has_the_database_time(barn: CommandLine) -> None:
     barn.run("disable", "milk")
 
     newest = barn.run("changes", "--json").json()["items"][0]
@@ -68,14 +68,14 @@ def test_the_record_of_changes_has_the_time_of_the_database(barn: CommandLine) -
     assert parse_timestamp(newest["at"]) == there(barn)
 
 
-def test_without_any_node_a_change_is_said_to_wait_for_one(barn: CommandLine) -> None:
+def test_without_a_node_a_change_reports_that_it_waits_for_one(barn: CommandLine) -> None:
     paused = barn.run("pause", "milk")
 
     assert paused.err.strip() == "No node runs this fleet: it is written down, and counts from the next herdbeat up."
 
 
 @pytest.mark.usefixtures("node")
-def test_with_a_node_elsewhere_a_change_counts_at_once(barn: CommandLine) -> None:
+def test_with_a_node_elsewhere_a_change_takes_effect_at_once(barn: CommandLine) -> None:
     paused, applied = barn.run("pause", "milk"), barn.run("resume", "milk", "--json")
 
     assert paused.err == ""
@@ -83,7 +83,7 @@ def test_with_a_node_elsewhere_a_change_counts_at_once(barn: CommandLine) -> Non
 
 
 @pytest.mark.usefixtures("node")
-def test_an_apply_says_who_acts_on_it(barn: CommandLine, database: PostgresLocation) -> None:
+def test_apply_reports_which_nodes_execute_it(barn: CommandLine, database: PostgresLocation) -> None:
     (barn.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url).replace("every: 1h }", "every: 2h }"))
 
     applied = barn.run("apply")
@@ -92,14 +92,14 @@ def test_an_apply_says_who_acts_on_it(barn: CommandLine, database: PostgresLocat
 
 
 @pytest.mark.usefixtures("node")
-def test_status_says_how_many_nodes_run_and_where(barn: CommandLine) -> None:
+def test_status_reports_the_number_of_nodes_and_their_hosts(barn: CommandLine) -> None:
     shown, answer = barn.run("status"), barn.run("status", "--json").json()
 
     assert "(1 node: here)" in shown.out
     assert answer["scheduler"]["nodes"] == 1
 
 
-def test_a_fleet_whose_nodes_all_only_watch_is_not_called_running(
+def test_a_fleet_with_only_workerless_nodes_is_not_reported_as_running(
     barn: CommandLine, database: PostgresLocation
 ) -> None:
     with open_nodes(database, 1) as (watcher,):
@@ -129,7 +129,7 @@ def test_a_label_that_no_node_has_is_why_its_beats_are_skipped(barn: CommandLine
     assert 'no live node has the label "gpu", so its beats are skipped' in text
 
 
-def test_a_node_that_has_gone_is_shown_for_an_hour_and_then_with_all(
+def test_a_node_that_has_left_is_shown_for_an_hour_and_later_with_all(
     barn: CommandLine, node: ManualNode, database: PostgresLocation
 ) -> None:
     node.store.write_now(lambda tx: tx.leave_node(node.joined.node_id, there(barn)))
@@ -143,7 +143,7 @@ def test_a_node_that_has_gone_is_shown_for_an_hour_and_then_with_all(
     assert [each["state"] for each in all_of_them["items"]] == ["left"]
 
 
-def test_the_doctor_says_that_the_clock_here_is_wrong_and_that_files_were_not_applied(
+def test_doctor_reports_a_wrong_local_clock_and_files_that_were_not_applied(
     barn: CommandLine, database: PostgresLocation
 ) -> None:
     (barn.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url).replace("every: 1h }", "every: 2h }"))
@@ -154,7 +154,7 @@ def test_the_doctor_says_that_the_clock_here_is_wrong_and_that_files_were_not_ap
     assert found["files"] == "These files are not what was applied: 1 to change. Nodes run what was applied."
 
 
-def test_in_a_database_without_a_fleet_files_are_said_not_to_be_applied_yet(
+def test_a_database_without_a_fleet_reports_that_the_files_are_not_applied_yet(
     cli: CommandLine, database: PostgresLocation
 ) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url))
@@ -175,26 +175,26 @@ def test_in_a_database_without_a_fleet_files_are_said_not_to_be_applied_yet(
     ],
 )
 @pytest.mark.parametrize("words", [["status"], ["doctor"], ["nodes"], ["pause", "milk"], ["up"], ["db", "check"]])
-def test_a_password_in_the_address_is_in_no_message(cli: CommandLine, url: str, words: list[str]) -> None:
+def test_no_message_contains_the_password_of_the_store_address(cli: CommandLine, url: str, words: list[str]) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET.format(url=f'"{url}"'))
 
-    told = cli.run(*words)
+    printed = cli.run(*words)
 
-    assert told.status != 0
-    assert "s3c" not in told.out + told.err
-    assert "Traceback" not in told.err
+    assert printed.status != 0
+    assert "s3c" not in printed.out + printed.err
+    assert "Traceback" not in printed.err
 
 
-def test_the_log_of_a_run_on_another_node_says_where_it_is_going(barn: CommandLine, node: ManualNode) -> None:
+def test_logs_of_a_run_on_another_node_name_that_node(barn: CommandLine, node: ManualNode) -> None:
     claim = next(each for each in node.claim(there(barn)).claims if each.label == "milk/default")
 
     shown = barn.run("logs", format_short_id(claim.run_id))
 
-    told = f"milk {format_short_id(claim.run_id)} runs on here (pid 1); what it says comes here every few seconds.\n"
-    assert told in shown.err
+    printed = f"milk {format_short_id(claim.run_id)} runs on here (pid 1); what it says comes here every few seconds.\n"
+    assert printed in shown.err
 
 
-def test_a_run_by_hand_is_refused_while_a_node_elsewhere_has_the_place(barn: CommandLine, node: ManualNode) -> None:
+def test_a_manual_run_is_refused_while_another_node_uses_the_slot(barn: CommandLine, node: ManualNode) -> None:
     node.claim(there(barn))
 
     refused = barn.run("run", "milk")
@@ -210,7 +210,9 @@ def test_without_any_node_there_is_nothing_to_wait_for(barn: CommandLine) -> Non
     assert "is written down and starts with the next: herdbeat up" in written.out
 
 
-def test_a_pause_that_stops_runs_leaves_word_for_the_node_that_has_them(barn: CommandLine, node: ManualNode) -> None:
+def test_a_pause_with_cancel_running_records_a_stop_request_for_the_owning_node(
+    barn: CommandLine, node: ManualNode
+) -> None:
     claim = next(each for each in node.claim(there(barn)).claims if each.label == "milk/default")
 
     barn.run("pause", "milk", "--cancel-running")
@@ -223,20 +225,20 @@ def test_a_pause_that_stops_runs_leaves_word_for_the_node_that_has_them(barn: Co
     assert "with a pause" in asked[0].why
 
 
-def test_a_schedule_that_was_written_and_not_applied_is_told_apart_from_one_that_is_nowhere(
+def test_a_schedule_that_is_not_applied_yet_is_reported_differently_from_an_unknown_one(
     barn: CommandLine, database: PostgresLocation
 ) -> None:
     more = '  - { name: brush, command: ["true"], every: 1h }\n'
     (barn.folder / "herdbeat.yaml").write_text(FLEET.format(url=database.url) + more)
 
-    told = [barn.run("explain", "brush"), barn.run("pause", "brush")]
+    printed = [barn.run("explain", "brush"), barn.run("pause", "brush")]
 
-    for each in told:
+    for each in printed:
         assert '"brush" is in the files, but not in the ledger yet.' in each.err
         assert "Bring it along: herdbeat apply" in each.err
 
 
-def test_files_that_only_lie_in_another_folder_are_not_called_changed(barn: CommandLine, tmp_path: Path) -> None:
+def test_equal_files_in_another_folder_are_not_reported_as_changed(barn: CommandLine, tmp_path: Path) -> None:
     second = tmp_path / "second"
     second.mkdir()
     (second / "herdbeat.yaml").write_text((barn.folder / "herdbeat.yaml").read_text())

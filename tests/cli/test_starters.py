@@ -1,4 +1,4 @@
-"""Fleet files to begin with: each is valid, and none says what it does not mean."""
+"""The starter files of `init`: each is valid and matches its description."""
 
 from datetime import UTC, datetime
 from pathlib import Path

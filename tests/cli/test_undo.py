@@ -1,4 +1,4 @@
-"""The command that takes a change back, as it is told. That it does so when it is pasted: test_control."""
+"""The printed undo command of a change. test_control checks that it works when pasted."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ HELD: dict[str, Any] = {"paused": True, "until": None, "by": "human:you", "reaso
 UNTIL_SIX = {**HELD, "until": "2026-03-26T18:00:00Z", "reason": "it's late"}
 
 
-def told(what: ChangeKind, *before: dict[str, Any]) -> str:
+def undo_line(what: ChangeKind, *before: dict[str, Any]) -> str:
     names = [f"job{number}" for number, _ in enumerate(before)]
     items = tuple(
         ScheduleChange(schedule=name, changed=True, before=each, after={}, next_run_at=None, source=None, running=0)
@@ -38,18 +38,18 @@ def told(what: ChangeKind, *before: dict[str, Any]) -> str:
         (ChangeKind.RESET, {"failures": 3}, ""),
     ],
 )
-def test_a_change_is_taken_back_to_what_stood_before(what: ChangeKind, before: dict[str, Any], undo: str) -> None:
-    assert told(what, before) == undo
+def test_an_undo_restores_the_state_before_the_change(what: ChangeKind, before: dict[str, Any], undo: str) -> None:
+    assert undo_line(what, before) == undo
 
 
-def test_what_stood_alike_goes_back_together_and_what_did_not_by_a_command_each() -> None:
-    assert told(ChangeKind.RESUME, HELD, HELD) == "herdbeat pause job0 job1"
-    assert told(ChangeKind.PAUSE, GOES_ON, HELD, GOES_ON) == "herdbeat resume job0 job2 && herdbeat pause job1"
+def test_schedules_with_equal_previous_states_share_one_undo_command() -> None:
+    assert undo_line(ChangeKind.RESUME, HELD, HELD) == "herdbeat pause job0 job1"
+    assert undo_line(ChangeKind.PAUSE, GOES_ON, HELD, GOES_ON) == "herdbeat resume job0 job2 && herdbeat pause job1"
 
 
-def test_more_than_can_be_named_have_no_undo_if_they_stood_differently() -> None:
-    assert told(ChangeKind.PAUSE, *[GOES_ON] * MAX_NAMED_SCHEDULES, HELD) == ""
+def test_too_many_schedules_with_different_states_have_no_undo() -> None:
+    assert undo_line(ChangeKind.PAUSE, *[GOES_ON] * MAX_NAMED_SCHEDULES, HELD) == ""
 
 
-def test_what_changed_nothing_has_no_undo() -> None:
-    assert told(ChangeKind.PAUSE) == ""
+def test_a_command_without_changes_has_no_undo() -> None:
+    assert undo_line(ChangeKind.PAUSE) == ""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.commands.test_up import PATIENCE, UpFleet
+from tests.cli.commands.test_up import PROCESS_TIMEOUT, UpFleet
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
@@ -50,7 +50,7 @@ def test_a_follower_shows_runs_of_another_process_and_ends_quietly_by_ctrl_c(fle
             second = read_line(process, "  hello")
 
             process.send_signal(signal.SIGINT)
-            status = process.wait(PATIENCE)
+            status = process.wait(PROCESS_TIMEOUT)
 
             assert process.stderr is not None
             assert process.stderr.read() == ""
@@ -69,7 +69,7 @@ def test_a_follower_of_one_run_ends_with_it(fleet: UpFleet) -> None:
     assert "broken 0001 ✗ failed" in followed.stdout
 
 
-def test_watching_uses_the_other_page_of_the_terminal_and_leaves_it_as_it_was(fleet: UpFleet) -> None:
+def test_watching_uses_the_alternate_screen_and_restores_the_terminal(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("list")
         screen, keyboard = pty.openpty()
@@ -80,7 +80,7 @@ def test_watching_uses_the_other_page_of_the_terminal_and_leaves_it_as_it_was(fl
             begun = _read_until(screen, b"4 schedules")
             process.send_signal(signal.SIGTERM)
             ended = _read_until(screen, LEAVE.encode())
-            status = process.wait(PATIENCE)
+            status = process.wait(PROCESS_TIMEOUT)
         os.close(screen)
 
     assert begun.startswith(ENTER)
@@ -126,13 +126,13 @@ def test_bash_offers_the_names_that_are_in_the_ledger(fleet: UpFleet, typed: lis
 
 
 @pytest.mark.parametrize("words", [("completion", "names", "qu"), ("list",), ("status",)])
-def test_an_answer_takes_little_cpu_once_the_signpost_stands(fleet: UpFleet, words: tuple[str, ...]) -> None:
+def test_a_view_takes_little_cpu_time_with_the_configuration_cache(fleet: UpFleet, words: tuple[str, ...]) -> None:
     with fleet.up():
         fleet.call("list")
 
     spent = min(_cpu(fleet, *words) for _ in range(5))
 
-    # On a quiet machine half of this: it is there to catch a command that reads YAML again, or loads the engine.
+    # Twice the time of an idle machine: it catches a command that reads YAML again, or loads the scheduler.
     assert spent < {"completion": 0.15}.get(words[0], 0.3)
 
 

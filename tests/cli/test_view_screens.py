@@ -1,6 +1,6 @@
-"""What the commands that look at a fleet print, to the letter, of a ledger that the real engine wrote.
+"""The exact output of the commands that view a fleet, on a ledger that the real scheduler wrote.
 
-After a wanted change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_view_screens.py, and read the difference.
+After an intended change: HERDBEAT_WRITE_GOLDEN=1 pytest tests/cli/test_view_screens.py, and review the difference.
 """
 
 import asyncio
@@ -88,9 +88,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_command_prints_what_it_printed(case: Case, cli: CommandLine, folder: Path) -> None:
+def test_the_output_matches_the_golden_file(case: Case, cli: CommandLine, folder: Path) -> None:
     cli.folder = folder
-    cli.run("list")  # leaves the signpost that completion goes by
+    cli.run("list")  # writes the configuration cache that completion reads
 
     with StateLock(folder / ".herdbeat") if case.has_live_node else nullcontext():
         answer = case.run(cli)

@@ -1,4 +1,4 @@
-"""The socket: for this user alone, where it can be found, and never silent about what is wrong."""
+"""The control socket: private to this user, easy to find, and every error is reported."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ async def stumble(request: Mapping[str, Any]) -> Mapping[str, object]:
 HANDLERS = {"echo": echo, "refuse": refuse, "stumble": stumble}
 
 
-async def said(state_dir: Path, request: Mapping[str, object]) -> Mapping[str, Any]:
+async def exchange(state_dir: Path, request: Mapping[str, object]) -> Mapping[str, Any]:
     return await asyncio.to_thread(send_request, state_dir, request)
 
 
@@ -50,12 +50,12 @@ def deep_folder(tmp_path: Path) -> Path:
 
 async def test_a_request_is_answered(tmp_path: Path) -> None:
     async with open_control_socket(tmp_path, HANDLERS):
-        answer = await said(tmp_path, {"do": "echo", "word": "grüezi"})
+        answer = await exchange(tmp_path, {"do": "echo", "word": "grüezi"})
 
     assert answer == {"heard": "grüezi"}
 
 
-async def test_only_this_user_may_open_it_and_it_is_gone_afterwards(tmp_path: Path) -> None:
+async def test_only_this_user_can_open_the_socket_and_it_is_removed_afterwards(tmp_path: Path) -> None:
     async with open_control_socket(tmp_path, HANDLERS) as socket_path:
         mode = socket_path.stat().st_mode
 
@@ -68,7 +68,7 @@ async def test_a_path_too_long_for_the_kernel_is_replaced_by_a_private_one(tmp_p
     folder = deep_folder(tmp_path)
 
     async with open_control_socket(folder, HANDLERS) as socket_path:
-        answer = await said(folder, {"do": "echo", "word": "hi"})
+        answer = await exchange(folder, {"do": "echo", "word": "hi"})
         mode = socket_path.parent.stat().st_mode
 
     assert answer == {"heard": "hi"}
@@ -86,18 +86,18 @@ async def test_a_stale_socket_is_replaced(tmp_path: Path, is_deep: bool) -> None
         killed.bind(os.fspath(socket_path))
 
     async with open_control_socket(folder, HANDLERS):
-        answer = await said(folder, {"do": "echo", "word": "again"})
+        answer = await exchange(folder, {"do": "echo", "word": "again"})
 
     assert answer == {"heard": "again"}
     assert not socket_path.exists()
 
 
-def test_where_nothing_runs_nobody_answers(tmp_path: Path) -> None:
+def test_without_a_running_fleet_there_is_no_response(tmp_path: Path) -> None:
     with pytest.raises(NotRunning, match="Nothing answers"):
         send_request(tmp_path, {"do": "echo"})
 
 
-def test_a_socket_that_nobody_listens_to_is_nobody(tmp_path: Path) -> None:
+def test_a_stale_socket_counts_as_not_running(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(os.fspath(find_socket_path(tmp_path)))
 
@@ -114,16 +114,16 @@ def test_a_socket_that_nobody_listens_to_is_nobody(tmp_path: Path) -> None:
         ({"do": "stumble"}, HerdbeatError, "ZeroDivisionError: no way"),
     ],
 )
-async def test_a_problem_comes_back_as_the_error_it_is(
+async def test_an_error_keeps_its_type_over_the_socket(
     tmp_path: Path, request_: dict[str, object], error: type[HerdbeatError], message: str
 ) -> None:
     async with open_control_socket(tmp_path, HANDLERS):
         with pytest.raises(error, match=message):
-            await said(tmp_path, request_)
+            await exchange(tmp_path, request_)
 
 
 @pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"\xff\xfe\n"])
-async def test_what_is_no_request_is_told_so_and_the_next_one_is_answered(tmp_path: Path, line: bytes) -> None:
+async def test_an_invalid_request_is_rejected_and_the_next_one_is_answered(tmp_path: Path, line: bytes) -> None:
     async with open_control_socket(tmp_path, HANDLERS) as socket_path:
         reader, writer = await asyncio.open_unix_connection(socket_path)
         writer.write(line)
@@ -136,10 +136,10 @@ async def test_what_is_no_request_is_told_so_and_the_next_one_is_answered(tmp_pa
     assert second == b'{"ok": {"heard": 1}}\n'
 
 
-async def test_a_request_that_is_too_long_is_told_so_and_not_taken_for_a_fleet_that_is_down(tmp_path: Path) -> None:
+async def test_a_request_that_is_too_long_is_rejected_and_not_reported_as_not_running(tmp_path: Path) -> None:
     async with open_control_socket(tmp_path, HANDLERS):
         with pytest.raises(UsageError, match="longer than 64 KiB"):
-            await said(tmp_path, {"do": "echo", "word": "y" * 100_000})
+            await exchange(tmp_path, {"do": "echo", "word": "y" * 100_000})
 
 
 async def test_a_line_without_end_closes_the_connection_and_nothing_else(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_a_line_without_end_closes_the_connection_and_nothing_else(tmp_pat
         with suppress(ConnectionResetError):
             await reader.read()
         writer.close()
-        answer = await said(tmp_path, {"do": "echo", "word": "still here"})
+        answer = await exchange(tmp_path, {"do": "echo", "word": "still here"})
 
     assert answer == {"heard": "still here"}
 

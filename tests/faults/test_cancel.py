@@ -64,7 +64,7 @@ def check_against_oracle_so_far(there: InProcessNode) -> None:
     check_runs(there.reader)
 
 
-async def test_the_successor_starts_only_when_a_child_that_ignores_term_is_gone(tmp_path: Path) -> None:
+async def test_the_next_beat_starts_only_after_a_child_that_ignores_term_has_ended(tmp_path: Path) -> None:
     fifo, script = sigterm_ignoring_script(tmp_path)
 
     async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.CANCEL) as there:
@@ -79,7 +79,7 @@ async def test_the_successor_starts_only_when_a_child_that_ignores_term_is_gone(
     assert ended[:2] == [RunStatus.CANCELLED, RunStatus.CANCELLED]
 
 
-async def test_a_function_that_cannot_be_stopped_keeps_its_place_until_it_is_over(tmp_path: Path) -> None:
+async def test_a_function_that_cannot_be_stopped_keeps_its_slot_until_it_returns(tmp_path: Path) -> None:
     sample.GATE.clear()
     sample.ENTERED.clear()
 

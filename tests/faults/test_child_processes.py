@@ -21,7 +21,7 @@ def pids(folder: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def test_a_child_whose_node_was_killed_does_not_live_on_beside_its_successor(tmp_path: Path) -> None:
+def test_a_child_of_a_killed_node_does_not_survive_it(tmp_path: Path) -> None:
     fleet = FaultFleet.create(tmp_path, SLEEPER.format(pids=tmp_path / "pids"))
     fleet.start()
     wait_until(lambda: len(pids(tmp_path)) == 1, fleet.log)

@@ -19,7 +19,7 @@ def reasons(fleet: FaultFleet) -> set[str]:
 
 
 @pytest.mark.parametrize("seconds", [HOUR, DAY], ids=["an hour", "a day"])
-def test_a_clock_put_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -> None:
+def test_a_clock_set_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -> None:
     fleet = FaultFleet.create(tmp_path)
     fleet.start()
     fleet.wait_for_starts(2)
@@ -32,7 +32,7 @@ def test_a_clock_put_forward_is_a_gap_of_one_row(tmp_path: Path, seconds: int) -
     assert "clock_jumped" in reasons(fleet)
 
 
-def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
+def test_a_clock_set_forward_by_ten_years_writes_one_row(tmp_path: Path) -> None:
     fleet = FaultFleet.create(tmp_path)
     fleet.start()
     fleet.wait_for_starts(2)
@@ -49,7 +49,7 @@ def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
     assert missed[0][1] == "clock_jumped"
 
 
-def test_a_clock_put_back_starts_nothing_twice_and_goes_on(tmp_path: Path) -> None:
+def test_a_clock_set_back_starts_nothing_twice_and_continues(tmp_path: Path) -> None:
     fleet = FaultFleet.create(tmp_path)
     fleet.set_clock(HOUR)
     fleet.start()

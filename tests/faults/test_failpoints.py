@@ -26,7 +26,7 @@ def test_a_node_that_ends_between_two_steps_leaves_nothing_unaccounted_for(
     fleet.check_against_oracle()
 
 
-def test_a_node_that_dies_while_it_sweeps_is_swept_by_the_next(tmp_path: Path) -> None:
+def test_a_node_that_dies_during_a_rescue_is_rescued_by_the_next(tmp_path: Path) -> None:
     fleet = FaultFleet.create(tmp_path, "  - { name: sleeper, command: [sleep, '60'], every: 1s }\n")
     fleet.start()
     fleet.wait_for_starts(2)
@@ -41,7 +41,7 @@ def test_a_node_that_dies_while_it_sweeps_is_swept_by_the_next(tmp_path: Path) -
     fleet.check_against_oracle()
 
 
-def test_kill_nine_again_and_again(tmp_path: Path) -> None:
+def test_repeated_kill_nine_loses_no_beat(tmp_path: Path) -> None:
     fleet = FaultFleet.create(tmp_path)
     for _ in range(4):
         fleet.start()

@@ -31,7 +31,7 @@ def time_since_heartbeat(fleet: FaultFleet) -> timedelta:
     return SystemClock().now() - from_micros(micros)
 
 
-def test_a_process_stopped_for_longer_than_its_lease_goes_on_and_records_that_it_slept(fleet: FaultFleet) -> None:
+def test_a_process_stopped_for_longer_than_its_lease_continues_and_records_the_gap(fleet: FaultFleet) -> None:
     fleet.start()
     fleet.wait_for_starts(3)
     assert fleet.process is not None
@@ -74,7 +74,7 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultFleet) -> No
     fleet.check_against_oracle()
 
 
-def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_sweeps_what_it_left(tmp_path: Path) -> None:
+def test_a_stop_while_the_ledger_is_locked_ends_and_the_next_start_rescues_its_runs(tmp_path: Path) -> None:
     """It used to wait for the ledger until somebody killed it."""
     begun = tmp_path / "begun"
     slow = f"  - {{ name: slow, command: [sh, -c, 'touch {begun}; sleep 1'], every: 1h }}\n"

@@ -28,7 +28,7 @@ def test_three_nodes_share_the_beats_and_none_starts_twice(fleet: PostgresFleet)
     assert fleet.ask("SELECT 1 FROM gap") == []
 
 
-def test_what_a_killed_node_held_is_interrupted_by_another_within_two_leases(fleet: PostgresFleet) -> None:
+def test_runs_of_a_killed_node_are_interrupted_by_another_within_two_leases(fleet: PostgresFleet) -> None:
     fleet.start_all(1, 2)
     for _ in range(3):
         fleet.wait_for_starts(1)
@@ -56,7 +56,7 @@ SLEEPER = """\
 """
 
 
-def test_a_node_stopped_past_its_lease_changes_nothing_its_children_are_gone_and_it_joins_again(
+def test_a_node_stopped_past_its_lease_changes_nothing_kills_its_children_and_registers_again(
     tmp_path: Path, database: PostgresLocation
 ) -> None:
     fleet = PostgresFleet.create(tmp_path, database, SLEEPER.replace("FOLDER", str(tmp_path)))
@@ -105,9 +105,7 @@ CROWD = """\
 """
 
 
-def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_are(
-    tmp_path: Path, database: PostgresLocation
-) -> None:
+def test_the_capacity_of_a_target_holds_across_nodes(tmp_path: Path, database: PostgresLocation) -> None:
     schedules = [f"      s{number}: {{ type: interval, interval: 1s }}\n" for number in range(40)]
     more = CROWD.replace("FOLDER", str(tmp_path)) + "".join(schedules)
     fleet = PostgresFleet.create(tmp_path, database, more)
@@ -128,7 +126,7 @@ def test_no_more_runs_of_a_target_than_it_has_room_for_however_many_nodes_there_
     fleet.check_against_oracle()
 
 
-def test_word_that_is_lost_costs_no_more_than_a_poll(fleet: PostgresFleet) -> None:
+def test_a_lost_notification_delays_by_at_most_one_poll(fleet: PostgresFleet) -> None:
     fleet.start(1)
     fleet.wait_for_starts(2)
     end_listeners = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"

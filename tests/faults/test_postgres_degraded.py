@@ -65,7 +65,7 @@ def out_of_connections(fleet: PostgresFleet) -> Iterator[None]:
     _execute(fleet, "ALTER ROLE herder CONNECTION LIMIT -1")
 
 
-def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
+def test_a_read_only_server_delays_beats_and_loses_none(fleet: PostgresFleet) -> None:
     _start(fleet)
 
     with read_only(fleet):
@@ -83,7 +83,7 @@ def test_a_read_only_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None
     assert fleet.ask("SELECT DISTINCT reason FROM gap") == [("scheduler_down",)]
 
 
-def test_a_full_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
+def test_a_full_server_delays_beats_and_loses_none(fleet: PostgresFleet) -> None:
     _start(fleet)
 
     with full(fleet):
@@ -97,7 +97,7 @@ def test_a_full_server_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
     assert fleet.ask("SELECT * FROM gap") == [], "the nodes could renew their leases all the time"
 
 
-def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: PostgresFleet) -> None:
+def test_a_server_without_free_connections_delays_beats_and_loses_none(fleet: PostgresFleet) -> None:
     _execute(fleet, "DROP ROLE IF EXISTS herder", "CREATE ROLE herder LOGIN")
     _execute(fleet, *(f"GRANT ALL ON ALL {each} IN SCHEMA public TO herder" for each in ("TABLES", "SEQUENCES")))
     _start(fleet, fleet.place.url.replace("user=postgres", "user=herder"))
@@ -113,7 +113,7 @@ def test_a_server_without_a_connection_to_spare_costs_time_and_no_beat(fleet: Po
     _execute(fleet, "DROP OWNED BY herder", "DROP ROLE herder")
 
 
-def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_given_up(fleet: PostgresFleet) -> None:
+def test_a_connection_to_a_server_that_became_read_only_is_closed(fleet: PostgresFleet) -> None:
     """A node used to keep it, and never connected to the server that had replaced it."""
     url = f"{fleet.place.url}&target_session_attrs=read-write"
     store = PostgresStore(PostgresLocation(url=url, state_dir=fleet.folder))

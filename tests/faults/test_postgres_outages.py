@@ -23,7 +23,7 @@ def fleet(tmp_path: Path, place: PostgresLocation) -> Iterator[PostgresFleet]:
 
 
 @pytest.mark.parametrize("how", ["fast", "immediate"])
-def test_a_server_that_is_restarted_again_and_again_costs_time_and_no_beat(
+def test_a_repeatedly_restarted_server_delays_beats_and_loses_none(
     fleet: PostgresFleet, server: servers.PostgresServer, how: str
 ) -> None:
     fleet.start_all(1, 2)
@@ -37,7 +37,7 @@ def test_a_server_that_is_restarted_again_and_again_costs_time_and_no_beat(
     fleet.check_against_oracle()
 
 
-def test_a_server_that_is_away_for_longer_than_a_lease_is_a_gap_of_all_nodes(
+def test_an_outage_longer_than_a_lease_is_a_gap_of_all_nodes(
     fleet: PostgresFleet, server: servers.PostgresServer
 ) -> None:
     fleet.start_all(1, 2)

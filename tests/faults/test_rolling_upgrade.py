@@ -49,9 +49,7 @@ def test_nodes_are_replaced_by_newer_ones_one_after_the_other(fleet: PostgresFle
     _nobody_noticed(fleet)
 
 
-def test_an_older_node_comes_back_to_what_a_newer_one_has_written(
-    fleet: PostgresFleet, previous: PreviousVersion
-) -> None:
+def test_an_older_node_continues_on_the_ledger_of_a_newer_one(fleet: PostgresFleet, previous: PreviousVersion) -> None:
     """A downgrade: the old node works, or reports that it cannot; the other nodes are not affected."""
     _empty(fleet)
     fleet.arrange()

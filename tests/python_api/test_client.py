@@ -1,4 +1,4 @@
-"""What is asked of a herd: trigger, next, explain, pause, resume and hint."""
+"""The methods of a herd: trigger, next, explain, pause, resume and hint."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from herdbeat import Herd, ScheduleSkipReason, ScheduleTriggerError
 from herdbeat.errors import Conflict, NotFound, UsageError
 
 
-async def test_trigger_starts_it_and_with_wait_tells_how_it_ended(tmp_path: Path) -> None:
+async def test_trigger_starts_a_run_and_with_wait_returns_its_result(tmp_path: Path) -> None:
     herd = Herd(tmp_path)
     herd.by_hand(name="good")(lambda: {"n": 1})
     herd.by_hand(name="bad")(lambda: 1 / 0)
@@ -40,7 +40,7 @@ async def test_trigger_at_capacity_is_skipped_unless_it_may_queue(tmp_path: Path
     assert (queued.success, queued.job_id) == (True, None)
 
 
-async def test_what_the_herd_does_not_have_cannot_be_asked_for(tmp_path: Path) -> None:
+async def test_an_unknown_schedule_of_a_herd_is_an_error(tmp_path: Path) -> None:
     herd = Herd(tmp_path)
 
     with pytest.raises(NotFound, match='no schedule "poll"'):
@@ -55,7 +55,7 @@ async def test_a_herd_that_does_not_run_cannot_be_triggered(tmp_path: Path) -> N
         await herd.trigger("poll")
 
 
-async def test_next_is_known_before_the_first_start_and_while_it_runs(tmp_path: Path) -> None:
+async def test_next_works_before_the_first_start_and_while_it_runs(tmp_path: Path) -> None:
     herd = Herd(tmp_path, timezone="Europe/Berlin")
     herd.cron("0 9 1 1 *", name="newyear")(lambda: None)
 
@@ -84,8 +84,8 @@ async def test_pause_resume_and_hint_are_explained(tmp_path: Path) -> None:
     assert (hinted.source, hinted.origin) == ("ai-interval", "agent:scout")
 
 
-async def test_explain_says_as_much_as_the_command_does(tmp_path: Path) -> None:
-    """It used to look neither at the budget nor at the hints that stand."""
+async def test_explain_returns_as_much_as_the_command_prints(tmp_path: Path) -> None:
+    """It used to ignore the budget and the active hints."""
     herd = Herd(tmp_path)
     herd.every("1h", name="poll", budget={"runs_per_day": 1})(lambda: None)
 
@@ -99,7 +99,7 @@ async def test_explain_says_as_much_as_the_command_does(tmp_path: Path) -> None:
     assert "budget" in [each.gate for each in explanation.gates]
 
 
-async def test_what_a_person_paused_a_machine_does_not_resume(tmp_path: Path) -> None:
+async def test_a_machine_does_not_resume_what_a_person_paused(tmp_path: Path) -> None:
     herd = Herd(tmp_path)
     herd.every("1h", name="poll")(lambda: None)
     async with herd:
@@ -127,7 +127,7 @@ async def test_a_pause_has_an_end_or_a_length(tmp_path: Path) -> None:
         (-1, "lasts is negative"),
     ],
 )
-async def test_a_length_that_is_none_is_refused(tmp_path: Path, lasts: Any, message: str) -> None:
+async def test_an_invalid_duration_is_rejected(tmp_path: Path, lasts: Any, message: str) -> None:
     herd = Herd(tmp_path)
     herd.every("1h", name="poll")(lambda: None)
 

@@ -15,19 +15,19 @@ def test_the_next_nine_o_clock_is_today_at_eight_and_tomorrow_at_nine() -> None:
     )
 
 
-def test_a_zone_moves_the_instant_and_the_answer_is_utc() -> None:
-    found = calculate_next_cron_trigger("0 9 * * *", datetime(2025, 7, 1, tzinfo=UTC), "Europe/Berlin")
+def test_a_zone_moves_the_instant_and_the_result_is_utc() -> None:
+    instant = calculate_next_cron_trigger("0 9 * * *", datetime(2025, 7, 1, tzinfo=UTC), "Europe/Berlin")
 
-    assert found == datetime(2025, 7, 1, 7, tzinfo=UTC)
-    assert found.utcoffset() == datetime(2025, 7, 1, tzinfo=UTC).utcoffset()
+    assert instant == datetime(2025, 7, 1, 7, tzinfo=UTC)
+    assert instant.utcoffset() == datetime(2025, 7, 1, tzinfo=UTC).utcoffset()
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [("0 25 * * *", "hour must be 0-23, got 25"), ("* * *", "expected 5 or 6 fields, got 3")],
 )
-def test_documented_mistakes_say_field_and_range(expression: str, said: str) -> None:
-    with pytest.raises(CronParseError, match=said) as caught:
+def test_documented_errors_name_field_and_range(expression: str, message: str) -> None:
+    with pytest.raises(CronParseError, match=message) as caught:
         parse_cron_expression(expression)
 
     assert caught.value.expression == expression
@@ -37,7 +37,7 @@ def test_documented_mistakes_say_field_and_range(expression: str, said: str) -> 
     ("expression", "valid"),
     [("0 9 * * 1-5", True), ("@hourly", True), ("*/10 * * * * *", True), ("invalid", False), ("0 0 30 2 *", False)],
 )
-def test_validity_is_asked_without_an_exception(expression: str, valid: bool) -> None:
+def test_validity_is_returned_without_an_exception(expression: str, valid: bool) -> None:
     assert is_valid_cron_expression(expression) is valid
 
 

@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/howto/use-from-python.md, as they stand there."""
+"""The examples of README.md and docs/howto/use-from-python.md, exactly as they are there."""
 
 import asyncio
 import re
@@ -60,7 +60,7 @@ async def test_the_application_has_the_herd_while_it_lives(monkeypatch: pytest.M
 
 
 def web_framework() -> ModuleType:
-    """As much of one as the example needs: something that takes a lifespan."""
+    """A minimal application that takes a lifespan."""
 
     class FastAPI:
         def __init__(self, lifespan: Callable[[Any], Any]) -> None:

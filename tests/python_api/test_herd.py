@@ -1,4 +1,4 @@
-"""A herd at work: what it runs, what it keeps, how it stops."""
+"""A running herd: what it runs, what it stores, how it stops."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from herdbeat.scheduler.claim import ClaimResult
 from herdbeat.service.commands.base import Actor, TriggerSchedule
 
 
-async def test_an_async_function_runs_at_once_and_its_answer_is_kept(tmp_path: Path) -> None:
+async def test_an_async_function_runs_at_once_and_its_result_is_stored(tmp_path: Path) -> None:
     herd, done = Herd(tmp_path), asyncio.Event()
 
     @herd.every("5m")
@@ -48,7 +48,7 @@ async def test_a_plain_function_runs_in_a_thread(tmp_path: Path) -> None:
     assert threads[0] != threading.main_thread().name
 
 
-async def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+async def test_a_restart_continues_where_it_stopped(tmp_path: Path) -> None:
     ended = asyncio.Event()
 
     def listen(event: Event) -> None:
@@ -80,7 +80,7 @@ async def test_without_a_state_dir_nothing_is_left_behind() -> None:
         _ = herd.state_dir
 
 
-async def test_functions_added_while_it_runs_count_after_apply(tmp_path: Path) -> None:
+async def test_functions_added_while_it_runs_are_active_after_apply(tmp_path: Path) -> None:
     herd, done = Herd(tmp_path), asyncio.Event()
     herd.every("1h", name="old")(lambda: None)
 
@@ -97,7 +97,7 @@ async def test_functions_added_while_it_runs_count_after_apply(tmp_path: Path) -
     assert herd.labels == ["new"]
 
 
-async def test_a_function_that_is_no_longer_registered_is_explained_not_silent(tmp_path: Path) -> None:
+async def test_a_run_of_an_unregistered_function_is_explained(tmp_path: Path) -> None:
     herd = Herd(tmp_path)
     herd.by_hand(name="poll")(lambda: None)
     async with herd:
@@ -126,13 +126,13 @@ async def test_a_beat_that_waits_for_a_function_of_an_older_program_is_settled(t
     assert [(each.outcome, each.reason) for each in older.beats("poll")] == [("skipped", "expired")]
 
 
-async def test_a_second_herd_in_the_same_place_is_refused(tmp_path: Path) -> None:
+async def test_a_second_herd_in_the_same_state_directory_is_refused(tmp_path: Path) -> None:
     async with Herd(tmp_path):
         with pytest.raises(Conflict):
             await Herd(tmp_path).start()
 
 
-async def test_run_ends_when_somebody_stops_it(tmp_path: Path) -> None:
+async def test_run_returns_after_a_stop(tmp_path: Path) -> None:
     herd, done = Herd(tmp_path), asyncio.Event()
 
     @herd.every("1h")
@@ -147,7 +147,7 @@ async def test_run_ends_when_somebody_stops_it(tmp_path: Path) -> None:
     assert not herd.is_running
 
 
-async def test_run_that_is_cancelled_stops_softly(tmp_path: Path) -> None:
+async def test_a_cancelled_run_call_stops_gracefully(tmp_path: Path) -> None:
     herd, begun, going = Herd(tmp_path), asyncio.Event(), asyncio.Event()
 
     @herd.every("1h")
@@ -165,7 +165,7 @@ async def test_run_that_is_cancelled_stops_softly(tmp_path: Path) -> None:
     assert [run.status for run in herd.runs("poll")] == ["succeeded"]
 
 
-async def test_a_stop_that_takes_too_long_says_how_many_were_cut_off(tmp_path: Path) -> None:
+async def test_a_stop_that_times_out_reports_how_many_runs_were_cancelled(tmp_path: Path) -> None:
     herd, begun = Herd(tmp_path, stop_timeout=0), asyncio.Event()
 
     @herd.every("1h")
@@ -195,7 +195,7 @@ async def test_a_function_may_stop_its_own_herd_without_waiting_for_itself(tmp_p
     assert [run.status for run in herd.runs("poll")] == ["succeeded"]
 
 
-async def test_two_herds_in_one_process_do_not_know_of_each_other(tmp_path: Path) -> None:
+async def test_two_herds_in_one_process_are_independent(tmp_path: Path) -> None:
     calls: list[str] = []
     herds = [Herd(tmp_path / name) for name in ("a", "b")]
     for herd in herds:
@@ -220,7 +220,7 @@ async def test_a_herd_can_be_stopped_and_started_again(tmp_path: Path) -> None:
     assert len(herd.runs("poll")) == 2
 
 
-async def test_what_ends_a_herd_from_within_is_told_at_once_and_raised_at_the_end(
+async def test_a_fatal_error_of_a_herd_is_logged_at_once_and_raised_by_stop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     herd = Herd(tmp_path)
@@ -232,13 +232,13 @@ async def test_what_ends_a_herd_from_within_is_told_at_once_and_raised_at_the_en
     herd._engine.loop.wake()
     with pytest.raises(ExceptionGroup):
         await herd._engine.wait_stopped()
-    told = caplog.text
+    log_text = caplog.text
 
     with pytest.raises(ExceptionGroup):
         await herd.stop()
-    assert "herdbeat has ended" in told
-    assert "RuntimeError('a bug of ours')" in told
-    assert "nothing is started any more" in told
+    assert "herdbeat has ended" in log_text
+    assert "RuntimeError('a bug of ours')" in log_text
+    assert "nothing is started any more" in log_text
     assert not herd.is_running
 
 
@@ -246,7 +246,7 @@ async def broken(tasks: asyncio.TaskGroup) -> ClaimResult:
     raise RuntimeError("a bug of ours")
 
 
-async def test_a_file_in_place_of_the_state_dir_is_told(tmp_path: Path) -> None:
+async def test_a_file_in_place_of_the_state_dir_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("", encoding="utf-8")
 
     with pytest.raises(StoreUnavailable, match="cannot be the state directory"):
@@ -282,6 +282,6 @@ async def test_a_listener_that_fails_does_not_end_the_herd(tmp_path: Path, caplo
     ("options", "message"),
     [({"max_concurrent": 0}, "max_concurrent cannot be 0"), ({"check_interval": 0}, "check_interval is zero")],
 )
-def test_what_would_keep_a_herd_from_working_is_refused(options: dict[str, Any], message: str) -> None:
+def test_invalid_options_of_a_herd_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Herd(None, **options)

@@ -33,7 +33,7 @@ async def lifespan(
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def test_it_lives_as_long_as_an_asgi_application(tmp_path: Path) -> None:
+async def test_a_herd_runs_for_the_lifespan_of_an_asgi_application(tmp_path: Path) -> None:
     herd, done = Herd(tmp_path), asyncio.Event()
     inbox: asyncio.Queue[Message] = asyncio.Queue()
     sent: asyncio.Queue[Message] = asyncio.Queue()
@@ -53,7 +53,7 @@ async def test_it_lives_as_long_as_an_asgi_application(tmp_path: Path) -> None:
     assert (started["type"], during, herd.is_running) == ("lifespan.startup.complete", True, False)
 
 
-def test_a_program_without_an_event_loop_has_it_in_the_background(tmp_path: Path) -> None:
+def test_a_program_without_an_event_loop_runs_a_herd_in_the_background(tmp_path: Path) -> None:
     herd, done = Herd(tmp_path), threading.Event()
 
     @herd.every("5m")
@@ -68,21 +68,21 @@ def test_a_program_without_an_event_loop_has_it_in_the_background(tmp_path: Path
     assert not herd.is_running
 
 
-def test_what_keeps_it_from_starting_in_the_background_is_raised(tmp_path: Path) -> None:
+def test_an_error_at_a_start_in_the_background_is_raised(tmp_path: Path) -> None:
     (tmp_path / "herdbeat.db").write_bytes(b"no database" * 1000)
 
     with pytest.raises(Exception, match="not a database"), Herd(tmp_path).in_background():
         pass
 
 
-def test_run_forever_outside_of_the_main_thread_says_what_to_use(tmp_path: Path) -> None:
+def test_run_forever_outside_the_main_thread_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as thread, pytest.raises(UsageError, match="only the main thread") as caught:
         thread.submit(Herd(tmp_path).run_forever).result(10)
 
     assert "in_background" in caught.value.hint
 
 
-async def test_run_forever_inside_an_event_loop_says_what_to_use(tmp_path: Path) -> None:
+async def test_run_forever_inside_an_event_loop_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a loop of its own") as caught:
         Herd(tmp_path).run_forever()
 
@@ -104,7 +104,7 @@ SCRIPT = """
 
 
 def signalled(place: str, number: signal.Signals) -> tuple[str, str, int]:
-    """What a script says before and after a signal, and how it ends. Its warnings are errors."""
+    """Return the output of a script before and after a signal, and its exit status. Its warnings are errors."""
     code = textwrap.dedent(SCRIPT.format(place=place))
     with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -135,7 +135,7 @@ TICKING = """
 
 
 def ticking(place: Path, number: signal.Signals) -> None:
-    """A script that is ended after two ticks."""
+    """Run a script and kill it after two ticks."""
     code = textwrap.dedent(TICKING.format(place=str(place)))
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as script:
         assert script.stdout is not None
@@ -143,7 +143,7 @@ def ticking(place: Path, number: signal.Signals) -> None:
         os.kill(script.pid, number)
 
 
-def test_of_a_script_that_was_killed_every_second_is_accounted_for(tmp_path: Path) -> None:
+def test_every_second_of_a_killed_script_is_accounted_for(tmp_path: Path) -> None:
     ticking(tmp_path, signal.SIGKILL)
     ticking(tmp_path, signal.SIGINT)
 

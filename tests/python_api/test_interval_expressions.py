@@ -7,7 +7,7 @@ from herdbeat.errors import TimeParseError, UsageError
 
 
 class Stopped:
-    """A clock that stands still."""
+    """A clock with a fixed time."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -28,7 +28,7 @@ def test_documented_intervals_are_parsed(interval: str, milliseconds: int) -> No
 
 
 @pytest.mark.parametrize("interval", ["", "5", "5x", "-5m", "5.5m", "0m"])
-def test_documented_mistakes_carry_the_interval(interval: str) -> None:
+def test_documented_errors_carry_the_interval(interval: str) -> None:
     with pytest.raises(IntervalParseError) as caught:
         parse_interval(interval)
 
@@ -36,12 +36,12 @@ def test_documented_mistakes_carry_the_interval(interval: str) -> None:
 
 
 @pytest.mark.parametrize("interval", [None, 5, b"5m"])
-def test_what_is_no_text_is_no_interval(interval: object) -> None:
+def test_a_value_that_is_not_text_is_no_interval(interval: object) -> None:
     with pytest.raises(IntervalParseError, match="is not a text"):
         parse_interval(interval)  # type: ignore[arg-type]
 
 
-def test_what_never_ran_is_due_now() -> None:
+def test_a_schedule_that_never_ran_is_due_now() -> None:
     assert calculate_next_trigger(None, "5m", clock=CLOCK) == NOW
 
 
@@ -49,16 +49,16 @@ def test_the_next_run_counts_from_the_completion() -> None:
     assert calculate_next_trigger(NOW, "5m", clock=CLOCK) == NOW + timedelta(minutes=5)
 
 
-def test_what_is_overdue_is_due_now() -> None:
+def test_an_overdue_schedule_is_due_now() -> None:
     assert calculate_next_trigger(NOW - timedelta(hours=2), "5m", clock=CLOCK) == NOW
 
 
 def test_jitter_stays_in_its_share_and_is_stable() -> None:
-    found = [calculate_next_trigger(NOW, "1h", 5, schedule=f"agent/{number}", clock=CLOCK) for number in range(50)]
+    instants = [calculate_next_trigger(NOW, "1h", 5, schedule=f"agent/{number}", clock=CLOCK) for number in range(50)]
 
-    assert all(timedelta(hours=1) <= each - NOW < timedelta(hours=1, minutes=3) for each in found)
-    assert len(set(found)) > 40
-    assert found[0] == calculate_next_trigger(NOW, "1h", 5, schedule="agent/0", clock=CLOCK)
+    assert all(timedelta(hours=1) <= each - NOW < timedelta(hours=1, minutes=3) for each in instants)
+    assert len(set(instants)) > 40
+    assert instants[0] == calculate_next_trigger(NOW, "1h", 5, schedule="agent/0", clock=CLOCK)
 
 
 @pytest.mark.parametrize("percent", [-1, 101, float("nan")])
@@ -82,6 +82,6 @@ def test_moments_in_other_zones_are_the_same_instant() -> None:
     assert calculate_next_trigger(elsewhere, "5m", clock=CLOCK) == NOW + timedelta(minutes=5)
 
 
-def test_a_naive_moment_is_refused_because_nobody_knows_what_it_means() -> None:
+def test_a_naive_datetime_is_rejected_as_ambiguous() -> None:
     with pytest.raises(TimeParseError, match="has no time zone"):
         is_schedule_due(datetime(2025, 1, 19, 10, 0), NOW)

@@ -1,6 +1,6 @@
 """What a type checker sees of the public names: mypy reads this file as it would read a user's.
 
-Each `type: ignore` stands for a mistake that a user is told of: mypy refuses one that is not needed.
+Each `type: ignore` marks an error that a user would see: mypy rejects one that is not needed.
 """
 
 from collections.abc import Callable, Coroutine
@@ -29,8 +29,8 @@ from herdbeat import (
 MOMENT = datetime(2030, 4, 1, 9, 0, tzinfo=UTC)
 
 
-def test_the_package_says_that_it_is_typed() -> None:
-    """Without the marker a checker takes every name here for Any, and `--strict` refuses the decorators."""
+def test_the_package_is_marked_as_typed() -> None:
+    """Without the marker a checker treats every name here as Any, and `--strict` refuses the decorators."""
     assert files("herdbeat").joinpath("py.typed").is_file()
 
 
@@ -52,7 +52,7 @@ def test_a_decorator_keeps_the_type_and_the_function() -> None:
     assert (every, cron, once) == (poll, standup, standup)
 
 
-def test_mistakes_are_told_by_the_checker_and_by_the_program() -> None:
+def test_errors_are_reported_by_the_type_checker_and_at_run_time() -> None:
     herd = Herd(None)
 
     with pytest.raises(ConfigError, match="sometimes"):
@@ -67,7 +67,7 @@ def test_mistakes_are_told_by_the_checker_and_by_the_program() -> None:
         Scheduler(promt="Go.")  # type: ignore[call-arg]
 
 
-async def test_what_is_asked_and_told_has_its_types(tmp_path: Path) -> None:
+async def test_arguments_and_results_are_typed(tmp_path: Path) -> None:
     herd = Herd(tmp_path)
     herd.by_hand(name="poll")(lambda: None)
 

@@ -1,4 +1,4 @@
-"""What the decorators collect, and how they refuse what is wrong."""
+"""What the decorators collect, and what they reject."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def roster(**defaults: Any) -> ScheduleRegistry:
 
 
 def poll() -> None:
-    """Something to schedule."""
+    """A function to schedule."""
 
 
 def yields() -> Iterator[int]:
@@ -39,7 +39,7 @@ def test_a_function_is_scheduled_under_its_own_name() -> None:
     assert herd.fleet("").targets[0].spec == CallableSpec(call=f"{__name__}:poll")
 
 
-def test_cron_and_moments_and_by_hand() -> None:
+def test_functions_can_have_cron_one_shot_and_manual_triggers() -> None:
     herd = roster()
 
     herd.cron("0 9 * * 1-5", timezone="Europe/Berlin", name="report")(poll)
@@ -50,7 +50,7 @@ def test_cron_and_moments_and_by_hand() -> None:
     assert kinds == [("report", "cron", "Europe/Berlin"), ("launch", "delay", "UTC"), ("tidy", "manual", "UTC")]
 
 
-def test_policies_are_the_words_of_the_files_with_python_values() -> None:
+def test_policies_have_the_names_of_the_files_and_python_values() -> None:
     herd = roster()
 
     herd.every(
@@ -74,7 +74,7 @@ def test_the_options_have_every_policy_of_the_files() -> None:
     assert set(get_type_hints(ScheduleOptions)) - own == {key.name for key in POLICIES}
 
 
-def test_defaults_count_for_all_and_an_option_for_its_own() -> None:
+def test_defaults_apply_to_all_functions_and_an_option_to_its_own() -> None:
     herd = roster(timeout="20m")
 
     herd.every("5m", name="a")(lambda: None)
@@ -100,7 +100,7 @@ def test_defaults_count_for_all_and_an_option_for_its_own() -> None:
         (lambda herd: herd.at(poll), "@herd.at was given a function.", "@herd.at(…)"),
     ],
 )
-def test_a_mistake_is_told_where_it_was_made(
+def test_an_error_names_the_location_of_the_decorator(
     add: Callable[[ScheduleRegistry], object], message: str, hint: str
 ) -> None:
     herd = roster()
@@ -108,15 +108,15 @@ def test_a_mistake_is_told_where_it_was_made(
     with pytest.raises(ConfigError) as caught:
         add(herd)
 
-    told = "\n".join([str(caught.value), *caught.value.__notes__])
-    assert message in told
-    assert hint in told
+    text = "\n".join([str(caught.value), *caught.value.__notes__])
+    assert message in text
+    assert hint in text
     assert caught.value.where is not None
     assert caught.value.where.file.endswith("test_registry.py")
     assert (herd.labels, herd.functions) == ([], {})
 
 
-def test_what_cannot_be_called_is_refused() -> None:
+def test_an_object_that_is_not_callable_is_rejected() -> None:
     herd = roster()
 
     with pytest.raises(ConfigError, match="is a int, not a function"):
@@ -125,7 +125,7 @@ def test_what_cannot_be_called_is_refused() -> None:
     assert (herd.labels, herd.functions) == ([], {})
 
 
-def test_an_object_that_no_file_could_hold_is_refused() -> None:
+def test_an_option_that_no_file_can_contain_is_rejected() -> None:
     with pytest.raises(Exception, match=r"poll\.tags is a object"):
         roster().every("5m", tags=object())(poll)  # type: ignore[arg-type]
 
@@ -151,7 +151,7 @@ def test_a_name_that_another_function_has_is_refused() -> None:
         herd.every("5m", name="poll")(lambda: None)
 
 
-def test_a_module_that_is_loaded_again_replaces_what_it_had() -> None:
+def test_a_reloaded_module_replaces_its_functions() -> None:
     herd = roster()
 
     for interval in ("5m", "10m"):
@@ -162,7 +162,7 @@ def test_a_module_that_is_loaded_again_replaces_what_it_had() -> None:
     assert herd.functions["jobs:tidy"].call() == "10m"
 
 
-def test_closures_of_one_scope_are_told_apart() -> None:
+def test_closures_of_one_scope_are_distinct() -> None:
     herd = roster()
 
     for city in ("berlin", "paris"):
@@ -172,7 +172,7 @@ def test_closures_of_one_scope_are_told_apart() -> None:
     assert [herd.functions[call].call() for call in calls] == ["berlin", "paris"]
 
 
-def test_a_bound_method_is_a_function_too() -> None:
+def test_a_bound_method_can_be_scheduled() -> None:
     class Shop:
         name = "corner"
 
@@ -188,7 +188,7 @@ def test_a_bound_method_is_a_function_too() -> None:
     assert herd.labels == ["close"]
 
 
-def test_what_is_removed_is_gone_with_its_function() -> None:
+def test_a_removed_schedule_takes_its_function_with_it() -> None:
     herd = roster()
     herd.every("5m")(poll)
 
@@ -197,7 +197,7 @@ def test_what_is_removed_is_gone_with_its_function() -> None:
     assert (herd.labels, herd.functions, herd.fleet("").targets) == ([], {}, ())
 
 
-def test_what_is_not_there_cannot_be_removed() -> None:
+def test_an_unknown_schedule_cannot_be_removed() -> None:
     herd = roster()
     herd.every("5m")(poll)
 

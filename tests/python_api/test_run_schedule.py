@@ -28,7 +28,7 @@ SOURCE = {"type": "interval", "interval": "5m", "prompt": "Fix it.", "work_sourc
 
 
 class Source:
-    """A work source that hands out what it was given, and remembers what it was told."""
+    """A work source that returns the given item and records the reports."""
 
     def __init__(self, *items: WorkItem, error: Exception | None = None, is_deaf: bool = False) -> None:
         self._items = list(items)
@@ -55,13 +55,13 @@ async def run(folder: Path, name: str = "check", clock: FakeClock | None = None,
     return await run_schedule(schedule_name=name, state_dir=folder, timer=clock or FakeClock(MONDAY), **options)
 
 
-async def test_it_runs_with_the_prompt_and_tells_how_it_ended(tmp_path: Path) -> None:
-    told = RecordingCallback()
+async def test_it_runs_with_the_prompt_and_returns_the_result(tmp_path: Path) -> None:
+    callback = RecordingCallback()
 
-    result = await run(tmp_path, job_executor=told)
+    result = await run(tmp_path, job_executor=callback)
 
     assert (result.success, result.job_id, result.error, result.skipped) == (True, "0001", None, False)
-    assert (told.infos[0].prompt, result.response) == ("Do check.", {"did": "scout/check"})
+    assert (callback.infos[0].prompt, result.response) == ("Do check.", {"did": "scout/check"})
 
 
 async def test_the_schedule_is_running_while_it_runs_and_idle_after(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_run_before_its_time_does_not_move_the_next(tmp_path: Path) -> N
     assert (state.last_run_at, state.next_run_at) == (clock.now(), MONDAY + timedelta(minutes=5))
 
 
-async def test_an_error_is_a_result_and_is_remembered(tmp_path: Path) -> None:
+async def test_an_error_is_returned_as_a_result_and_stored(tmp_path: Path) -> None:
     lines = RecordingLogger()
 
     result = await run(tmp_path, job_executor=RecordingCallback(fails=("scout/check",)), logger=lines)
@@ -109,33 +109,33 @@ async def test_an_error_is_a_result_and_is_remembered(tmp_path: Path) -> None:
     assert lines.lines == ["error: scout/check: RuntimeError: it broke"]
 
 
-async def test_an_item_of_work_is_taken_shown_and_reported(tmp_path: Path) -> None:
-    told, source = RecordingCallback(), Source(ITEM)
+async def test_a_work_item_is_claimed_inserted_and_reported(tmp_path: Path) -> None:
+    callback, source = RecordingCallback(), Source(ITEM)
 
-    result = await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=told, work_source_manager=source)
+    result = await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=callback, work_source_manager=source)
 
     assert result.work_item == ITEM
-    assert "**Title:** Fix the timeout" in told.infos[0].prompt
+    assert "**Title:** Fix the timeout" in callback.infos[0].prompt
     assert source.reports == [("42", True, None)]
 
 
 async def test_a_failure_is_reported_to_the_source(tmp_path: Path) -> None:
     source = Source(ITEM)
-    told = RecordingCallback(fails=("scout/check",))
+    callback = RecordingCallback(fails=("scout/check",))
 
-    await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=told, work_source_manager=source)
+    await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=callback, work_source_manager=source)
 
     assert source.reports == [("42", False, "RuntimeError: it broke")]
 
 
 async def test_without_work_nothing_runs_and_the_next_is_planned_as_usual(tmp_path: Path) -> None:
-    told = RecordingCallback()
+    callback = RecordingCallback()
 
-    result = await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=told, work_source_manager=Source())
+    result = await run(tmp_path, agent=make_agent(check=SOURCE), job_executor=callback, work_source_manager=Source())
 
     state = await get_schedule_state(tmp_path, "scout", "check")
     assert (result.success, result.skipped, result.skip_reason) == (True, True, ScheduleSkipReason.NO_WORK)
-    assert (told.infos, state.next_run_at) == ([], MONDAY + timedelta(minutes=5))
+    assert (callback.infos, state.next_run_at) == ([], MONDAY + timedelta(minutes=5))
 
 
 async def test_a_source_that_fails_is_no_failure_of_the_agent(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_a_report_that_fails_does_not_change_the_run(tmp_path: Path) -> No
     assert result.success
 
 
-async def test_the_schedule_may_be_handed_over_beside_its_agent(tmp_path: Path) -> None:
+async def test_the_schedule_can_be_passed_separately_from_its_agent(tmp_path: Path) -> None:
     bare = {"name": "scout"}
     fleet = build_fleet([make_agent(check="5m")], tmp_path)
 
@@ -177,7 +177,7 @@ async def test_the_schedule_may_be_handed_over_beside_its_agent(tmp_path: Path) 
     assert (by_mapping.success, by_value.success) == (True, True)
 
 
-async def test_the_other_schedules_of_the_place_stay(tmp_path: Path) -> None:
+async def test_other_schedules_of_the_state_directory_stay(tmp_path: Path) -> None:
     await run(tmp_path, job_executor=RecordingCallback())
 
     await run(tmp_path, agent=make_agent("other", look="1h"), name="look", job_executor=RecordingCallback())
@@ -185,7 +185,7 @@ async def test_the_other_schedules_of_the_place_stay(tmp_path: Path) -> None:
     assert (await get_schedule_state(tmp_path, "scout", "check")).last_run_at == MONDAY
 
 
-async def test_what_is_disabled_is_skipped(tmp_path: Path) -> None:
+async def test_a_disabled_schedule_is_skipped(tmp_path: Path) -> None:
     clock = FakeClock(MONDAY)
     await run(tmp_path, clock=clock, job_executor=RecordingCallback())
     await update_schedule_state(tmp_path, "scout", "check", status="disabled", clock=clock)
@@ -195,7 +195,7 @@ async def test_what_is_disabled_is_skipped(tmp_path: Path) -> None:
     assert (result.success, result.skip_reason) == (False, ScheduleSkipReason.DISABLED)
 
 
-async def test_an_unknown_schedule_is_an_error_with_its_names(tmp_path: Path) -> None:
+async def test_an_unknown_schedule_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ScheduleTriggerError) as caught:
         await run(tmp_path, name="never", job_executor=RecordingCallback())
 
@@ -209,9 +209,9 @@ async def test_it_is_refused_while_a_scheduler_runs_there(tmp_path: Path) -> Non
 
 
 async def test_a_run_that_is_cancelled_is_recorded_as_interrupted(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/check",))
-    running = asyncio.create_task(run(tmp_path, job_executor=told))
-    await told.next()
+    callback = RecordingCallback(holds=("scout/check",))
+    running = asyncio.create_task(run(tmp_path, job_executor=callback))
+    await callback.next()
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

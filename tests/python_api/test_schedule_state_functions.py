@@ -1,4 +1,4 @@
-"""The documented state functions, beside a scheduler that runs and where none does."""
+"""The documented state functions, with and without a running scheduler."""
 
 import asyncio
 import logging
@@ -25,13 +25,13 @@ UNKNOWN = PersistedScheduleState(status=ScheduleStanding.IDLE, last_run_at=None,
 
 async def ran_once(folder: Path, **schedules: Any) -> None:
     """A state directory in which the schedule `check` has run once, and nothing runs any more."""
-    told = RecordingCallback()
-    async with run_scheduler(folder, [make_agent(check="5m", **schedules)], told) as scheduler:
-        await told.next()
+    callback = RecordingCallback()
+    async with run_scheduler(folder, [make_agent(check="5m", **schedules)], callback) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
 
-async def test_an_unknown_place_agent_or_schedule_is_idle(tmp_path: Path) -> None:
+async def test_an_unknown_state_directory_agent_or_schedule_is_idle(tmp_path: Path) -> None:
     await ran_once(tmp_path)
 
     assert await get_schedule_state(tmp_path / "nothing", "scout", "check") == UNKNOWN
@@ -40,7 +40,7 @@ async def test_an_unknown_place_agent_or_schedule_is_idle(tmp_path: Path) -> Non
     assert await get_agent_schedule_states(tmp_path, "nobody") == {}
 
 
-async def test_what_ran_is_remembered_after_the_scheduler_is_gone(tmp_path: Path) -> None:
+async def test_the_state_survives_the_scheduler(tmp_path: Path) -> None:
     await ran_once(tmp_path)
 
     state = await get_schedule_state(tmp_path, "scout", "check")
@@ -49,31 +49,31 @@ async def test_what_ran_is_remembered_after_the_scheduler_is_gone(tmp_path: Path
     assert state.next_run_at == MONDAY + timedelta(minutes=5)
 
 
-async def test_a_running_schedule_says_so(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/check",))
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told):
-        await told.next()
+async def test_a_running_schedule_has_the_status_running(tmp_path: Path) -> None:
+    callback = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback):
+        await callback.next()
 
         assert (await get_schedule_state(tmp_path, "scout", "check")).status == "running"
 
 
-async def test_a_failure_leaves_its_error(tmp_path: Path) -> None:
-    told = RecordingCallback(fails=("scout/check",))
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
-        await told.next()
+async def test_a_failure_stores_its_error(tmp_path: Path) -> None:
+    callback = RecordingCallback(fails=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
     assert (await get_schedule_state(tmp_path, "scout", "check")).last_error == "RuntimeError: it broke"
 
 
-async def test_a_damaged_ledger_is_told_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+async def test_a_damaged_ledger_is_an_error_and_not_an_empty_state(tmp_path: Path) -> None:
     (tmp_path / "herdbeat.db").write_bytes(b"this is no database, and was not one before" * 100)
 
     with pytest.raises(StoreUnavailable, match="not a database"):
         await get_schedule_state(tmp_path, "scout", "check")
 
 
-async def test_disabling_keeps_what_is_remembered_and_the_other_schedules(tmp_path: Path) -> None:
+async def test_disabling_keeps_the_history_and_the_other_schedules(tmp_path: Path) -> None:
     await ran_once(tmp_path, other={"type": "manual"})
 
     await update_schedule_state(tmp_path, "scout", "check", status="disabled", clock=FakeClock(MONDAY))
@@ -104,12 +104,12 @@ async def test_running_is_ignored_with_a_warning(tmp_path: Path, caplog: pytest.
     assert "status ignored schedule=scout/check" in caplog.text
 
 
-async def test_another_word_is_refused(tmp_path: Path) -> None:
+async def test_an_unknown_status_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='status cannot be "paused"'):
         await update_schedule_state(tmp_path, "scout", "check", status="paused")
 
 
-async def test_what_is_not_there_cannot_be_updated(tmp_path: Path) -> None:
+async def test_an_unknown_schedule_cannot_be_updated(tmp_path: Path) -> None:
     await ran_once(tmp_path)
 
     with pytest.raises(NotFound, match="scout/chekc"):
@@ -118,7 +118,7 @@ async def test_what_is_not_there_cannot_be_updated(tmp_path: Path) -> None:
         await update_schedule_state(tmp_path / "nothing", "scout", "check", status="disabled")
 
 
-async def test_many_updates_at_once_all_count(tmp_path: Path) -> None:
+async def test_concurrent_updates_all_take_effect(tmp_path: Path) -> None:
     names = {f"s{number}": {"type": "manual"} for number in range(5)}
     await ran_once(tmp_path, **names)
 
@@ -129,9 +129,9 @@ async def test_many_updates_at_once_all_count(tmp_path: Path) -> None:
 
 
 async def test_it_works_beside_a_scheduler_in_the_same_event_loop(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
-        await told.next()
+    callback = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
         await update_schedule_state(tmp_path, "scout", "check", status="disabled")

@@ -1,4 +1,4 @@
-"""The documented class, item by item of its documented test plan: its life, its loop, what it tells."""
+"""The documented class, item by item of its documented test plan: its life cycle, its loop, its state."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -28,13 +28,13 @@ from herdbeat.errors import Conflict
 from herdbeat.testing import FakeClock
 
 
-async def test_start_begins_to_check_and_says_that_it_runs(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    scheduler = Scheduler(tmp_path, on_trigger=told, timer=FakeClock(MONDAY), lease=LONG_LEASE)
+async def test_start_begins_to_check_and_sets_the_state_to_running(tmp_path: Path) -> None:
+    callback = RecordingCallback()
+    scheduler = Scheduler(tmp_path, on_trigger=callback, timer=FakeClock(MONDAY), lease=LONG_LEASE)
     before = scheduler.status
 
     await scheduler.start([make_agent(check="5m")])
-    first = await told.next()
+    first = await callback.next()
 
     assert (before, scheduler.status, scheduler.is_running) == (SchedulerStatus.STOPPED, SchedulerStatus.RUNNING, True)
     assert first == "scout/check"
@@ -49,14 +49,14 @@ async def test_stop_ends_it(tmp_path: Path) -> None:
 
 
 async def test_stop_waits_for_running_jobs(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/check",))
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
-        await told.next()
+    callback = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback) as scheduler:
+        await callback.next()
 
         stopping = asyncio.create_task(scheduler.stop(wait_for_jobs=True, timeout=30))
         await asyncio.sleep(0)
         status = scheduler.status
-        told.let_go()
+        callback.let_go()
         await stopping
 
         assert status is SchedulerStatus.STOPPING
@@ -64,9 +64,9 @@ async def test_stop_waits_for_running_jobs(tmp_path: Path) -> None:
 
 
 async def test_stop_times_out_if_jobs_take_too_long(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/check",))
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
-        await told.next()
+    callback = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback) as scheduler:
+        await callback.next()
 
         with pytest.raises(SchedulerShutdownError) as caught:
             await scheduler.stop(timeout=0)
@@ -75,10 +75,10 @@ async def test_stop_times_out_if_jobs_take_too_long(tmp_path: Path) -> None:
         assert scheduler.status is SchedulerStatus.STOPPED
 
 
-async def test_stop_without_waiting_cuts_off_and_is_no_error(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/check",))
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
-        await told.next()
+async def test_stop_without_waiting_cancels_runs_and_is_no_error(tmp_path: Path) -> None:
+    callback = RecordingCallback(holds=("scout/check",))
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback) as scheduler:
+        await callback.next()
 
         await scheduler.stop(wait_for_jobs=False)
 
@@ -97,7 +97,7 @@ async def test_starting_and_stopping_twice_does_nothing_the_second_time(tmp_path
         assert scheduler.status is SchedulerStatus.STOPPED
 
 
-async def test_a_second_scheduler_in_the_same_place_is_refused(tmp_path: Path) -> None:
+async def test_a_second_scheduler_in_the_same_state_directory_is_refused(tmp_path: Path) -> None:
     async with run_scheduler(tmp_path, [make_agent(check="5m")], RecordingCallback()):
         second = Scheduler(tmp_path, on_trigger=RecordingCallback())
 
@@ -108,69 +108,69 @@ async def test_a_second_scheduler_in_the_same_place_is_refused(tmp_path: Path) -
 
 
 async def test_it_can_be_started_again_after_a_stop(tmp_path: Path) -> None:
-    told = RecordingCallback()
+    callback = RecordingCallback()
     clock = FakeClock(MONDAY)
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as scheduler:
-        await told.next()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback, clock) as scheduler:
+        await callback.next()
         await scheduler.stop()
 
         clock.advance(timedelta(minutes=5))
         await scheduler.start([make_agent(check="5m")])
 
-        assert await told.next() == "scout/check"
+        assert await callback.next() == "scout/check"
 
 
 async def test_all_agents_are_checked(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    async with run_scheduler(tmp_path, [make_agent("a", check="5m"), make_agent("b", check="1h")], told):
-        assert {await told.next(), await told.next()} == {"a/check", "b/check"}
+    callback = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent("a", check="5m"), make_agent("b", check="1h")], callback):
+        assert {await callback.next(), await callback.next()} == {"a/check", "b/check"}
 
 
-async def test_kinds_that_wait_for_an_event_are_not_fired_by_the_clock(tmp_path: Path) -> None:
-    told = RecordingCallback()
+async def test_event_triggers_are_not_fired_by_the_clock(tmp_path: Path) -> None:
+    callback = RecordingCallback()
     agents = [make_agent(hook={"type": "webhook"}, talk={"type": "chat"}, check="5m")]
-    async with run_scheduler(tmp_path, agents, told) as scheduler:
-        await told.next()
+    async with run_scheduler(tmp_path, agents, callback) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
-        assert told.labels == ["scout/check"]
+        assert callback.labels == ["scout/check"]
         assert scheduler.check("scout", "hook").skip_reason is ScheduleSkipReason.UNSUPPORTED_TYPE
 
 
 async def test_disabled_schedules_are_skipped(tmp_path: Path) -> None:
-    told = RecordingCallback()
+    callback = RecordingCallback()
     off = {"type": "interval", "interval": "1m", "enabled": False}
-    async with run_scheduler(tmp_path, [make_agent(off=off, check="5m")], told) as scheduler:
-        await told.next()
+    async with run_scheduler(tmp_path, [make_agent(off=off, check="5m")], callback) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
-        assert told.labels == ["scout/check"]
+        assert callback.labels == ["scout/check"]
         assert scheduler.check("scout", "off").skip_reason is ScheduleSkipReason.DISABLED
 
 
 async def test_a_due_schedule_waits_while_its_agent_is_at_capacity(tmp_path: Path) -> None:
-    told, lines, clock = RecordingCallback(holds=("scout/long",)), RecordingLogger(), FakeClock(MONDAY)
+    callback, lines, clock = RecordingCallback(holds=("scout/long",)), RecordingLogger(), FakeClock(MONDAY)
     agents = [make_agent(long={"type": "manual"}, check={"type": "cron", "cron": "5 8 * * *"})]
-    async with run_scheduler(tmp_path, agents, told, clock, logger=lines) as scheduler:
+    async with run_scheduler(tmp_path, agents, callback, clock, logger=lines) as scheduler:
         await scheduler.trigger("scout", "long")
-        await told.next()
+        await callback.next()
 
         clock.advance(timedelta(minutes=5))
         await wait_until(scheduler, lambda: lines.lines or None)
         waiting = scheduler.check("scout", "check")
-        told.let_go()
+        callback.let_go()
 
         assert lines.lines == ["info: Skipping scout/check: at max capacity (1/1)"]
         assert (waiting.should_trigger, waiting.skip_reason) == (False, ScheduleSkipReason.AT_CAPACITY)
-        assert await told.next() == "scout/check"
+        assert await callback.next() == "scout/check"
 
 
-async def test_the_next_run_comes_an_interval_after_the_end_of_the_last(tmp_path: Path) -> None:
-    told, clock = RecordingCallback(holds=("scout/check",)), FakeClock(MONDAY)
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as scheduler:
-        await told.next()
+async def test_the_next_run_is_one_interval_after_the_end_of_the_last(tmp_path: Path) -> None:
+    callback, clock = RecordingCallback(holds=("scout/check",)), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback, clock) as scheduler:
+        await callback.next()
         clock.advance(timedelta(minutes=10))
-        told.let_go()
+        callback.let_go()
         await wait_until_idle(scheduler)
 
         (schedule,) = scheduler.state.schedules
@@ -178,19 +178,19 @@ async def test_the_next_run_comes_an_interval_after_the_end_of_the_last(tmp_path
         assert schedule.next_run_at == MONDAY + timedelta(minutes=15)
 
         clock.advance(timedelta(minutes=5))
-        assert await told.next() == "scout/check"
+        assert await callback.next() == "scout/check"
 
 
-async def test_an_error_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    told, lines, clock = RecordingCallback(fails=("scout/bad",)), RecordingLogger(), FakeClock(MONDAY)
+async def test_an_error_is_reported_and_other_schedules_continue(tmp_path: Path) -> None:
+    callback, lines, clock = RecordingCallback(fails=("scout/bad",)), RecordingLogger(), FakeClock(MONDAY)
     agents = [make_agent(most=2, bad="5m", good="5m")]
-    async with run_scheduler(tmp_path, agents, told, clock, logger=lines) as scheduler:
-        await told.next()
-        await told.next()
+    async with run_scheduler(tmp_path, agents, callback, clock, logger=lines) as scheduler:
+        await callback.next()
+        await callback.next()
         await wait_until_idle(scheduler)
         clock.advance(timedelta(minutes=5))
 
-        assert await told.next() == "scout/good"  # the bad one waits twice as long
+        assert await callback.next() == "scout/good"  # the bad one waits twice as long
 
         states = {each.schedule: each for each in scheduler.state.schedules}
         assert states["bad"].last_error == "RuntimeError: it broke"
@@ -198,7 +198,7 @@ async def test_an_error_is_told_and_the_others_go_on(tmp_path: Path) -> None:
         assert "error: Error executing scout/bad: RuntimeError: it broke" in lines.lines
 
 
-async def test_it_looks_again_after_the_check_interval_at_the_latest(tmp_path: Path) -> None:
+async def test_it_polls_at_the_latest_after_the_check_interval(tmp_path: Path) -> None:
     clock = FakeClock(MONDAY)
     async with run_scheduler(
         tmp_path, [make_agent(hand={"type": "manual"})], RecordingCallback(), clock, check_interval="10s"
@@ -225,10 +225,10 @@ def _after(scheduler: Scheduler, count: int) -> Any:
     return state if state.check_count > count else None
 
 
-async def test_state_tells_since_when_how_often_and_every_schedule(tmp_path: Path) -> None:
-    told, clock = RecordingCallback(), FakeClock(MONDAY)
-    async with run_scheduler(tmp_path, [make_agent(check="5m", hand={"type": "manual"})], told, clock) as scheduler:
-        await told.next()
+async def test_state_has_start_time_counts_and_every_schedule(tmp_path: Path) -> None:
+    callback, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m", hand={"type": "manual"})], callback, clock) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
         state = scheduler.state
@@ -243,14 +243,16 @@ async def test_state_tells_since_when_how_often_and_every_schedule(tmp_path: Pat
 
 
 async def test_running_jobs_are_counted_per_agent_and_uncounted_at_their_end(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("a/check", "b/check"), fails=("b/check",))
-    async with run_scheduler(tmp_path, [make_agent("a", check="5m"), make_agent("b", check="5m")], told) as scheduler:
-        await told.next()
-        await told.next()
+    callback = RecordingCallback(holds=("a/check", "b/check"), fails=("b/check",))
+    async with run_scheduler(
+        tmp_path, [make_agent("a", check="5m"), make_agent("b", check="5m")], callback
+    ) as scheduler:
+        await callback.next()
+        await callback.next()
         during = (scheduler.running_job_count("a"), scheduler.running_job_count("b"), scheduler.total_running_job_count)
         active = scheduler.state.active_jobs
 
-        told.let_go()
+        callback.let_go()
         await wait_until_idle(scheduler)
 
         assert (during, active) == ((1, 1, 2), 2)
@@ -265,45 +267,45 @@ async def test_a_scheduler_that_was_never_started_has_a_state(tmp_path: Path) ->
 
 
 async def test_state_survives_a_restart(tmp_path: Path) -> None:
-    told, clock = RecordingCallback(), FakeClock(MONDAY)
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as first:
-        await told.next()
+    callback, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback, clock) as first:
+        await callback.next()
         await wait_until_idle(first)
     clock.advance(timedelta(minutes=1))
 
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told, clock) as second:
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback, clock) as second:
         (schedule,) = second.state.schedules
 
         assert (schedule.last_run_at, schedule.next_run_at) == (MONDAY, MONDAY + timedelta(minutes=5))
-        assert told.labels == ["scout/check"]
+        assert callback.labels == ["scout/check"]
 
 
 async def test_agents_with_different_intervals_keep_their_own_pace(tmp_path: Path) -> None:
-    told, clock = RecordingCallback(), FakeClock(MONDAY)
+    callback, clock = RecordingCallback(), FakeClock(MONDAY)
     async with run_scheduler(
-        tmp_path, [make_agent("fast", check="1m"), make_agent("slow", check="3m")], told, clock
+        tmp_path, [make_agent("fast", check="1m"), make_agent("slow", check="3m")], callback, clock
     ) as scheduler:
         for _ in range(2):
-            await told.next()
+            await callback.next()
         for _ in range(3):
             await wait_until_idle(scheduler)
             clock.advance(timedelta(minutes=1))
-            await told.next()
-        await told.next()
+            await callback.next()
+        await callback.next()
 
-        assert told.labels.count("fast/check") == 4
-        assert told.labels.count("slow/check") == 2
+        assert callback.labels.count("fast/check") == 4
+        assert callback.labels.count("slow/check") == 2
 
 
 async def test_a_schedule_disabled_from_outside_is_not_run_any_more(tmp_path: Path) -> None:
-    told, clock = RecordingCallback(), FakeClock(MONDAY)
-    async with run_scheduler(tmp_path, [make_agent(check="5m", other="5m", most=2)], told, clock) as scheduler:
-        await told.next()
-        await told.next()
+    callback, clock = RecordingCallback(), FakeClock(MONDAY)
+    async with run_scheduler(tmp_path, [make_agent(check="5m", other="5m", most=2)], callback, clock) as scheduler:
+        await callback.next()
+        await callback.next()
         await wait_until_idle(scheduler)
 
         await update_schedule_state(tmp_path, "scout", "check", status="disabled")
         clock.advance(timedelta(minutes=5))
 
-        assert await told.next() == "scout/other"
+        assert await callback.next() == "scout/other"
         assert scheduler.check("scout", "check").skip_reason is ScheduleSkipReason.DISABLED

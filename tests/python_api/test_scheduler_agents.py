@@ -25,13 +25,13 @@ from herdbeat.testing import FakeClock
 
 
 async def test_set_agents_changes_them_while_it_runs(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    async with run_scheduler(tmp_path, [make_agent(check="5m")], told) as scheduler:
-        await told.next()
+    callback = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="5m")], callback) as scheduler:
+        await callback.next()
 
         await scheduler.set_agents([make_agent(check="5m"), make_agent("new", check="1h")])
 
-        assert await told.next() == "new/check"
+        assert await callback.next() == "new/check"
         assert [each.agent for each in scheduler.state.schedules] == ["scout", "new"]
 
 
@@ -43,7 +43,7 @@ async def test_set_agents_that_are_wrong_change_nothing(tmp_path: Path) -> None:
         assert [each.schedule for each in scheduler.state.schedules] == ["check"]
 
 
-async def test_every_problem_of_the_agents_is_told_at_once(tmp_path: Path) -> None:
+async def test_every_problem_of_the_agents_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         await Scheduler(tmp_path).start([make_agent(a="5x", b={"type": "cron", "cron": "0 25 * * *"})])
 
@@ -54,14 +54,14 @@ async def test_every_problem_of_the_agents_is_told_at_once(tmp_path: Path) -> No
     assert len(caught.value.__notes__) == 2
 
 
-async def test_one_agent_belongs_into_a_list(tmp_path: Path) -> None:
+async def test_a_single_agent_must_be_in_a_list(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="one mapping") as caught:
         await Scheduler(tmp_path).start(make_agent(check="1h"))  # type: ignore[arg-type]
 
     assert "list" in caught.value.hint
 
 
-async def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
+async def test_an_object_that_is_no_agent_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="42 is not an agent"):
         await Scheduler(tmp_path).start([42])
 
@@ -69,25 +69,25 @@ async def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
 async def test_a_fleet_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "herdbeat.yaml"
     file.write_text("version: 1\ncommands:\n  - { name: tidy, command: [date], every: 5m }\n", encoding="utf-8")
-    told = RecordingCallback()
+    callback = RecordingCallback()
 
-    async with run_scheduler(tmp_path / "state", file, told):
-        assert await told.next() == "tidy/default"
+    async with run_scheduler(tmp_path / "state", file, callback):
+        assert await callback.next() == "tidy/default"
 
 
-async def test_on_trigger_is_told_agent_schedule_and_a_ready_prompt(tmp_path: Path) -> None:
-    told = RecordingCallback()
+async def test_on_trigger_receives_agent_schedule_and_rendered_prompt(tmp_path: Path) -> None:
+    callback = RecordingCallback()
     schedule = {"type": "interval", "interval": "5m", "prompt": "I am {{agent}}."}
-    async with run_scheduler(tmp_path, [make_agent(check=schedule)], told):
-        await told.next()
+    async with run_scheduler(tmp_path, [make_agent(check=schedule)], callback):
+        await callback.next()
 
-        info = told.infos[0]
+        info = callback.infos[0]
         assert (info.agent.name, info.schedule_name, info.schedule.id) == ("scout", "check", "scout/check")
         assert (info.prompt, info.due_at, info.attempt) == ("I am scout.", MONDAY, 1)
         assert (info.metadata.trigger_type, info.metadata.schedule) == ("interval", "check")
 
 
-async def test_a_plain_function_may_be_on_trigger(tmp_path: Path) -> None:
+async def test_on_trigger_can_be_a_plain_function(tmp_path: Path) -> None:
     done: list[str] = []
 
     def on_trigger(info: TriggerInfo) -> None:
@@ -114,9 +114,9 @@ async def test_without_on_trigger_the_target_is_run_by_its_own_runner(tmp_path: 
 
 
 async def test_jitter_percent_spreads_intervals(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    async with run_scheduler(tmp_path, [make_agent(check="1h")], told, jitter_percent=50) as scheduler:
-        await told.next()
+    callback = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(check="1h")], callback, jitter_percent=50) as scheduler:
+        await callback.next()
         await wait_until_idle(scheduler)
 
         (schedule,) = scheduler.state.schedules
@@ -147,8 +147,6 @@ def test_a_negative_check_interval_is_refused(tmp_path: Path) -> None:
         ({"lease": float("inf")}, "lease is no length of time: inf"),
     ],
 )
-def test_what_would_keep_a_scheduler_from_working_is_refused(
-    tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
+def test_invalid_options_of_a_scheduler_are_rejected(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(HerdbeatError, match=message):
         Scheduler(tmp_path, **options)

@@ -13,31 +13,33 @@ from herdbeat import (
 
 
 async def test_trigger_runs_a_schedule_now_and_names_its_job(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    async with run_scheduler(tmp_path, [make_agent(nightly={"type": "cron", "cron": "0 2 * * *"})], told) as scheduler:
+    callback = RecordingCallback()
+    async with run_scheduler(
+        tmp_path, [make_agent(nightly={"type": "cron", "cron": "0 2 * * *"})], callback
+    ) as scheduler:
         result = await scheduler.trigger("scout", "nightly")
-        first = await told.next()
+        first = await callback.next()
 
         assert (result.success, result.skipped, result.error) == (True, False, None)
-        assert (first, told.infos[0].job_id) == ("scout/nightly", result.job_id)
+        assert (first, callback.infos[0].job_id) == ("scout/nightly", result.job_id)
         assert scheduler.state.schedules[0].next_run_at is not None
 
 
-async def test_a_schedule_that_queues_behind_itself_waits_its_turn(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/slow",))
-    async with run_scheduler(tmp_path, [make_agent(most=2, slow={"type": "manual"})], told) as scheduler:
+async def test_a_second_trigger_of_a_running_schedule_is_queued(tmp_path: Path) -> None:
+    callback = RecordingCallback(holds=("scout/slow",))
+    async with run_scheduler(tmp_path, [make_agent(most=2, slow={"type": "manual"})], callback) as scheduler:
         first = await scheduler.trigger("scout", "slow")
         second = await scheduler.trigger("scout", "slow")
-        told.let_go()
+        callback.let_go()
 
         assert (first.job_id, second.success, second.job_id) == ("0001", True, None)
-        assert [await told.next(), await told.next()] == ["scout/slow", "scout/slow"]
+        assert [await callback.next(), await callback.next()] == ["scout/slow", "scout/slow"]
 
 
-async def test_a_schedule_that_does_not_overlap_is_not_triggered_beside_itself(tmp_path: Path) -> None:
-    told = RecordingCallback(holds=("scout/slow",))
+async def test_a_schedule_with_overlap_skip_is_not_triggered_twice(tmp_path: Path) -> None:
+    callback = RecordingCallback(holds=("scout/slow",))
     slow = {"type": "manual", "overlap": "skip"}
-    async with run_scheduler(tmp_path, [make_agent(most=2, slow=slow)], told) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(most=2, slow=slow)], callback) as scheduler:
         await scheduler.trigger("scout", "slow")
 
         again = await scheduler.trigger("scout", "slow")
@@ -45,11 +47,11 @@ async def test_a_schedule_that_does_not_overlap_is_not_triggered_beside_itself(t
         assert (again.success, again.skipped, again.skip_reason) == (False, True, ScheduleSkipReason.ALREADY_RUNNING)
 
 
-async def test_at_capacity_is_the_documented_answer_and_the_documented_line(tmp_path: Path) -> None:
-    told, lines = RecordingCallback(holds=("scout/a", "scout/b")), RecordingLogger()
+async def test_at_capacity_gives_the_documented_result_and_log_line(tmp_path: Path) -> None:
+    callback, lines = RecordingCallback(holds=("scout/a", "scout/b")), RecordingLogger()
     manual = {"type": "manual"}
     agents = [make_agent(most=2, a=manual, b=manual, c=manual)]
-    async with run_scheduler(tmp_path, agents, told, logger=lines) as scheduler:
+    async with run_scheduler(tmp_path, agents, callback, logger=lines) as scheduler:
         for name in ("a", "b"):
             await scheduler.trigger("scout", name)
 
@@ -67,7 +69,7 @@ async def test_at_capacity_is_the_documented_answer_and_the_documented_line(tmp_
         ("idle", None, 'The agent "idle" has no schedule.'),
     ],
 )
-async def test_what_does_not_exist_is_an_error_with_its_names(
+async def test_an_unknown_agent_or_schedule_is_an_error_that_names_it(
     tmp_path: Path, name: str, schedule: str | None, message: str
 ) -> None:
     async with run_scheduler(tmp_path, [make_agent(check="5m"), make_agent("idle")], RecordingCallback()) as scheduler:
@@ -78,18 +80,18 @@ async def test_what_does_not_exist_is_an_error_with_its_names(
         assert (caught.value.agent_name, caught.value.schedule_name) == (name, schedule or "")
 
 
-async def test_trigger_takes_the_first_schedule_if_none_is_named(tmp_path: Path) -> None:
-    told = RecordingCallback()
+async def test_trigger_uses_the_first_schedule_if_none_is_named(tmp_path: Path) -> None:
+    callback = RecordingCallback()
     manual = {"type": "manual"}
-    async with run_scheduler(tmp_path, [make_agent(first=manual, second=manual)], told) as scheduler:
+    async with run_scheduler(tmp_path, [make_agent(first=manual, second=manual)], callback) as scheduler:
         await scheduler.trigger("scout")
 
-        assert await told.next() == "scout/first"
+        assert await callback.next() == "scout/first"
 
 
 async def test_a_program_does_not_trigger_what_is_disabled_but_a_person_may(tmp_path: Path) -> None:
-    told = RecordingCallback()
-    async with run_scheduler(tmp_path, [make_agent(hand={"type": "manual", "enabled": False})], told) as scheduler:
+    callback = RecordingCallback()
+    async with run_scheduler(tmp_path, [make_agent(hand={"type": "manual", "enabled": False})], callback) as scheduler:
         by_program = await scheduler.trigger("scout", "hand")
         by_person = await scheduler.trigger("scout", "hand", by="human:anna")
 

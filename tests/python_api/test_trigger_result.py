@@ -1,4 +1,4 @@
-"""What became of a beat by hand, in the documented words."""
+"""The outcome of a manual beat as the documented result."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from herdbeat.testing import ScriptedRunner, SimulatedHerd, open_herd
 
 
 def fired(herd: SimulatedHerd) -> str:
-    """A beat of the schedule `scan` by hand, written down and not looked at yet."""
+    """A manual beat of the schedule `scan`, recorded and not claimed yet."""
     number = herd.snapshot("scan").id
     done = herd.store.write_now(lambda tx: enqueue_manual(tx, herd.now, number, origin="human:you", event_id="1"))
     assert done.beat_id is not None
@@ -37,19 +37,19 @@ def beat_by_hand(*, skip_reason: SkipReason | None = None, waits_for: SkipReason
     )
 
 
-def test_a_refusal_is_a_skip_with_its_reason() -> None:
+def test_a_refusal_is_skipped_with_its_reason() -> None:
     result = trigger_result_from_beat(beat_by_hand(skip_reason=SkipReason.AT_CAPACITY))
 
     assert result == TriggerResult(success=False, skipped=True, skip_reason=SkipReason.AT_CAPACITY)
 
 
-def test_what_waits_for_its_turn_is_a_success_without_a_job() -> None:
+def test_a_queued_beat_is_a_success_without_a_job() -> None:
     waiting = beat_by_hand(waits_for=SkipReason.ALREADY_RUNNING)
 
     assert trigger_result_from_beat(waiting) == TriggerResult(success=True)
 
 
-def test_what_starts_now_has_no_result_at_once() -> None:
+def test_a_started_run_has_no_result_yet() -> None:
     assert trigger_result_from_beat(beat_by_hand()) is None
 
 
@@ -60,7 +60,7 @@ def test_what_starts_now_has_no_result_at_once() -> None:
         (1, TriggerResult(success=False, job_id="0001", error="it was told to fail")),
     ],
 )
-async def test_a_run_that_is_over_tells_how_it_ended(tmp_path: Path, fails: int, expected: TriggerResult) -> None:
+async def test_a_finished_run_has_its_result(tmp_path: Path, fails: int, expected: TriggerResult) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("scan", cron="0 9 * * *", runner=ScriptedRunner(fails=fails))
         beat = fired(herd)
@@ -75,7 +75,7 @@ async def test_a_run_that_is_over_tells_how_it_ended(tmp_path: Path, fails: int,
         reader.close()
 
 
-async def test_a_run_that_goes_on_is_not_over(tmp_path: Path) -> None:
+async def test_a_running_run_is_not_finished(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("scan", cron="0 9 * * *", runner=ScriptedRunner(holds=True))
         beat = fired(herd)
@@ -87,7 +87,7 @@ async def test_a_run_that_goes_on_is_not_over(tmp_path: Path) -> None:
         reader.close()
 
 
-async def test_a_beat_that_was_called_off_before_its_run_is_a_skip(tmp_path: Path) -> None:
+async def test_a_beat_that_was_cancelled_before_its_run_is_skipped(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("scan", cron="0 9 * * *")
         beat, number = fired(herd), herd.snapshot("scan").id

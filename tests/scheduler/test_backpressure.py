@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from bench.load.stock import Lot, put
+from bench.load.bulk_insert import ScheduleBatch, insert_schedules
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.scheduler.backpressure import SATURATED_BATCH_SIZE
@@ -17,14 +17,14 @@ NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 HERD = 4 * MAX_CLAIM_BATCH
-FULL = Lot(name="full", count=HERD, first_at=NOW, every=HOUR, shared_room=0)
+FULL = ScheduleBatch(name="full", count=HERD, first_at=NOW, every=HOUR, shared_capacity=0)
 
 
-def opened(folder: Path, *lots: Lot) -> SqliteStore:
+def opened(folder: Path, *lots: ScheduleBatch) -> SqliteStore:
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
     for lot in lots:
-        put(store, lot, NOW - HOUR)
+        insert_schedules(store, lot, NOW - HOUR)
     return store
 
 
@@ -43,7 +43,7 @@ def test_a_herd_of_one_full_target_that_falls_due_does_not_delay_another_target(
     tmp_path: Path, late: timedelta
 ) -> None:
     """Once they stood behind it: 100,000 schedules of one target held up every other beat for six seconds."""
-    store = opened(tmp_path, FULL, Lot(name="tick", count=5, first_at=NOW + late, every=HOUR))
+    store = opened(tmp_path, FULL, ScheduleBatch(name="tick", count=5, first_at=NOW + late, every=HOUR))
 
     first, second = turns(store, 2, NOW + late)
 
@@ -80,7 +80,7 @@ def test_when_room_comes_the_crowd_starts_like_anybody(tmp_path: Path) -> None:
 
 
 def test_many_targets_with_one_schedule_each_are_no_crowd(tmp_path: Path) -> None:
-    store = opened(tmp_path, Lot(name="each", count=2 * MAX_CLAIM_BATCH, first_at=NOW, every=HOUR))
+    store = opened(tmp_path, ScheduleBatch(name="each", count=2 * MAX_CLAIM_BATCH, first_at=NOW, every=HOUR))
 
     (first,) = turns(store, 1)
 
@@ -93,7 +93,7 @@ def test_what_a_finish_wrote_a_moment_ago_is_not_overlooked(tmp_path: Path) -> N
     """It writes what was now when it began, which may be earlier than what the turn before has looked through."""
     store = opened(tmp_path, FULL)
     first, second = turns(store, 2, NOW + SECOND)
-    put(store, Lot(name="tick", count=1, first_at=NOW + 0.8 * SECOND, every=HOUR), NOW - HOUR)
+    insert_schedules(store, ScheduleBatch(name="tick", count=1, first_at=NOW + 0.8 * SECOND, every=HOUR), NOW - HOUR)
 
     node = ClaimContext(1, MAX_CLAIM_BATCH, CatchupPacer(10), saturated=second.saturated)
     third = store.write_now(lambda tx: claim_due(tx, NOW + SECOND, node))

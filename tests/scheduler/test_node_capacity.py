@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench.load.stock import Lot, put
+from bench.load.bulk_insert import ScheduleBatch, insert_schedules
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.scheduler.capacity import CatchupPacer
@@ -14,10 +14,10 @@ from herdbeat.store.sqlite.store import SqliteStore
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 
 
-def opened(folder: Path, due: Lot) -> SqliteStore:
+def opened(folder: Path, due: ScheduleBatch) -> SqliteStore:
     store = SqliteStore(folder / "herdbeat.db", synchronous="OFF")
     store.open()
-    put(store, due, NOW)
+    insert_schedules(store, due, NOW)
     return store
 
 
@@ -26,7 +26,7 @@ def claimed(store: SqliteStore, room: int) -> ClaimResult:
 
 
 def test_what_a_full_node_cannot_start_stays_due_until_it_can(tmp_path: Path) -> None:
-    store = opened(tmp_path, Lot(name="due", count=8, first_at=NOW, every=timedelta(minutes=5)))
+    store = opened(tmp_path, ScheduleBatch(name="due", count=8, first_at=NOW, every=timedelta(minutes=5)))
 
     turns = [claimed(store, room=3) for _ in range(3)]
 
@@ -37,7 +37,9 @@ def test_what_a_full_node_cannot_start_stays_due_until_it_can(tmp_path: Path) ->
 
 
 def test_a_full_target_is_parked_even_if_the_node_has_but_one_place(tmp_path: Path) -> None:
-    store = opened(tmp_path, Lot(name="full", count=150, first_at=NOW, every=timedelta(hours=1), shared_room=0))
+    store = opened(
+        tmp_path, ScheduleBatch(name="full", count=150, first_at=NOW, every=timedelta(hours=1), shared_capacity=0)
+    )
 
     turns = [claimed(store, room=1) for _ in range(2)]
 

@@ -12,5 +12,5 @@ A_WEEK = 7 * 24 * 60
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("act", ACTS)
-async def test_a_week_of_disturbed_minutes(tmp_path: Path, act: str, order: str) -> None:
+async def test_a_week_of_minutes_with_concurrent_changes(tmp_path: Path, act: str, order: str) -> None:
     await disturb_calendar(tmp_path, act, order, A_WEEK)

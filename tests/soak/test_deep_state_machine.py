@@ -31,7 +31,7 @@ def test_no_order_of_events_among_three_nodes_loses_or_doubles_a_beat(part: int)
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_long_storm_of_nodes_and_people_leaves_a_ledger_that_agrees_with_the_oracle(
+def test_a_long_concurrent_load_leaves_a_ledger_that_agrees_with_the_oracle(
     database: PostgresLocation, seed: int
 ) -> None:
     assert run_concurrent_load(database, rounds=150, seed=seed) > 500

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.load.stock import Lot, put
+from bench.load.bulk_insert import ScheduleBatch, insert_schedules
 
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import RunStatus
@@ -37,8 +37,8 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = SqliteStore(path, synchronous="OFF")
     store.open()
     for name, count, room in (("alone", 2, None), ("shared", 5, 1)):
-        lot = Lot(name=name, count=count, first_at=NOW, every=MINUTE, shared_room=room)
-        put(store, lot, NOW)
+        lot = ScheduleBatch(name=name, count=count, first_at=NOW, every=MINUTE, shared_capacity=room)
+        insert_schedules(store, lot, NOW)
     store.close()
     with closing(sqlite3.connect(path)) as connection, connection:
         for number in range(1, BEATS + 1):

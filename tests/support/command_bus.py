@@ -22,7 +22,7 @@ YOU = Actor(name="human:you")
 
 
 def make_handle(location: StoreLocation, now: datetime, fleet: Fleet | None = None) -> FleetHandle:
-    """A fleet from outside, whose clock stands still. An apply of any path means this fleet."""
+    """A fleet from outside with a fixed clock. An apply of any path applies this fleet."""
     found = fleet or make_fleet()
     handle = FleetHandle(
         name=found.name,
@@ -39,7 +39,7 @@ def make_handle(location: StoreLocation, now: datetime, fleet: Fleet | None = No
 def herd_dispatcher(
     herd: SimulatedHerd, listener: EventListener = null_listener, fleet: Fleet | None = None
 ) -> NodeDispatcher:
-    """In the process of a herd that is moved by hand."""
+    """In the process of a herd on a fake clock."""
     found: Any = fleet or make_fleet()
     node = SimpleNamespace(loop=herd._loop, wake=herd._loop.wake)
     local = SimpleNamespace(

@@ -45,7 +45,7 @@ HUMAN_ACTOR = "human:you"
 
 
 class ConcurrentLoad:
-    """So many nodes, and as many users. With the same seed, each of them issues the same commands in the same order."""
+    """Nodes and as many users. With the same seed, each of them issues the same commands in the same order."""
 
     def __init__(self, place: PostgresLocation, crew: list[ManualNode], people: list[ManualNode], seed: int) -> None:
         self.place, self.nodes, self.users = place, crew, people

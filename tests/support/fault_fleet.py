@@ -96,7 +96,7 @@ class FaultFleet:
         draft.replace(self.folder / "clock")
 
     def wait_for_starts(self, more: int) -> None:
-        """Wait until the target has seen so many more starts: for the events themselves, not for a time."""
+        """Wait until the target has seen `more` further starts: the events themselves, not a time."""
         wanted = len(self.starts()) + more
         wait_until(lambda: len(self.starts()) >= wanted, lambda: "the fleet starts nothing any more")
 

@@ -20,7 +20,7 @@ CLI_TESTS = Path(__file__).parents[1] / "cli"
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenScreen:
-    """One call, on a terminal of so many columns or into a pipe. The cases of a test file share a `folder`."""
+    """One call, on a terminal with that many columns or into a pipe. The cases of a test file share a `folder`."""
 
     folder: ClassVar[str]
     name: str
@@ -44,7 +44,7 @@ class GoldenScreen:
         return f"{text}-- exit {answer.status}\n"
 
     def golden(self, text: str) -> str:
-        """Return the content of the file, or write the text into it if the environment says so."""
+        """Return the content of the file, or write the text into it if HERDBEAT_WRITE_GOLDEN is set."""
         if os.environ.get("HERDBEAT_WRITE_GOLDEN"):
             self.file.write_text(text, encoding="utf-8")
             pytest.fail(f"{self.file.name} is written anew: read it, then run again without the variable")

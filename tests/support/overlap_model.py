@@ -30,7 +30,7 @@ class ManualRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapCase:
-    """A schedule on a target with capacity for so many runs, of which another schedule may use one for a while."""
+    """A schedule on a target with `room` slots, of which another schedule may use one for a while."""
 
     kind: str  # cron: every minute; interval: two minutes; delay: once, after two minutes
     policy: str

@@ -54,7 +54,7 @@ RECORDING_TARGETS = ("ticker", "pacer", "herd")
 
 
 def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:
-    """Return so many additional callable schedules, which record their starts like the others: load without programs.
+    """Return that many additional callable schedules, which record their starts like the others: load without programs.
 
     Their intervals are these `seconds`, in turn.
     """
@@ -168,16 +168,16 @@ class PostgresFleet:
         return (self._home(number) / "log").read_text(encoding="utf-8")
 
     def wait_for_all_starts(self, number: int) -> None:
-        """Wait until the targets have seen so many starts since the beginning: the fleet is working."""
+        """Wait until the targets have seen that many starts since the beginning: the fleet is working."""
         self.wait_until(lambda: len(self.starts()) >= number, "the fleet never gets to work")
 
     def wait_for_starts(self, more: int) -> None:
-        """Wait until the targets have seen so many more starts: for the events themselves, not for a time."""
+        """Wait until the targets have seen that many more starts: the events themselves, not a time."""
         wanted = len(self.starts()) + more
         self.wait_until(lambda: len(self.starts()) >= wanted, "the fleet starts nothing any more")
 
     def wait_for_log_text(self, number: int, word: str, more: int = 1) -> None:
-        """Wait until the node has written the text to its log, so many times more."""
+        """Wait until the node has written the text to its log, that many times more."""
         wanted = self.log(number).count(word) + more
         self.wait_until(lambda: self.log(number).count(word) >= wanted, f"node {number} never says {word!r}")
 

@@ -72,7 +72,7 @@ def _revision() -> str | None:
 
 
 def _run_git(*arguments: str) -> bytes:
-    """Run git, whoever owns the checkout."""
+    """Run git, regardless of the owner of the checkout."""
     command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout
 

@@ -1,4 +1,4 @@
-"""A clock that is moved by hand."""
+"""The fake clock."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from herdbeat.testing import FakeClock
 
 
-def test_a_fake_clock_stands_until_it_is_moved() -> None:
+def test_a_fake_clock_does_not_move_by_itself() -> None:
     clock = FakeClock(datetime(2026, 3, 29, 1, tzinfo=ZoneInfo("Europe/Berlin")))
 
     before = clock.now()

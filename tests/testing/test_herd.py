@@ -1,4 +1,4 @@
-"""A program's herd on a fake clock: a quarter of an hour without waiting for it."""
+"""A program's herd on a fake clock: fifteen minutes pass without waiting."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +7,7 @@ from herdbeat import Herd, RunContext
 from herdbeat.testing import open_herd
 
 
-async def test_the_functions_of_a_herd_run_on_a_clock_that_is_moved(tmp_path: Path) -> None:
+async def test_the_functions_of_a_herd_run_on_a_fake_clock(tmp_path: Path) -> None:
     herd = Herd()
     runs: list[str] = []
 
@@ -26,7 +26,7 @@ async def test_the_functions_of_a_herd_run_on_a_clock_that_is_moved(tmp_path: Pa
         assert [outcome for outcome, _, _ in driven.outcomes("poll")] == ["ran"] * 4
 
 
-async def test_a_function_that_raises_backs_off_as_it_would_for_real(tmp_path: Path) -> None:
+async def test_a_function_that_raises_backs_off_as_in_production(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.every("5m", name="bad")(lambda: 1 / 0)
 

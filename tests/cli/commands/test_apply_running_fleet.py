@@ -1,4 +1,4 @@
-"""Files that change under a fleet that really runs: by themselves, by `apply`, and one at a time."""
+"""Changed files of a running fleet: watched, applied by `apply`, and applied one at a time."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ def fleet(tmp_path: Path) -> RunningFleet:
     return RunningFleet(tmp_path)
 
 
-def test_files_that_change_are_applied_and_a_mistake_is_not(fleet: RunningFleet) -> None:
+def test_changed_files_are_applied_and_an_invalid_one_is_not(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
         fleet.write(EXTENDED_FLEET_YAML)
         applied = feed.until("files_applied")
@@ -26,7 +26,7 @@ def test_files_that_change_are_applied_and_a_mistake_is_not(fleet: RunningFleet)
     assert labels == ["quick", "more"]
 
 
-def test_apply_acts_at_once_on_a_fleet_that_runs(fleet: RunningFleet) -> None:
+def test_apply_changes_a_running_fleet_at_once(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
         fleet.write(EXTENDED_FLEET_YAML)
 
@@ -49,7 +49,7 @@ def test_a_dry_run_writes_nothing_at_all(fleet: RunningFleet) -> None:
     assert not log.exists() or log.read_bytes() == b""  # a reader may leave an empty one
 
 
-def test_a_dry_run_makes_no_ledger_where_there_is_none(fleet: RunningFleet) -> None:
+def test_a_dry_run_creates_no_ledger(fleet: RunningFleet) -> None:
     fleet.call("apply", "--dry-run")
 
     assert [path.name for path in fleet.folder.iterdir()] == ["herdbeat.yaml"]

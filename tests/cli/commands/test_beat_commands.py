@@ -22,7 +22,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
-    """A report every hour, an interval whose first run failed, and one that waits for the room of another."""
+    """A report every hour, an interval whose first run failed, and one that waits for the slot of another."""
     await create_fleet_history(cli, FLEET, _schedules, lasted=HOUR)
     return cli
 
@@ -47,7 +47,7 @@ def fates(cli: CommandLine, target: str) -> list[tuple[str, str, str]]:
 # ── skip ──
 
 
-def test_a_skip_says_which_beat_and_how_to_undo_it(fleet: CommandLine) -> None:
+def test_a_skip_prints_the_beat_and_its_undo(fleet: CommandLine) -> None:
     answer = fleet.run("skip", "report", "--reason", "holiday")
 
     assert answer.out == "Skips report: the next beat, 15:00 CET.   undo: herdbeat skip --clear report\n"
@@ -55,7 +55,7 @@ def test_a_skip_says_which_beat_and_how_to_undo_it(fleet: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("skip", "report", "--count", "3"), "Skips report: the next 3 beats, 15:00 CET to 17:00 CET."),
         (("skip", "report", "-n", "30"), "Skips report: the next 30 beats, from 15:00 CET on."),
@@ -64,13 +64,13 @@ def test_a_skip_says_which_beat_and_how_to_undo_it(fleet: CommandLine) -> None:
         (("skip", "report", "--clear"), "· report  nothing is to be skipped; nothing changed"),
     ],
 )
-def test_what_is_skipped_is_said_as_exactly_as_it_is_known(
-    fleet: CommandLine, words: tuple[str, ...], said: str
+def test_the_skipped_beat_is_described_as_exactly_as_it_is_known(
+    fleet: CommandLine, words: tuple[str, ...], expected: str
 ) -> None:
-    assert fleet.run(*words).out.startswith(said)
+    assert fleet.run(*words).out.startswith(expected)
 
 
-def test_asked_twice_it_says_so_and_taken_back_it_runs_again(fleet: CommandLine) -> None:
+def test_a_repeated_skip_is_reported_and_an_undone_skip_runs_again(fleet: CommandLine) -> None:
     fleet.run("skip", "report")
 
     again, back = fleet.run("skip", "report"), fleet.run("skip", "--clear", "report")
@@ -79,7 +79,7 @@ def test_asked_twice_it_says_so_and_taken_back_it_runs_again(fleet: CommandLine)
     assert back.out == "Skips report no longer. Next run 15:00 CET.   undo: herdbeat skip --count 1 report\n"
 
 
-def test_the_wish_is_seen_where_people_look(fleet: CommandLine) -> None:
+def test_a_skip_is_shown_by_the_views(fleet: CommandLine) -> None:
     fleet.run("skip", "report", "--reason", "holiday")
 
     explained, following = fleet.run("explain", "report"), fleet.run("next", "report", "-n", "2")
@@ -112,7 +112,7 @@ def test_what_cannot_be_skipped_is_refused(
 # ── cancel ──
 
 
-def test_what_waits_is_called_off(fleet: CommandLine) -> None:
+def test_cancel_cancels_pending_beats(fleet: CommandLine) -> None:
     answer = fleet.run("cancel", "worker/waits", "--reason", "not today")
 
     assert answer.out == "– worker/waits  1 beat that waited: skipped by_request\n"
@@ -120,7 +120,7 @@ def test_what_waits_is_called_off(fleet: CommandLine) -> None:
     assert "not today" in fleet.run("changes", "worker/waits").out
 
 
-def test_cancelling_what_does_nothing_changes_nothing(fleet: CommandLine) -> None:
+def test_cancelling_an_idle_schedule_changes_nothing(fleet: CommandLine) -> None:
     answer = fleet.run("cancel", "report")
 
     assert (answer.out, answer.err) == ("", "Nothing was running or waiting; nothing changed.\n")
@@ -158,7 +158,7 @@ def test_what_cannot_be_cancelled_is_refused(
 # ── retry ──
 
 
-def test_a_failed_run_is_written_down_for_another_attempt(fleet: CommandLine) -> None:
+def test_a_retry_of_a_failed_run_is_recorded(fleet: CommandLine) -> None:
     answer = fleet.run("retry", "api-health")
 
     assert answer.out.startswith("◷ api-health  attempt 2 at beat ")
@@ -166,7 +166,7 @@ def test_a_failed_run_is_written_down_for_another_attempt(fleet: CommandLine) ->
     assert [fate[:2] for fate in fates(fleet, "api-health")] == [("pending", "retry")]
 
 
-def test_what_succeeded_is_repeated_only_if_somebody_insists(fleet: CommandLine) -> None:
+def test_a_successful_run_is_retried_only_with_force(fleet: CommandLine) -> None:
     refused, insisted = fleet.run("retry", "report"), fleet.run("retry", "report", "--force", "--json")
 
     assert refused.status == 1
@@ -183,7 +183,7 @@ def test_what_succeeded_is_repeated_only_if_somebody_insists(fleet: CommandLine)
         (("retry",), "WHICH is missing", 2),
     ],
 )
-def test_what_cannot_be_tried_again_is_refused(
+def test_a_run_that_cannot_be_retried_is_refused(
     fleet: CommandLine, words: tuple[str, ...], message: str, status: int
 ) -> None:
     answer = fleet.run(*words)
@@ -202,7 +202,7 @@ def test_a_dry_run_of_a_retry_changes_nothing(fleet: CommandLine) -> None:
 # ── backfill ──
 
 
-def test_a_past_window_is_written_down_as_beats(fleet: CommandLine) -> None:
+def test_a_backfill_records_beats_of_a_past_window(fleet: CommandLine) -> None:
     answer = fleet.run("backfill", "report", "--from", "today 09:00", "--until", "today 12:00", "--reason", "lost data")
 
     assert answer.out.startswith("◷ report  backfill #1: 3 beats, 09:00:00 to 11:00:00   undo what still waits: ")
@@ -212,7 +212,7 @@ def test_a_past_window_is_written_down_as_beats(fleet: CommandLine) -> None:
     ]
 
 
-def test_it_can_be_looked_at_first_and_called_off_afterwards(fleet: CommandLine) -> None:
+def test_a_backfill_can_be_previewed_and_cancelled(fleet: CommandLine) -> None:
     planned = fleet.run("backfill", "report", "--from", "3h", "--dry-run", "--json").json()
     before = len(fates(fleet, "report"))
     fleet.run("backfill", "report", "--from", "3h")
@@ -236,7 +236,7 @@ def test_it_can_be_looked_at_first_and_called_off_afterwards(fleet: CommandLine)
         (("--from", "1h", "--max", "many"), '--max cannot be "many"', 2),
     ],
 )
-def test_what_cannot_be_filled_in_is_refused(
+def test_a_window_that_cannot_be_backfilled_is_refused(
     fleet: CommandLine, words: tuple[str, ...], message: str, status: int
 ) -> None:
     answer = fleet.run("backfill", "report", *words)
@@ -246,20 +246,20 @@ def test_what_cannot_be_filled_in_is_refused(
     assert len(fates(fleet, "report")) == 1
 
 
-def test_an_interval_has_no_past_to_fill_in(fleet: CommandLine) -> None:
+def test_an_interval_cannot_be_backfilled(fleet: CommandLine) -> None:
     answer = fleet.run("backfill", "api-health", "--from", "1h")
 
     assert "An interval has no instants of its own in the past" in answer.err
     assert answer.status == 1
 
 
-def test_many_are_run_without_a_question_if_one_says_yes(fleet: CommandLine) -> None:
+def test_yes_backfills_many_instants_without_a_confirmation(fleet: CommandLine) -> None:
     answer = fleet.run("backfill", "report", "--from", "30h", "--yes", "--json")
 
     assert (answer.status, answer.json()["count"]) == (0, 30)
 
 
-def test_what_became_of_an_instant_is_not_hidden_by_its_backfill(fleet: CommandLine) -> None:
+def test_a_backfill_does_not_hide_the_first_outcome_of_an_instant(fleet: CommandLine) -> None:
     fleet.run("backfill", "report", "--from", "14:00", "--until", "14:01")
 
     explained = fleet.run("explain", "report", "--at", "14:00")
@@ -268,7 +268,7 @@ def test_what_became_of_an_instant_is_not_hidden_by_its_backfill(fleet: CommandL
     assert [fate[0] for fate in fates(fleet, "report")] == ["ran", "pending"]
 
 
-def test_the_past_that_is_filled_in_is_not_late(fleet: CommandLine) -> None:
+def test_backfilled_beats_are_not_late(fleet: CommandLine) -> None:
     before = fleet.run("status").out
     fleet.run("backfill", "report", "--from", "5h")
 

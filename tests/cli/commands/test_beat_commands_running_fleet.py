@@ -30,29 +30,29 @@ def items(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_run_is_killed_at_once_by_force_and_its_name_says_so(fleet: UpFleet) -> None:
+def test_cancel_with_force_kills_a_run_at_once_and_records_the_reason(fleet: UpFleet) -> None:
     with fleet.up() as process:
         run = fleet.answer("run", "deaf")["run"]
         cancelled = items(fleet.answer("cancel", str(run), "--force", "--reason", "it hangs"))
-        told = read_until(process, "run_finished")
+        event = read_until(process, "run_finished")
         again = fleet.call("cancel", str(run))
 
     assert [(each["runs"], each["statuses"]) for each in cancelled] == [([run], ["cancelled"])]
-    assert told["status"] == "cancelled"
-    assert str(told["error"]).endswith(": it hangs")
+    assert event["status"] == "cancelled"
+    assert str(event["error"]).endswith(": it hangs")
     assert f"Run {run} is over: cancelled" in again.stderr
 
 
-def test_cancelling_a_target_stops_its_run_and_calls_off_what_waits(fleet: UpFleet) -> None:
+def test_cancelling_a_target_stops_its_run_and_cancels_pending_beats(fleet: UpFleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "deaf")
         fleet.call("run", "deaf", "--queue")
         (cancelled,) = items(fleet.answer("cancel", "deaf", "--force"))
-        told = read_until(process, "beat_settled")
+        event = read_until(process, "beat_settled")
         beats = items(fleet.answer("beats", "deaf"))
 
     assert (len(cancelled["runs"]), cancelled["called_off"]) == (1, 1)
-    assert (told["schedule"], told["outcome"], told["reason"]) == ("deaf", "skipped", "by_request")
+    assert (event["schedule"], event["outcome"], event["reason"]) == ("deaf", "skipped", "by_request")
     assert [(each["outcome"], each["reason"]) for each in beats] == [("skipped", "by_request"), ("ran", "")]
 
 
@@ -68,7 +68,7 @@ def test_a_retry_is_followed_to_its_end(fleet: UpFleet) -> None:
     assert len({each["beat"] for each in runs}) == 1
 
 
-def test_the_past_is_filled_in_and_each_run_sees_its_own_instant(fleet: UpFleet) -> None:
+def test_a_backfill_runs_past_instants_and_each_run_gets_its_own(fleet: UpFleet) -> None:
     with fleet.up() as process:
         filled = fleet.answer("backfill", "yearly", "--from", "2020-01-01", "--until", "2023-01-01")
         for _ in range(3):
@@ -81,7 +81,7 @@ def test_the_past_is_filled_in_and_each_run_sees_its_own_instant(fleet: UpFleet)
     ]
 
 
-def test_a_wish_to_skip_reaches_the_fleet_that_runs(fleet: UpFleet) -> None:
+def test_a_skip_reaches_a_running_fleet(fleet: UpFleet) -> None:
     with fleet.up():
         skipped = fleet.call("skip", "yearly")
         explained = fleet.call("explain", "yearly")

@@ -1,4 +1,4 @@
-"""What is in force, and which line says so."""
+"""`config show`: resolved values, and the line that sets each."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_a_target_shows_itself_and_its_schedules(fleet: CommandLine) -> None:
     assert headings == ["triage (agent)", "triage/check-issues", "triage/standup"]
 
 
-def test_a_whole_fleet_leaves_defaults_out_until_asked(fleet: CommandLine) -> None:
+def test_config_show_omits_defaults_unless_verbose(fleet: CommandLine) -> None:
     short, long = fleet.run("config", "show"), fleet.run("config", "show", "-v")
 
     assert "  default\n" not in short.out
@@ -53,7 +53,7 @@ def test_a_whole_fleet_leaves_defaults_out_until_asked(fleet: CommandLine) -> No
         ("backup/*",),
     ],
 )
-def test_path_and_selector_may_be_given_in_every_sensible_way(fleet: CommandLine, words: tuple[str, ...]) -> None:
+def test_path_and_selector_can_be_given_in_every_sensible_way(fleet: CommandLine, words: tuple[str, ...]) -> None:
     values = {each["path"]: each["value"] for each in fleet.run("config", "show", *words, "--json").json()["values"]}
 
     assert values["commands.backup.schedules.default.cron"] == "30 2 * * *"
@@ -65,7 +65,7 @@ def test_a_single_path_shows_the_whole_of_that_file(fleet: CommandLine) -> None:
     assert fleet.run("config", "show", "herdbeat.yaml").lines()[0] == "my-fleet"
 
 
-def test_plain_fields_are_parted_by_tabs(fleet: CommandLine) -> None:
+def test_plain_fields_are_separated_by_tabs(fleet: CommandLine) -> None:
     lines = fleet.run("config", "show", "launch", "--plain").lines()
 
     assert "commands.launch.schedules.default.at\t2026-12-01T09:00:00+01:00\therdbeat.yaml:17:49" in lines

@@ -27,7 +27,7 @@ LIMITS = Limits(at_least=timedelta(seconds=15), at_most=timedelta(minutes=15))
 
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
-    """Three targets with a past of one run each, and nobody at work."""
+    """Three targets with one past run each, and no running fleet."""
     await create_fleet_history(cli, FLEET, _schedules)
     return cli
 
@@ -50,7 +50,7 @@ def states(cli: CommandLine) -> dict[str, str]:
 
 
 def said_of(cli: CommandLine, label: str) -> list[str]:
-    """When it runs next, and why."""
+    """Return when it runs next, and why."""
     return cli.run("explain", label).lines()[:2]
 
 
@@ -67,9 +67,9 @@ def said_of(cli: CommandLine, label: str) -> list[str]:
         ("pause", "queue-depth", "--config", "my fleet.yaml"),
     ],
 )
-def test_an_undo_that_is_pasted_brings_back_what_was_before(fleet: CommandLine, words: tuple[str, ...]) -> None:
+def test_a_pasted_undo_restores_the_previous_state(fleet: CommandLine, words: tuple[str, ...]) -> None:
     (fleet.folder / "my fleet.yaml").write_text(FLEET, encoding="utf-8")
-    fleet.run("pause", "triage/standup")  # by somebody else, earlier: an undo is not to touch it
+    fleet.run("pause", "triage/standup")  # paused before: the undo must not touch it
     before = (states(fleet), said_of(fleet, "triage/check"), said_of(fleet, "queue-depth"))
 
     done = fleet.run(*words)
@@ -92,7 +92,7 @@ def test_an_undo_that_is_pasted_brings_back_what_was_before(fleet: CommandLine, 
         (("skip", "queue-depth", "--count", "2"), ("skip", "queue-depth", "--clear")),
     ],
 )
-def test_the_undo_of_a_resume_forgot_when_the_pause_was_to_end(
+def test_the_undo_of_a_resume_restores_the_end_of_the_pause(
     fleet: CommandLine, first: tuple[str, ...], then: tuple[str, ...]
 ) -> None:
     (fleet.folder / "my fleet.yaml").write_text(FLEET, encoding="utf-8")
@@ -107,7 +107,7 @@ def test_the_undo_of_a_resume_forgot_when_the_pause_was_to_end(
     assert (said_of(fleet, "queue-depth"), said_of(fleet, "triage/standup")) == before
 
 
-def test_a_pause_says_until_when_and_how_to_undo_it(fleet: CommandLine) -> None:
+def test_a_pause_prints_its_end_and_its_undo(fleet: CommandLine) -> None:
     answer = fleet.run("pause", "queue-depth", "--for", "2h", "--reason", "db maintenance")
 
     assert answer.out == "Paused queue-depth until 16:04 CET.   undo: herdbeat resume queue-depth\n"
@@ -127,7 +127,9 @@ def test_a_pause_says_until_when_and_how_to_undo_it(fleet: CommandLine) -> None:
         (("--until", "2h"), "16:04 CET"),
     ],
 )
-def test_the_end_of_a_pause_is_written_as_people_say_it(fleet: CommandLine, words: tuple[str, str], until: str) -> None:
+def test_the_end_of_a_pause_can_be_given_in_every_supported_form(
+    fleet: CommandLine, words: tuple[str, str], until: str
+) -> None:
     assert fleet.run("pause", "queue-depth", *words).out.startswith(f"Paused queue-depth until {until}.")
 
 
@@ -145,7 +147,7 @@ def test_the_end_of_a_pause_is_written_as_people_say_it(fleet: CommandLine, word
         (("hint", "queue-depth", "--at", "18:00", "--for", "1h"), "would end before its moment"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_way_out(
+def test_a_contradictory_command_is_refused_with_a_hint(
     fleet: CommandLine, words: tuple[str, ...], message: str
 ) -> None:
     answer = fleet.run(*words)
@@ -155,7 +157,7 @@ def test_what_cannot_be_meant_is_refused_with_a_way_out(
     assert len(answer.err.splitlines()) == 2
 
 
-def test_an_unknown_name_is_guessed_at_and_one_of_the_files_is_told_apart(fleet: CommandLine) -> None:
+def test_an_unknown_name_gets_a_suggestion_and_a_name_of_the_files_another_message(fleet: CommandLine) -> None:
     typo, unborn = fleet.run("pause", "queue-dept"), fleet.run("pause", "unborn")
 
     assert (typo.status, unborn.status) == (3, 3)
@@ -186,26 +188,26 @@ def test_a_bulk_change_is_one_line_with_one_undo(fleet: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "status", "said"), [("y\n", 0, "Paused 5 schedules"), ("\n", 1, ""), ("no\n", 1, ""), ("", 1, "")]
+    ("typed", "status", "output"), [("y\n", 0, "Paused 5 schedules"), ("\n", 1, ""), ("no\n", 1, ""), ("", 1, "")]
 )
-def test_everything_asks_first(fleet: CommandLine, typed: str, status: int, said: str) -> None:
+def test_all_asks_for_confirmation(fleet: CommandLine, typed: str, status: int, output: str) -> None:
     fleet.typed = typed
 
     answer = fleet.run("pause", "--all", "--reason", "incident-42")
 
     assert answer.err.startswith("Pauses 5 schedules. Continue? [y/N] ")
     assert answer.status == status
-    assert answer.out.startswith(said)
+    assert answer.out.startswith(output)
     assert bool(answer.out) is (status == 0)
 
 
-def test_with_yes_nobody_is_asked(fleet: CommandLine) -> None:
+def test_yes_skips_the_confirmation(fleet: CommandLine) -> None:
     answer = fleet.run("disable", "--all", "--yes")
 
     assert answer.out.startswith("Disabled 5 schedules: off until enabled, also after a restart.")
 
 
-def test_a_dry_run_only_shows_which(fleet: CommandLine) -> None:
+def test_a_dry_run_only_lists_the_schedules(fleet: CommandLine) -> None:
     answer = fleet.run("disable", "triage/*", "--dry-run")
 
     assert answer.lines() == ["SCHEDULE        STATE", "triage/check    ok", "triage/standup  new"]
@@ -213,7 +215,7 @@ def test_a_dry_run_only_shows_which(fleet: CommandLine) -> None:
     assert fleet.run("changes", "triage/check", "--json").json()["items"][0]["what"] == "add"
 
 
-def test_disable_and_enable_say_when_it_runs_again(fleet: CommandLine) -> None:
+def test_disable_and_enable_print_the_next_run(fleet: CommandLine) -> None:
     off, on = fleet.run("disable", "triage/standup"), fleet.run("enable", "triage/standup")
 
     assert off.out.startswith(
@@ -222,7 +224,7 @@ def test_disable_and_enable_say_when_it_runs_again(fleet: CommandLine) -> None:
     assert on.out.startswith("Enabled triage/standup. Next run tomorrow 09:00 CET.   undo: herdbeat disable")
 
 
-def test_a_one_shot_is_armed_again(fleet: CommandLine) -> None:
+def test_enable_rearms_a_one_shot(fleet: CommandLine) -> None:
     answer = fleet.run("enable", "launch")
 
     assert answer.lines() == [
@@ -231,7 +233,7 @@ def test_a_one_shot_is_armed_again(fleet: CommandLine) -> None:
     ]
 
 
-def test_a_hint_says_what_it_does_and_whom_it_silences(fleet: CommandLine) -> None:
+def test_a_hint_prints_its_effect_and_what_it_overrides(fleet: CommandLine) -> None:
     fine = fleet.run("hint", "queue-depth", "--every", "20s", "--for", "1h", "--reason", "watching the deploy")
     fast = fleet.run("hint", "api-health", "--every", "5s", "--for", "10m")
 
@@ -243,7 +245,7 @@ def test_a_hint_says_what_it_does_and_whom_it_silences(fleet: CommandLine) -> No
     ]
 
 
-def test_a_hint_for_a_moment_and_the_way_back(fleet: CommandLine) -> None:
+def test_a_hint_for_an_instant_can_be_cleared(fleet: CommandLine) -> None:
     given = fleet.run("hint", "queue-depth", "--at", "14:10")
     cleared = fleet.run("hint", "queue-depth", "--clear")
     again = fleet.run("hint", "queue-depth", "--clear")
@@ -253,7 +255,7 @@ def test_a_hint_for_a_moment_and_the_way_back(fleet: CommandLine) -> None:
     assert again.lines() == ["· queue-depth  there is no hint; nothing changed"]
 
 
-async def test_the_list_of_hints_shows_how_each_stands_or_ended(fleet: CommandLine) -> None:
+async def test_the_list_of_hints_shows_the_state_of_each(fleet: CommandLine) -> None:
     fleet.run("hint", "queue-depth", "--every", "30s", "--for", "1m")
     advance(fleet, timedelta(minutes=2))
     for words in (("--every", "20s"), ("--every", "10s"), ("--at", "14:30")):
@@ -276,14 +278,14 @@ async def test_the_list_of_hints_shows_how_each_stands_or_ended(fleet: CommandLi
     assert [item["ended_by"] for item in one.json()["items"]] == ["human:you"]
 
 
-def test_a_reset_says_what_it_did(fleet: CommandLine) -> None:
+def test_a_reset_prints_what_it_changed(fleet: CommandLine) -> None:
     first, second = fleet.run("reset", "api-health"), fleet.run("reset", "api-health")
 
     assert first.lines() == ["Reset api-health: 1 failure forgotten. Next run 14:09 CET."]
     assert second.lines() == ["· api-health  nothing to reset: no failures, no quarantine; nothing changed"]
 
 
-def test_changes_tell_who_and_what_newest_first(fleet: CommandLine) -> None:
+def test_changes_lists_actor_and_change_newest_first(fleet: CommandLine) -> None:
     fleet.run("pause", "queue-depth", "--until", "16:04", "--reason", "db")
     advance(fleet, timedelta(minutes=1))
     fleet.run("resume", "queue-depth", USER="ada")
@@ -305,7 +307,7 @@ def test_changes_tell_who_and_what_newest_first(fleet: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("words", [("pause", "queue-depth"), ("hint", "queue-depth", "--every", "20s")])
-def test_the_json_says_the_same(fleet: CommandLine, words: tuple[str, ...]) -> None:
+def test_the_json_has_the_same_content(fleet: CommandLine, words: tuple[str, ...]) -> None:
     answer = fleet.run(*words, "--json")
 
     found = answer.json()
@@ -315,7 +317,7 @@ def test_the_json_says_the_same(fleet: CommandLine, words: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("words", [("hint", "--list"), ("changes",)])
-def test_where_nothing_ever_ran_there_is_nothing_to_list(cli: CommandLine, words: tuple[str, ...]) -> None:
+def test_without_a_ledger_there_is_nothing_to_list(cli: CommandLine, words: tuple[str, ...]) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
 
     answer = cli.run(*words)
@@ -324,7 +326,7 @@ def test_where_nothing_ever_ran_there_is_nothing_to_list(cli: CommandLine, words
     assert "herdbeat up" in answer.err
 
 
-def test_the_lock_is_let_go_and_one_that_is_held_is_waited_for(fleet: CommandLine) -> None:
+def test_the_state_lock_is_released_and_a_held_one_is_waited_for(fleet: CommandLine) -> None:
     state = fleet.folder / ".herdbeat"
     fleet.run("pause", "queue-depth")
     assert find_lock_holder(state) is None
@@ -352,17 +354,15 @@ EXPLAINED: list[tuple[Callable[[CommandLine], CommandResult], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("act", "told"), EXPLAINED)
-def test_explain_tells_what_was_changed(
-    fleet: CommandLine, act: Callable[[CommandLine], CommandResult], told: str
-) -> None:
+@pytest.mark.parametrize(("act", "expected"), EXPLAINED)
+def test_explain_shows_changes(fleet: CommandLine, act: Callable[[CommandLine], CommandResult], expected: str) -> None:
     act(fleet)
 
-    assert told in fleet.run("explain", "queue-depth").out
+    assert expected in fleet.run("explain", "queue-depth").out
 
 
-def test_a_hint_is_told_once_and_as_it_stands_now(fleet: CommandLine) -> None:
-    """It stood under WHY as it was when it was decided, and again under HINTS."""
+def test_explain_shows_a_hint_once_with_its_current_state(fleet: CommandLine) -> None:
+    """It used to be under WHY as of the decision, and again under HINTS."""
     fleet.run("hint", "queue-depth", "--every", "2h", "--for", "5h", "--reason", "deploy")
     advance(fleet, timedelta(minutes=90))
 
@@ -373,7 +373,7 @@ def test_a_hint_is_told_once_and_as_it_stands_now(fleet: CommandLine) -> None:
     assert "HINTS" not in found.out
 
 
-def test_status_tells_what_is_held_and_shows_no_time_that_will_not_happen(fleet: CommandLine) -> None:
+def test_status_shows_held_schedules_without_times_that_will_not_happen(fleet: CommandLine) -> None:
     fleet.run("pause", "queue-depth", "--until", "16:04", "--reason", "db")
     fleet.run("disable", "triage/check")
 

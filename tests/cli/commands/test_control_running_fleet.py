@@ -1,10 +1,10 @@
-"""Changing a fleet that runs, as real processes: it acts at once, and who only writes never gets in its way."""
+"""Commands on a running fleet, as real processes: they act at once, and an offline writer never blocks it."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.commands.test_up import PATIENCE, UpFleet, read_until
+from tests.cli.commands.test_up import PROCESS_TIMEOUT, UpFleet, read_until
 
 from herdbeat.control_socket.client import send_request
 from herdbeat.errors import UsageError
@@ -30,7 +30,7 @@ def fleet(tmp_path: Path) -> UpFleet:
 
 
 def read_run(process: subprocess.Popen[str], schedule: str) -> dict[str, object]:
-    """The next run of it that starts."""
+    """Return the next run of it that starts."""
     while (found := read_until(process, "run_started"))["schedule"] != schedule:
         pass
     return found
@@ -40,17 +40,17 @@ def test_a_fast_hint_on_an_hourly_schedule_acts_at_once(fleet: UpFleet) -> None:
     with fleet.up() as process:
         read_run(process, "hourly")
         given = fleet.answer("hint", "hourly", "--every", "1s", "--reason", "watching")
-        told = read_until(process, "schedules_changed")
+        event = read_until(process, "schedules_changed")
         started = read_run(process, "hourly")
         explained = fleet.call("explain", "hourly").stdout
 
     assert (given["served"], given["changed"]) == (True, 1)
-    assert (told["what"], told["schedules"], told["reason"]) == ("hint", ["hourly"], "watching")
+    assert (event["what"], event["schedules"], event["reason"]) == ("hint", ["hourly"], "watching")
     assert started["source"] == "ai-interval"
     assert "every 1s by human:" in explained
 
 
-def test_pause_stops_runs_if_it_is_asked_to_and_enable_says_what_the_file_says(fleet: UpFleet) -> None:
+def test_pause_with_cancel_running_stops_runs_and_enable_reports_the_file(fleet: UpFleet) -> None:
     with fleet.up() as process:
         read_run(process, "endless")
         paused = fleet.call("pause", "endless", "--cancel-running", "--reason", "enough")
@@ -68,11 +68,11 @@ def test_pause_stops_runs_if_it_is_asked_to_and_enable_says_what_the_file_says(f
     assert everything["served"] is True
 
 
-def test_what_was_changed_while_nothing_ran_holds_in_the_next_up(fleet: UpFleet) -> None:
+def test_changes_made_while_nothing_runs_apply_to_the_next_up(fleet: UpFleet) -> None:
     with fleet.up() as process:
         read_run(process, "hourly")
         assert fleet.call("down", "--force").returncode == 0
-        process.wait(PATIENCE)
+        process.wait(PROCESS_TIMEOUT)
 
     paused = fleet.answer("pause", "hourly")
     with fleet.up():
@@ -82,7 +82,7 @@ def test_what_was_changed_while_nothing_ran_holds_in_the_next_up(fleet: UpFleet)
     assert (paused["served"], state, resumed["served"]) == (False, "paused", True)
 
 
-def test_up_waits_for_a_command_that_is_just_writing(fleet: UpFleet) -> None:
+def test_up_waits_for_a_command_that_holds_the_state_lock(fleet: UpFleet) -> None:
     fleet.state_dir.mkdir()
     lock = StateLock(fleet.state_dir)
     lock.acquire()
@@ -91,7 +91,7 @@ def test_up_waits_for_a_command_that_is_just_writing(fleet: UpFleet) -> None:
     ) as process:
         try:
             with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(2)  # one that does not wait is gone by now
+                process.wait(2)  # without waiting, it would have ended by now
             lock.release()
             ready = read_until(process, "node_ready")
         finally:
@@ -101,7 +101,7 @@ def test_up_waits_for_a_command_that_is_just_writing(fleet: UpFleet) -> None:
     assert ready["event"] == "node_ready"
 
 
-def test_a_request_that_makes_no_sense_is_answered_in_words(fleet: UpFleet) -> None:
+def test_an_invalid_request_is_rejected_with_a_message(fleet: UpFleet) -> None:
     actor, pause = {"name": "human:you", "scopes": ["control"]}, {"kind": "pause", "schedules": [1]}
     with fleet.up():
         for content in (

@@ -1,4 +1,4 @@
-"""Schedules without a file, and a state from elsewhere, in a fleet that really runs."""
+"""`create` and `state --import` on a running fleet."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ def fleet(tmp_path: Path) -> RunningFleet:
     return RunningFleet(tmp_path)
 
 
-def test_a_schedule_made_by_hand_runs_at_once_stays_over_a_restart_and_goes(fleet: RunningFleet) -> None:
+def test_a_created_schedule_runs_at_once_survives_a_restart_and_can_be_deleted(fleet: RunningFleet) -> None:
     with fleet.up() as feed:
         made = fleet.call("create", "tidy", "--command", "echo 'a b'", "--every", "1h")
         ran = feed.until("run_finished", schedule="tidy")
@@ -28,7 +28,7 @@ def test_a_schedule_made_by_hand_runs_at_once_stays_over_a_restart_and_goes(flee
     assert (labels, left) == (["quick", "tidy"], ["quick"])
 
 
-def test_a_state_file_is_taken_over_by_a_fleet_that_runs(fleet: RunningFleet) -> None:
+def test_a_running_fleet_imports_a_state_file(fleet: RunningFleet) -> None:
     (fleet.folder / "state.yaml").write_text(
         "agents: { late: { schedules: { default: { status: disabled } } } }\n", encoding="utf-8"
     )

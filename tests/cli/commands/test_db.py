@@ -1,4 +1,4 @@
-"""The `db` commands: what they say, what they refuse, and how they end."""
+"""The `db` commands: their output, their refusals, and their exit status."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ def damage(ledger: Path, statement: str) -> None:
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_backup_without_a_name_is_named_after_the_moment(cli: CommandLine) -> None:
+def test_a_backup_without_a_name_is_named_after_the_time(cli: CommandLine) -> None:
     answer = cli.run("db", "backup")
 
     file = cli.folder / ".herdbeat" / "backups" / "herdbeat-20260326T130400Z.db"
@@ -73,7 +73,7 @@ def test_a_backup_does_not_write_over_a_file_unless_forced(cli: CommandLine) -> 
 
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("where", [".", "nowhere/file.db"])
-def test_a_backup_into_no_folder_says_so(cli: CommandLine, where: str) -> None:
+def test_a_backup_into_a_missing_folder_is_an_error(cli: CommandLine, where: str) -> None:
     answer = cli.run("db", "backup", where)
 
     assert answer.status == 3
@@ -81,7 +81,7 @@ def test_a_backup_into_no_folder_says_so(cli: CommandLine, where: str) -> None:
 
 
 @pytest.mark.parametrize("command", [("db", "backup"), ("db", "prune"), ("db", "check")])
-def test_where_nothing_has_run_there_is_nothing_to_look_after(cli: CommandLine, command: tuple[str, str]) -> None:
+def test_without_a_ledger_there_is_nothing_to_maintain(cli: CommandLine, command: tuple[str, str]) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET)
 
     answer = cli.run(*command)
@@ -90,15 +90,15 @@ def test_where_nothing_has_run_there_is_nothing_to_look_after(cli: CommandLine, 
     assert "herdbeat up" in answer.err
 
 
-def test_a_restore_keeps_the_ledger_from_before_and_says_where(cli: CommandLine, ledger: Path) -> None:
+def test_a_restore_keeps_the_previous_ledger_and_names_its_path(cli: CommandLine, ledger: Path) -> None:
     cli.run("db", "backup", "safe.db")
     damage(ledger, "DELETE FROM beat")
 
-    told, again = cli.run("db", "restore", "safe.db"), cli.run("db", "restore", "safe.db", "--json")
+    printed, again = cli.run("db", "restore", "safe.db"), cli.run("db", "restore", "safe.db", "--json")
 
     kept = f"{ledger}.20260326T130400Z"
-    assert told.status == 0
-    assert f"kept as {kept}" in told.out
+    assert printed.status == 0
+    assert f"kept as {kept}" in printed.out
     assert again.json() == {"ledger": str(ledger), "interrupted": 0, "missed": 0, "kept": f"{kept}-1"}
     assert cli.run("db", "check").status == 0
 
@@ -114,7 +114,7 @@ def test_a_restore_is_refused_while_the_fleet_runs(cli: CommandLine, ledger: Pat
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_restore_of_a_file_of_no_use_says_what_is_wrong(cli: CommandLine) -> None:
+def test_a_restore_of_an_unusable_file_reports_the_problem(cli: CommandLine) -> None:
     (cli.folder / "garbage").write_bytes(b"no ledger" * 500)
 
     missing, garbage = cli.run("db", "restore", "nowhere"), cli.run("db", "restore", "garbage", "--json")
@@ -125,7 +125,7 @@ def test_a_restore_of_a_file_of_no_use_says_what_is_wrong(cli: CommandLine) -> N
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_prune_says_first_what_would_go_and_then_what_went(cli: CommandLine) -> None:
+def test_a_prune_previews_and_then_reports_what_it_removes(cli: CommandLine) -> None:
     before, pruned, after = (
         cli.run("db", "prune", "--dry-run"),
         cli.run("db", "prune", "--json"),
@@ -138,27 +138,27 @@ def test_a_prune_says_first_what_would_go_and_then_what_went(cli: CommandLine) -
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_sound_ledger_is_well(cli: CommandLine) -> None:
+def test_a_check_of_an_intact_ledger_succeeds(cli: CommandLine) -> None:
     answer = cli.run("db", "check")
 
     assert answer.status == 0
     assert "nothing is wrong with it" in answer.out
 
 
-def test_a_check_that_finds_something_exits_with_six(cli: CommandLine, ledger: Path) -> None:
+def test_a_check_that_finds_a_problem_exits_with_six(cli: CommandLine, ledger: Path) -> None:
     damage(ledger, "UPDATE target SET running = 4")
     damage(ledger, "UPDATE schedule SET quarantine = 'no shadow at noon'")
 
-    told, listed = cli.run("db", "check"), cli.run("db", "check", "--json")
+    printed, listed = cli.run("db", "check"), cli.run("db", "check", "--json")
 
-    assert told.status == listed.status == 6
-    assert "2 problems" in told.out
-    assert "no shadow at noon" in told.out
+    assert printed.status == listed.status == 6
+    assert "2 problems" in printed.out
+    assert "no shadow at noon" in printed.out
     assert listed.json()["findings"] == [{"subject": "milk", "what": "its row said 4 running, its open runs say 0"}]
     assert listed.json()["well"] is False
 
 
-def test_a_ruined_ledger_is_reported_by_every_command_and_crashes_none(cli: CommandLine, ledger: Path) -> None:
+def test_every_command_reports_a_damaged_ledger_and_none_crashes(cli: CommandLine, ledger: Path) -> None:
     ledger.write_bytes(b"ruined" * 1_000)
     for journal in ("-wal", "-shm"):
         ledger.with_name(ledger.name + journal).unlink(missing_ok=True)
@@ -204,7 +204,7 @@ def test_a_running_fleet_is_backed_up_and_prunes_itself(tmp_path: Path) -> None:
     fleet.check_against_oracle()
 
 
-def test_who_runs_the_fleet_is_told_and_who_has_left_only_if_asked(cli: CommandLine, ledger: Path) -> None:
+def test_nodes_lists_live_nodes_and_on_request_those_that_left(cli: CommandLine, ledger: Path) -> None:
     assert cli.run("nodes").err == "No node runs this fleet. Start one with: herdbeat up\n"
 
     gone = cli.run("nodes", "--all")
@@ -212,7 +212,7 @@ def test_who_runs_the_fleet_is_told_and_who_has_left_only_if_asked(cli: CommandL
     assert "left" in gone.out
 
 
-def test_where_to_copy_a_ledger_has_to_be_said(cli: CommandLine, ledger: Path) -> None:
+def test_db_copy_requires_a_destination(cli: CommandLine, ledger: Path) -> None:
     refused = cli.run("db", "copy")
 
     assert refused.status == 2

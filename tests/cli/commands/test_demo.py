@@ -1,4 +1,4 @@
-"""The demo as somebody sees it: in two terminals, killed, and started again."""
+"""The demo as a user runs it: in two terminals, killed, and started again."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ def fleet(tmp_path: Path) -> RunningFleet:
     return RunningFleet(tmp_path)
 
 
-def test_the_demo_ticks_at_once_accounts_for_a_kill_and_is_there_only_once(fleet: RunningFleet, tmp_path: Path) -> None:
+def test_the_demo_starts_at_once_accounts_for_a_kill_and_runs_only_once(fleet: RunningFleet, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     with fleet.up("--demo", "--state-dir", str(folder)) as feed:
         endpoint = feed.until("run_finished", schedule="queue-depth")
@@ -30,15 +30,15 @@ def test_the_demo_ticks_at_once_accounts_for_a_kill_and_is_there_only_once(fleet
     assert (second.returncode, "The demo is already running" in second.stderr) == (1, True)
 
 
-def test_the_tour_names_the_folder_that_was_asked_for_when_it_says_how_to_start_again(tmp_path: Path) -> None:
-    """Once it left it out: who did as it said got another demo, with no gap to show."""
+def test_the_hint_for_a_restart_contains_the_given_state_directory(tmp_path: Path) -> None:
+    """The folder used to be missing: following the hint started another demo, without a gap."""
     words = [sys.executable, "-m", "herdbeat", "up", "--demo", "--state-dir", "my demo"]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
 
-        told = next(line for line in process.stdout if f"kill -9 {process.pid}" in line)
+        kill_hint = next(line for line in process.stdout if f"kill -9 {process.pid}" in line)
         again = next(process.stdout)
         process.kill()
 
-    assert "start it again" in told
+    assert "start it again" in kill_hint
     assert again == "  herdbeat up --demo --state-dir 'my demo'\n"

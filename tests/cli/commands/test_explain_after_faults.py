@@ -1,6 +1,6 @@
-"""What `explain` answers after a bad day: of the schedule, of an instant of that day, and of a run.
+"""The output of `explain` after a fault: of the schedule, of an instant of that day, and of a run.
 
-One test for each kind of day, and in each the sentences that a person reads.
+One test for each kind of fault, with the sentences that a user reads.
 """
 
 import sqlite3
@@ -39,13 +39,13 @@ def state(cli: CommandLine) -> Path:
 
 @contextmanager
 def looking(cli: CommandLine, herd: SimulatedHerd) -> Iterator[CommandLine]:
-    """The command line at the moment of the herd, and as if the herd were a process that runs."""
+    """The command line with the clock of the herd, as if the herd were a running process."""
     with StateLock(cli.folder / ".herdbeat"):
         yield CommandLine(folder=cli.folder, clock=FakeClock(herd.now), environ={"TZ": ZONE})
 
 
-def told(cli: CommandLine, *words: str) -> str:
-    """The answer in one line, so that a sentence can be looked for wherever it folds."""
+def explain_text(cli: CommandLine, *words: str) -> str:
+    """Return the output as one line, so that wrapped sentences can be found."""
     answer = cli.run("explain", *words)
     assert answer.status == 0, answer
     return " ".join(answer.out.split())
@@ -77,8 +77,8 @@ async def test_after_a_suspend(cli: CommandLine, state: Path) -> None:
         herd.clock.suspend(3 * HOUR)
         await herd.tick()
         with looking(cli, herd) as now:
-            schedule, instant = told(now, "report"), told(now, "report", "--at", "09:00")
-            run = told(now, now.run("runs", "poll", "--json").json()["items"][0]["id"])
+            schedule, instant = explain_text(now, "report"), explain_text(now, "report", "--at", "09:00")
+            run = explain_text(now, now.run("runs", "poll", "--json").json()["items"][0]["id"])
 
     assert "next run in 22h 30m because of baseline at 09:00 every day" in schedule
     assert "report was due Thu 26 Mar 09:00:00 CET and did not run." in instant
@@ -94,8 +94,8 @@ async def test_after_a_night_on_which_the_clocks_changed(cli: CommandLine, state
         herd.schedule("backup", cron="30 2 * * *", zone=ZONE)
         await herd.advance(9 * HOUR)
         with looking(cli, herd) as now:
-            schedule, instant = told(now, "backup"), told(now, "backup", "--at", "2026-03-29T01:00:00Z")
-            missing, run = told(now, "backup", "--at", "2026-03-29 02:30"), told(now, "0001")
+            schedule, instant = explain_text(now, "backup"), explain_text(now, "backup", "--at", "2026-03-29T01:00:00Z")
+            missing, run = explain_text(now, "backup", "--at", "2026-03-29 02:30"), explain_text(now, "0001")
 
     assert "next run in 16h 30m because of baseline at 02:30 every day" in schedule
     assert "backup was due Sun 29 Mar 03:00:00 CEST and ran." in instant
@@ -104,18 +104,18 @@ async def test_after_a_night_on_which_the_clocks_changed(cli: CommandLine, state
     assert "due Sun 29 Mar 03:00:00 CEST" in run
 
 
-async def test_after_there_was_no_room(cli: CommandLine, state: Path) -> None:
+async def test_after_a_target_was_at_capacity(cli: CommandLine, state: Path) -> None:
     busy = ScriptedRunner(holds=True)
     async with open_herd(state, MORNING) as herd:
         herd.schedule("triage/scan", every="1h", zone=ZONE, runner=busy)
         herd.schedule("triage/report", cron="0 8 * * *", zone=ZONE)
         await herd.advance(HOUR)
         with looking(cli, herd) as now:
-            waits, instant = told(now, "triage/report"), told(now, "triage/report", "--at", "08:00")
+            waits, instant = explain_text(now, "triage/report"), explain_text(now, "triage/report", "--at", "08:00")
         busy.let_go()
         await herd.advance(HOUR / 2)
         with looking(cli, herd) as now:
-            later, run = told(now, "triage/report", "--at", "08:00"), told(now, "0002")
+            later, run = explain_text(now, "triage/report", "--at", "08:00"), explain_text(now, "0002")
 
     assert "a beat due 30m ago waits (at_capacity, 1 of 1 running)" in waits
     assert "triage/report was due Thu 26 Mar 08:00:00 CET and waits." in instant
@@ -131,10 +131,14 @@ async def test_after_a_pause(cli: CommandLine, state: Path) -> None:
         herd.pause("report", MORNING + 2 * HOUR)
         await herd.advance(HOUR)
         with looking(cli, herd) as now:
-            held = told(now, "report")
+            held = explain_text(now, "report")
         await herd.advance(2 * HOUR)
         with looking(cli, herd) as now:
-            schedule, instant, run = told(now, "report"), told(now, "report", "--at", "09:00"), told(now, "0001")
+            schedule, instant, run = (
+                explain_text(now, "report"),
+                explain_text(now, "report", "--at", "09:00"),
+                explain_text(now, "0001"),
+            )
 
     assert 'paused for another 1h by human:you "told to"; go on with: herdbeat resume report' in held
     assert "next run in 30m because of baseline" in schedule
@@ -150,11 +154,15 @@ async def test_after_it_was_disabled(cli: CommandLine, state: Path) -> None:
         herd.disable("report")
         await herd.advance(HOUR)
         with looking(cli, herd) as now:
-            off = told(now, "report")
+            off = explain_text(now, "report")
         herd.enable("report")
         await herd.advance(HOUR)
         with looking(cli, herd) as now:
-            schedule, instant, run = told(now, "report"), told(now, "report", "--at", "08:00"), told(now, "0001")
+            schedule, instant, run = (
+                explain_text(now, "report"),
+                explain_text(now, "report", "--at", "08:00"),
+                explain_text(now, "0001"),
+            )
 
     assert "no next run: it is disabled by human:you (herdbeat enable report)" in off
     assert "next run in 30m because of baseline" in schedule
@@ -164,7 +172,7 @@ async def test_after_it_was_disabled(cli: CommandLine, state: Path) -> None:
 
 
 async def test_after_its_plan_broke(cli: CommandLine, state: Path) -> None:
-    """One that cannot be read any more: as a newer version, or a torn disk, may leave it."""
+    """A plan that cannot be read, as a newer version or a damaged disk may leave it."""
     async with open_herd(state, MORNING) as herd:
         herd.schedule("report", cron="0 * * * *", zone=ZONE)
         herd.schedule("other", cron="0 * * * *", zone=ZONE)
@@ -172,8 +180,8 @@ async def test_after_its_plan_broke(cli: CommandLine, state: Path) -> None:
         _break_plan(herd, "report")
         await herd.advance(HOUR)
         with looking(cli, herd) as now:
-            schedule, neighbour = told(now, "report"), told(now, "other")
-            instant, run = told(now, "report", "--at", "09:00"), told(now, "0001")
+            schedule, neighbour = explain_text(now, "report"), explain_text(now, "other")
+            instant, run = explain_text(now, "report", "--at", "09:00"), explain_text(now, "0001")
 
     assert "no next run: it cannot be decided" in schedule
     assert "edit it, or try it again: herdbeat reset report" in schedule
@@ -190,7 +198,7 @@ def _break_plan(herd: SimulatedHerd, label: str) -> None:
 
 
 def test_after_its_file_broke(tmp_path: Path) -> None:
-    """It was answered with the mistake in the file; but what runs is the last good one, and the ledger knows it."""
+    """It used to print the error in the file; but the last good version runs, and the ledger has it."""
     fleet = RunningFleet(tmp_path)
     with fleet.up() as feed:
         assert fleet.call("run", "quick").returncode == 0

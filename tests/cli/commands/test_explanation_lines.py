@@ -1,4 +1,4 @@
-"""An explanation on the screen: long lines fold below themselves, and nothing is cut off."""
+"""An explanation on the screen: long lines wrap, and nothing is cut off."""
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -66,7 +66,7 @@ def lines_of(shown: Explanation, columns: int | None = None) -> list[str]:
     return list(explanation_lines(Terminal(out=StringIO(), err=StringIO(), columns=columns), ledger, shown))
 
 
-def test_winner_losers_moves_notes_and_what_then_each_have_their_line() -> None:
+def test_each_part_of_an_explanation_has_its_line() -> None:
     assert lines_of(explanation()) == [
         "queue-depth   ok   Mon 02 Mar 03:00:45 UTC   source clamped-min",
         "  next run in 45s because of a hint",
@@ -126,7 +126,7 @@ def test_no_line_is_wider_than_the_screen(columns: int) -> None:
     assert [line for line in lines_of(shown, columns) if display_width(line) > columns] == []
 
 
-def test_what_is_running_says_why_it_came_due_and_promises_nothing() -> None:
+def test_a_running_schedule_shows_why_it_is_due_and_no_next_time() -> None:
     shown = lines_of(explanation(next_run_at=None, state=DisplayState.RUNNING, preview=RunPreview(), steps=(SURGE,)))
 
     assert shown[:1] == ["queue-depth   running"]
@@ -145,5 +145,5 @@ def test_what_is_running_says_why_it_came_due_and_promises_nothing() -> None:
         ),
     ],
 )
-def test_what_comes_then(preview: RunPreview, then: str) -> None:
+def test_the_line_then_shows_what_follows_the_next_run(preview: RunPreview, then: str) -> None:
     assert lines_of(explanation(preview=preview))[-1] == f"THEN   {then}"

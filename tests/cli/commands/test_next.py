@@ -34,7 +34,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         file.write_text(dedent(text), encoding="utf-8")
 
 
-def test_a_time_without_instants_is_said_so_and_quiet_keeps_still(cli: CommandLine) -> None:
+def test_a_window_without_instants_is_reported_except_with_quiet(cli: CommandLine) -> None:
     loud = cli.run("next", "@daily", "--until", "1m")
     quiet = cli.run("next", "@daily", "--until", "1m", "-q")
 
@@ -42,7 +42,7 @@ def test_a_time_without_instants_is_said_so_and_quiet_keeps_still(cli: CommandLi
     assert (quiet.status, quiet.err) == (0, "")
 
 
-def test_a_fleet_without_schedules_is_said_so(cli: CommandLine) -> None:
+def test_a_fleet_without_schedules_is_reported(cli: CommandLine) -> None:
     cli.folder.joinpath("herdbeat.yaml").write_text("version: 1\n", encoding="utf-8")
 
     answer = cli.run("next")
@@ -50,7 +50,7 @@ def test_a_fleet_without_schedules_is_said_so(cli: CommandLine) -> None:
     assert (answer.status, answer.out, answer.err) == (0, "", "There are no schedules.\n")
 
 
-def test_a_fleet_that_cannot_be_read_is_told_with_its_place(cli: CommandLine) -> None:
+def test_an_invalid_fleet_is_reported_with_its_location(cli: CommandLine) -> None:
     cli.folder.joinpath("herdbeat.yaml").write_text("agents: [\n", encoding="utf-8")
 
     answer = cli.run("next")
@@ -59,7 +59,7 @@ def test_a_fleet_that_cannot_be_read_is_told_with_its_place(cli: CommandLine) ->
     assert answer.err.startswith("herdbeat.yaml:")
 
 
-def test_no_fleet_at_all_is_a_problem_that_validate_shows(cli: CommandLine) -> None:
+def test_a_missing_fleet_is_a_problem_that_validate_reports(cli: CommandLine) -> None:
     answer = cli.run("validate", "--json")
 
     assert answer.status == 2
@@ -94,7 +94,7 @@ def test_a_start_in_the_past_or_the_future_moves_the_window(cli: CommandLine) ->
     assert future.out == "2026-05-02T00:00:00Z\t-\tbaseline-cron\t\n"
 
 
-def test_a_target_stands_for_all_its_schedules_and_a_star_too(cli: CommandLine) -> None:
+def test_a_target_selects_all_its_schedules_and_so_does_a_star(cli: CommandLine) -> None:
     cli.folder = FLEET
 
     by_name, by_star = cli.run("next", "triage", "--plain"), cli.run("next", "triage/*", "--plain")
@@ -103,7 +103,7 @@ def test_a_target_stands_for_all_its_schedules_and_a_star_too(cli: CommandLine) 
     assert [line.split("\t")[1] for line in by_name.lines()] == ["triage/check-issues", "triage/standup"]
 
 
-def test_a_schedule_in_another_zone_than_the_list_says_so(cli: CommandLine) -> None:
+def test_a_schedule_in_another_zone_than_the_list_names_its_zone(cli: CommandLine) -> None:
     write(cli.folder, IMPORTED)
 
     heading, imported, own = cli.run("next", COLUMNS="80").lines()
@@ -123,7 +123,7 @@ def test_a_list_in_one_zone_has_no_column_for_it(cli: CommandLine) -> None:
     assert "ZONE" not in heading
 
 
-def test_what_is_due_now_does_not_ask_for_seconds(cli: CommandLine) -> None:
+def test_a_schedule_that_is_due_now_adds_no_seconds(cli: CommandLine) -> None:
     cli.clock = FakeClock(datetime(2026, 3, 26, 13, 4, 17, 250, tzinfo=UTC))
     jobs = "{ name: a, command: [x], every: 5m }, { name: b, command: [x], cron: '0 9 * * *' }"
     write(cli.folder, {"herdbeat.yaml": f"commands: [{jobs}]"})
@@ -144,14 +144,14 @@ def test_a_folder_without_a_fleet_is_named(cli: CommandLine) -> None:
     assert "any folder above" not in answer.err
 
 
-def test_a_path_that_is_too_long_is_a_problem_and_not_our_failure(cli: CommandLine) -> None:
+def test_a_path_that_is_too_long_is_reported_and_no_internal_error(cli: CommandLine) -> None:
     answer = cli.run("validate", "x" * 5_000)
 
     assert answer.status == 2
     assert "File name too long" in answer.out
 
 
-def test_a_list_from_another_start_does_not_say_how_long_ago_that_was(cli: CommandLine) -> None:
+def test_a_list_from_another_start_has_no_relative_times(cli: CommandLine) -> None:
     jobs = "{ name: a, command: [x], every: 5m }, { name: b, command: [x], type: manual }"
     write(cli.folder, {"herdbeat.yaml": f"commands: [{jobs}]"})
 

@@ -30,7 +30,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 async def fleet(cli: CommandLine) -> CommandLine:
-    """Twenty minutes of a fleet that nobody runs any more: one is failing, one has fired, one is only in the file."""
+    """Twenty minutes of a fleet that no longer runs: one is failing, one has fired, one is only in the file."""
     await create_fleet_history(cli, FLEET, _schedules, lasted=20 * MINUTE)
     return cli
 
@@ -45,19 +45,19 @@ def _schedules(herd: SimulatedHerd) -> None:
 
 
 def rows(fleet: CommandLine, *words: str) -> dict[str, str]:
-    """What `next --plain` has of each schedule: its first time, or why it has none."""
-    found: dict[str, str] = {}
+    """Return from `next --plain` the first time of each schedule, or why it has none."""
+    times: dict[str, str] = {}
     for line in fleet.run("next", "--plain", *words).lines():
         at, schedule, why, _ = line.split("\t")
-        found.setdefault(schedule, why if at == "-" else at.partition("T")[2])
-    return found
+        times.setdefault(schedule, why if at == "-" else at.partition("T")[2])
+    return times
 
 
-def test_next_answers_from_the_ledger_and_for_what_is_new_from_the_files(fleet: CommandLine) -> None:
-    found = rows(fleet)
+def test_next_uses_the_ledger_and_the_files_for_new_schedules(fleet: CommandLine) -> None:
+    times = rows(fleet)
 
-    assert "13:04" < found.pop("spread") < "13:34"
-    assert found == {
+    assert "13:04" < times.pop("spread") < "13:34"
+    assert times == {
         "unborn": "13:04:00Z",  # never ran, so at once
         "busy": "13:14:00Z",  # it ran this minute
         "poll": "13:44:00Z",  # an hour after its last run, not after now
@@ -89,14 +89,14 @@ def test_a_pause_with_an_end_shows_what_comes_after_it(fleet: CommandLine) -> No
     assert "its pause ends then" in first
 
 
-def test_what_is_disabled_says_by_whom(fleet: CommandLine) -> None:
+def test_a_disabled_schedule_shows_who_disabled_it(fleet: CommandLine) -> None:
     fleet.run("disable", "poll")
 
     assert rows(fleet)["poll"] == "disabled"
     assert "it is disabled by human:you (herdbeat enable poll)" in fleet.run("next", "poll").out
 
 
-def test_a_hint_makes_the_times_and_is_named(fleet: CommandLine) -> None:
+def test_a_hint_determines_the_times_and_is_named(fleet: CommandLine) -> None:
     fleet.run("hint", "poll", "--every", "30m", "--for", "1h", "--reason", "deploy")
 
     lines = fleet.run("next", "poll", "-n", "3").lines()
@@ -107,7 +107,7 @@ def test_a_hint_makes_the_times_and_is_named(fleet: CommandLine) -> None:
     assert "15:44 CET" in lines[3], "after the hint it is its own hour again"
 
 
-def test_a_beat_that_is_let_pass_is_marked(fleet: CommandLine) -> None:
+def test_a_skipped_beat_is_marked(fleet: CommandLine) -> None:
     fleet.run("skip", "daily")
 
     first, second = fleet.run("next", "daily", "-n", "2").lines()[1:]
@@ -116,7 +116,7 @@ def test_a_beat_that_is_let_pass_is_marked(fleet: CommandLine) -> None:
     assert "let pass" not in second
 
 
-async def test_while_an_interval_runs_its_next_time_is_not_known(cli: CommandLine) -> None:
+async def test_while_an_interval_runs_its_next_time_is_unknown(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     (cli.folder / ".herdbeat").mkdir()
 
@@ -132,7 +132,7 @@ async def test_while_an_interval_runs_its_next_time_is_not_known(cli: CommandLin
     assert left.lines()[1].endswith("decided when herdbeat up finds that its run was cut off")
 
 
-async def test_a_beat_that_waits_for_room_is_not_shown_as_a_time(cli: CommandLine) -> None:
+async def test_a_beat_that_waits_for_capacity_has_no_time(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     (cli.folder / ".herdbeat").mkdir()
 
@@ -141,13 +141,13 @@ async def test_a_beat_that_waits_for_room_is_not_shown_as_a_time(cli: CommandLin
         herd.schedule("busy/second", every="10m", runner=ScriptedRunner(holds=True))
         await herd.tick()
         with StateLock(cli.folder / ".herdbeat"):
-            found = rows(cli)
+            times = rows(cli)
 
-    assert found == {"busy/first": "running", "busy/second": "late"}
+    assert times == {"busy/first": "running", "busy/second": "late"}
 
 
-async def test_an_instant_whose_jittered_start_is_still_to_come_is_shown(cli: CommandLine) -> None:
-    """Asked between the two, the governor alone would already tell of the next hour."""
+async def test_an_instant_before_its_jittered_start_is_shown(cli: CommandLine) -> None:
+    """Between the two, the governor alone would already return the next hour."""
     (cli.folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
     (cli.folder / ".herdbeat").mkdir()
     async with open_herd(cli.folder / ".herdbeat", cli.clock.now() - MINUTE) as herd:
@@ -165,42 +165,42 @@ async def test_an_instant_whose_jittered_start_is_still_to_come_is_shown(cli: Co
     assert item["next_run_at"].startswith(planned.strftime("%Y-%m-%dT%H:%M:%S"))
 
 
-def test_a_file_that_changed_since_is_what_the_next_up_begins_with(fleet: CommandLine) -> None:
+def test_next_uses_a_changed_file_while_nothing_runs(fleet: CommandLine) -> None:
     changed = FLEET.replace("every: 1h", "every: 2h").replace("T13:00", "T15:00").replace('"0 9', '"0 8')
     (fleet.folder / "herdbeat.yaml").write_text(changed, encoding="utf-8")
 
-    found = rows(fleet)
+    times = rows(fleet)
 
-    assert (found["poll"], found["launch"], found["daily"]) == ("14:44:00Z", "15:00:00Z", "07:00:00Z")
+    assert (times["poll"], times["launch"], times["daily"]) == ("14:44:00Z", "15:00:00Z", "07:00:00Z")
 
 
-def test_while_it_runs_its_ledger_is_the_truth_and_not_a_broken_file(fleet: CommandLine) -> None:
+def test_while_the_fleet_runs_next_uses_the_ledger_and_not_a_broken_file(fleet: CommandLine) -> None:
     (fleet.folder / "herdbeat.yaml").write_text(FLEET.replace("every: 1h", "every: 1x"), encoding="utf-8")
 
     with StateLock(fleet.folder / ".herdbeat"):
-        found = rows(fleet)
+        times = rows(fleet)
 
-    assert found["poll"] == "13:44:00Z"
-    assert "unborn" not in found
+    assert times["poll"] == "13:44:00Z"
+    assert "unborn" not in times
 
 
-def test_what_was_made_by_hand_is_shown_though_no_file_has_it(fleet: CommandLine) -> None:
+def test_a_created_schedule_is_shown_although_no_file_defines_it(fleet: CommandLine) -> None:
     fleet.run("create", "nightly", "--command", "true", "--cron", "0 3 * * *")
 
     assert rows(fleet)["nightly"] == "02:00:00Z"
     assert rows(fleet, "nightly") == {"nightly": "02:00:00Z"}
 
 
-def test_a_start_in_the_past_asks_what_would_have_been(fleet: CommandLine) -> None:
-    """Today's pause has no say in last week."""
+def test_a_start_in_the_past_ignores_the_current_state(fleet: CommandLine) -> None:
+    """Today's pause does not affect last week."""
     fleet.run("pause", "daily")
 
-    found = fleet.run("next", "daily", "--from", "2026-03-18", "-n", "1").out
+    times = fleet.run("next", "daily", "--from", "2026-03-18", "-n", "1").out
 
-    assert "Wed 18 Mar 2026  09:00 CET" in found
+    assert "Wed 18 Mar 2026  09:00 CET" in times
 
 
-async def test_next_agrees_with_the_time_that_the_ledger_has(fleet: CommandLine) -> None:
+async def test_next_agrees_with_the_ledger(fleet: CommandLine) -> None:
     hint = Hint(origin="human:you", every=7 * MINUTE, expires_at=fleet.clock.now() + 40 * MINUTE)
     async with open_herd(fleet.folder / ".herdbeat", fleet.clock.now()) as herd:
         herd.schedule("poll", every="1h", zone=ZONE)

@@ -1,4 +1,4 @@
-"""The fleet as a service: the unit that is written, and what systemd is asked. A small script stands in for it."""
+"""The fleet as a service: the unit file, and the calls of systemctl, which a small script replaces."""
 
 from pathlib import Path
 from shutil import which
@@ -18,7 +18,7 @@ exit 0
 
 
 class Systemd:
-    """A folder with a fleet, and a `systemctl` that writes down what it was asked."""
+    """A folder with a fleet, and a `systemctl` that records its arguments."""
 
     def __init__(self, cli: CommandLine, refuses: str = "nothing") -> None:
         self.cli = cli
@@ -37,7 +37,7 @@ class Systemd:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
-def test_a_service_is_written_started_and_kept_started(cli: CommandLine) -> None:
+def test_a_service_is_installed_started_and_enabled(cli: CommandLine) -> None:
     systemd = Systemd(cli)
 
     answer = cli.run("service", "install")
@@ -48,7 +48,7 @@ def test_a_service_is_written_started_and_kept_started(cli: CommandLine) -> None
     assert "undo: herdbeat service remove" in answer.out
 
 
-def test_where_systemd_refuses_it_says_where_to_look(cli: CommandLine) -> None:
+def test_an_error_of_systemd_names_where_to_look(cli: CommandLine) -> None:
     Systemd(cli, refuses="enable")
 
     answer = cli.run("service", "install")
@@ -56,7 +56,7 @@ def test_where_systemd_refuses_it_says_where_to_look(cli: CommandLine) -> None:
     assert (answer.status, "systemctl --user status herdbeat-my-fleet.service" in answer.err) == (1, True)
 
 
-def test_where_there_is_no_manager_it_says_what_to_do(cli: CommandLine) -> None:
+def test_without_a_service_manager_there_is_a_hint(cli: CommandLine) -> None:
     systemd = Systemd(cli, refuses="show-environment")
 
     answer = cli.run("service", "install")
@@ -66,7 +66,7 @@ def test_where_there_is_no_manager_it_says_what_to_do(cli: CommandLine) -> None:
     assert "systemctl --user enable --now" in answer.err
 
 
-def test_a_service_is_removed_and_only_one_of_ours(cli: CommandLine) -> None:
+def test_only_a_service_of_herdbeat_is_removed(cli: CommandLine) -> None:
     systemd = Systemd(cli)
     cli.run("service", "install")
     removed, again = cli.run("service", "remove"), cli.run("service", "remove")
@@ -80,7 +80,7 @@ def test_a_service_is_removed_and_only_one_of_ours(cli: CommandLine) -> None:
     assert forced.status == 0
 
 
-def test_the_status_says_whether_it_runs_and_whether_it_is_up_to_date(cli: CommandLine) -> None:
+def test_the_status_reports_whether_the_service_runs_and_is_up_to_date(cli: CommandLine) -> None:
     systemd = Systemd(cli)
     before = cli.run("service", "status", "--json").json()
     cli.run("service", "install")
@@ -110,7 +110,7 @@ def test_odd_paths_are_written_as_systemd_reads_them(cli: CommandLine, folder: s
     assert Path(home, folder, ".config").exists() is False
 
 
-def test_a_dollar_in_the_path_of_programs_was_doubled(cli: CommandLine) -> None:
+def test_a_dollar_in_path_is_not_doubled(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET)
     cli.environ["PATH"] = "/opt/$tools/bin:/usr/bin"
 
@@ -119,7 +119,7 @@ def test_a_dollar_in_the_path_of_programs_was_doubled(cli: CommandLine) -> None:
     assert 'Environment="PATH=/opt/$tools/bin:/usr/bin"\n' in answer.out
 
 
-def test_a_line_break_in_the_name_of_a_fleet_began_another_line_of_its_unit(cli: CommandLine) -> None:
+def test_a_line_break_in_the_name_of_a_fleet_adds_no_line_to_its_unit(cli: CommandLine) -> None:
     (cli.folder / "herdbeat.yaml").write_text(FLEET.replace("my fleet", '"mine\\nExecStartPre=rm"'))
 
     answer = cli.run("service", "install", "--print")

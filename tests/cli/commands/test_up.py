@@ -1,4 +1,4 @@
-"""`up`, `run` and `down` as real processes: what a person does in two terminals."""
+"""`up`, `run` and `down` as real processes: what a user does in two terminals."""
 
 import json
 import os
@@ -23,8 +23,8 @@ commands:
   - { name: endless, command: [sleep, "600"], type: manual }
   - { name: yearly, command: [echo, hello], cron: "0 0 1 1 *" }
 """
-PATIENCE = 60
-"""Seconds for a process to do what it does at once: only a broken one gets there."""
+PROCESS_TIMEOUT = 60
+"""Seconds after which a process that should act at once counts as broken."""
 
 
 class UpFleet:
@@ -37,7 +37,7 @@ class UpFleet:
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self._argv(*words), cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+            self._argv(*words), cwd=self.folder, capture_output=True, text=True, timeout=PROCESS_TIMEOUT, check=False
         )
 
     def answer(self, *words: str) -> dict[str, object]:
@@ -46,7 +46,7 @@ class UpFleet:
 
     @contextmanager
     def up(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """At work: `node_ready` was read from it."""
+        """Start `up`, and yield the process after `node_ready`."""
         with subprocess.Popen(
             self._argv("up", "--json", *words),
             cwd=self.folder,
@@ -80,7 +80,7 @@ def read_until(process: subprocess.Popen[str], event: str) -> dict[str, object]:
     raise AssertionError(f"it ended without {event}: {process.stderr.read()}")
 
 
-def test_a_run_by_hand_shows_its_output_and_how_it_ended(fleet: UpFleet) -> None:
+def test_a_manual_run_prints_its_output_and_its_result(fleet: UpFleet) -> None:
     with fleet.up():
         ran, failed = fleet.call("run", "quick", "--wait"), fleet.call("run", "broken", "--wait")
 
@@ -91,12 +91,12 @@ def test_a_run_by_hand_shows_its_output_and_how_it_ended(fleet: UpFleet) -> None
     assert "✗ failed in" in failed.stdout
 
 
-def test_at_capacity_a_run_by_hand_is_refused_and_down_force_cuts_off(fleet: UpFleet) -> None:
+def test_at_capacity_a_manual_run_is_refused_and_down_force_kills_runs(fleet: UpFleet) -> None:
     with fleet.up() as process:
         first, second = fleet.answer("run", "endless"), fleet.call("run", "endless")
         queued = fleet.answer("run", "endless", "--queue")
         stopped = fleet.call("down", "--force")
-        status = process.wait(PATIENCE)
+        status = process.wait(PROCESS_TIMEOUT)
 
     assert first["success"] is True
     assert (second.returncode, "refused: at_capacity (1 of 1 running)" in second.stderr) == (1, True)
@@ -115,10 +115,10 @@ def test_a_second_up_is_refused_with_the_pid_of_the_first(fleet: UpFleet) -> Non
         assert refused.stdout == ""
 
 
-def test_down_stops_softly_and_says_so_also_where_nothing_runs(fleet: UpFleet) -> None:
+def test_down_stops_gracefully_and_reports_it_also_where_nothing_runs(fleet: UpFleet) -> None:
     with fleet.up() as process:
         stopped = fleet.call("down")
-        status = process.wait(PATIENCE)
+        status = process.wait(PROCESS_TIMEOUT)
     again = fleet.call("down")
 
     assert (stopped.returncode, stopped.stderr) == (0, f"Stopped (pid {process.pid}).\n")
@@ -128,14 +128,14 @@ def test_down_stops_softly_and_says_so_also_where_nothing_runs(fleet: UpFleet) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_softly(fleet: UpFleet, number: signal.Signals) -> None:
+def test_a_signal_stops_gracefully(fleet: UpFleet, number: signal.Signals) -> None:
     with fleet.up() as process:
         process.send_signal(number)
 
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(PROCESS_TIMEOUT) == 0
 
 
-def test_a_second_ctrl_c_cuts_off_what_runs(fleet: UpFleet) -> None:
+def test_a_second_ctrl_c_kills_runs(fleet: UpFleet) -> None:
     with fleet.up() as process:
         fleet.call("run", "endless")
         assert process.stderr is not None
@@ -143,18 +143,18 @@ def test_a_second_ctrl_c_cuts_off_what_runs(fleet: UpFleet) -> None:
         process.send_signal(signal.SIGINT)
         asked = process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        status = process.wait(PATIENCE)
+        status = process.wait(PROCESS_TIMEOUT)
 
         assert "1 run may finish" in asked
         assert status == 130
         assert "1 run cut off" in process.stderr.read()
 
 
-def test_after_kill_9_the_ledger_still_answers_and_the_next_start_sweeps(fleet: UpFleet) -> None:
+def test_after_kill_9_the_ledger_is_readable_and_the_next_start_rescues_runs(fleet: UpFleet) -> None:
     with fleet.up() as process:
         run = fleet.answer("run", "endless")["run"]
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE)
+        process.wait(PROCESS_TIMEOUT)
     status, beats = fleet.answer("status"), fleet.answer("beats")
     why = fleet.call("explain", str(run))
     down = fleet.call("down")
@@ -167,7 +167,7 @@ def test_after_kill_9_the_ledger_still_answers_and_the_next_start_sweeps(fleet: 
         assert [each["status"] for each in fleet.answer("runs")["items"]] == ["interrupted"]  # type: ignore[attr-defined]
 
 
-def test_what_is_fired_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet) -> None:
+def test_a_manual_run_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet) -> None:
     with fleet.up():
         fleet.call("down")
 
@@ -181,22 +181,22 @@ def test_what_is_fired_while_nothing_runs_starts_with_the_next_up(fleet: UpFleet
         assert read_until(process, "run_finished")["schedule"] == "quick"
 
 
-def test_a_broken_schedule_is_said_and_the_others_run(fleet: UpFleet) -> None:
+def test_a_broken_schedule_is_reported_and_the_others_run(fleet: UpFleet) -> None:
     text = FLEET + "  - { name: wrong, command: [echo], every: 5x }\n"
     (fleet.folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
 
     with fleet.up() as process:
         ran = fleet.call("run", "quick", "--wait")
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, message = process.communicate(timeout=PROCESS_TIMEOUT)
 
     assert ran.returncode == 0
-    assert '"5x"' in said
-    assert "herdbeat.yaml:9" in said
+    assert '"5x"' in message
+    assert "herdbeat.yaml:9" in message
 
 
 def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_good_fleet(fleet: UpFleet) -> None:
-    """Once it said what was wrong, and then ran an empty fleet, which removed all schedules from the ledger."""
+    """It used to report the errors and then run an empty fleet, which removed all schedules from the ledger."""
     with fleet.up():
         fleet.call("down")
     text = "version: 1\ncommands:\n  - { name: yearly, command: [echo], every: 5x }\n"
@@ -214,7 +214,7 @@ def test_a_file_in_which_everything_is_broken_runs_nothing_and_keeps_the_last_go
 
 
 def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet: UpFleet) -> None:
-    """Once a typing error in one line was taken for a deletion, and `up` removed the schedule."""
+    """A typing error in one line used to count as a deletion, and `up` removed the schedule."""
     with fleet.up():
         fleet.call("down")
     text = FLEET.replace("0 0 1 1 *", "0 0 1 13 *").replace("hello], type", "hi], type")
@@ -223,15 +223,15 @@ def test_a_schedule_that_breaks_keeps_its_last_good_version_over_a_restart(fleet
     with fleet.up() as process:
         ran, kept = fleet.call("run", "quick", "--wait"), fleet.answer("explain", "yearly")
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, message = process.communicate(timeout=PROCESS_TIMEOUT)
 
     assert "  hi\n✓ ok in" in ran.stdout
     assert str(kept["next_run_at"]).endswith("-01-01T00:00:00Z")
-    assert "Until that is mended nothing is removed: what was right before goes on as it was." in said
+    assert "Until that is mended nothing is removed: what was right before goes on as it was." in message
 
 
-def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: UpFleet) -> None:
-    """Once `up` and `apply` did, and those that only look said that herdbeat itself had failed."""
+def test_every_command_has_a_hint_for_a_damaged_ledger(fleet: UpFleet) -> None:
+    """Only `up` and `apply` did; commands that only view reported an internal error."""
     fleet.state_dir.mkdir()
     (fleet.state_dir / "herdbeat.db").write_bytes(b"this is no database, and was not one before" * 100)
 
@@ -242,12 +242,12 @@ def test_over_a_damaged_ledger_every_command_says_what_to_do(fleet: UpFleet) -> 
     assert (fleet.state_dir / "herdbeat.db").read_bytes().startswith(b"this is no database")
 
 
-def test_down_stops_a_fleet_whose_socket_is_gone_by_its_pid(fleet: UpFleet) -> None:
+def test_down_stops_a_fleet_without_a_socket_by_its_pid(fleet: UpFleet) -> None:
     with fleet.up() as process:
-        fleet.call("run", "quick", "--wait")  # so its socket is there
+        fleet.call("run", "quick", "--wait")  # its socket exists after this
         (fleet.state_dir / "socket").unlink()
         by_signal = fleet.call("down")
-        status = process.wait(PATIENCE)
+        status = process.wait(PROCESS_TIMEOUT)
 
     assert (by_signal.returncode, status) == (0, 0)
     assert by_signal.stderr == f"Stopped (pid {process.pid}).\n"

@@ -1,4 +1,4 @@
-"""Endpoints under a real `herdbeat up`: what was answered is what is shown, and secrets are shown nowhere."""
+"""Endpoints under a real `herdbeat up`: responses are shown as they are, and secrets nowhere."""
 
 import threading
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UpFleet]:
         yield found
 
 
-def test_what_an_endpoint_answers_is_what_is_shown(fleet: UpFleet) -> None:
+def test_the_views_show_the_response_of_an_endpoint(fleet: UpFleet) -> None:
     names = ("queue", "slow", "down", "metadata")
     with fleet.up():
         codes = [fleet.call("run", name, "--wait").returncode for name in names]
@@ -97,11 +97,11 @@ def test_what_an_endpoint_answers_is_what_is_shown(fleet: UpFleet) -> None:
 
 def test_a_secret_of_a_header_is_shown_nowhere(fleet: UpFleet) -> None:
     with fleet.up() as process:
-        told = [fleet.call("run", name, "--wait") for name in ("queue", "echo")]
-        told += [fleet.call("config", "show"), fleet.call("runs"), fleet.call("status"), fleet.call("down")]
+        waited = [fleet.call("run", name, "--wait") for name in ("queue", "echo")]
+        waited += [fleet.call("config", "show"), fleet.call("runs"), fleet.call("status"), fleet.call("down")]
         rest, complaints = process.communicate(timeout=60)
 
-    texts = [each.stdout + each.stderr for each in told] + [rest, complaints]
+    texts = [each.stdout + each.stderr for each in waited] + [rest, complaints]
     texts += [path.read_text() for path in fleet.state_dir.glob("logs/*/*.jsonl")]
     assert "X-Api-Key: ***" in texts[1]
     assert not [text for text in texts if SECRET in text]

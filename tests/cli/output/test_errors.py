@@ -1,4 +1,4 @@
-"""Problems as people see them."""
+"""Errors as the terminal shows them."""
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,7 @@ def test_a_long_line_shows_the_part_around_its_value() -> None:
     assert line[carets.index("^") : carets.rindex("^") + 1] == "{{nope}}"
 
 
-def test_the_caret_stands_below_wide_letters() -> None:
+def test_the_caret_is_aligned_below_wide_characters() -> None:
     _, carets = code_frame(place(1, 4, 2), "日本 語語")
 
     assert carets == "    | " + " " * 5 + "^^^^"

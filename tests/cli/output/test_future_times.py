@@ -1,4 +1,4 @@
-"""Moments ahead as people say them. It is Thursday 26 March 2026, 14:04 in Berlin; the clocks change on Sunday."""
+"""Parsing of future times. It is Thursday 26 March 2026, 14:04 in Berlin; the clocks change on Sunday."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -29,12 +29,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ("2026-03-30T09:00:00Z", "2026-03-30T09:00:00+00:00"),
     ],
 )
-def test_what_people_write(text: str, moment: str) -> None:
+def test_a_future_time_is_parsed_in_every_supported_form(text: str, moment: str) -> None:
     assert parse_future_time(text, NOW, BERLIN) == datetime.fromisoformat(moment)
 
 
 @pytest.mark.parametrize("text", ["25:00", "18:60", "2026-02-30 09:00", "soon", "", "99:99:99"])
-def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_time_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises((TimeParseError, IntervalParseError)) as caught:
         parse_future_time(text, NOW, BERLIN)
 

@@ -1,4 +1,4 @@
-"""Where the instants crowd."""
+"""Counts of instants per hour, and the warning about many at one instant."""
 
 from pathlib import Path
 

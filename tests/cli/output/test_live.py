@@ -1,4 +1,4 @@
-"""The live lines of `up`: one event, one line, and the story of a gap before all else."""
+"""The live lines of `up`: one line per event, and the report of a gap first."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -139,11 +139,11 @@ def test_on_a_narrow_screen_a_line_folds_below_itself(event: Event, lines: list[
 
 
 @pytest.mark.parametrize("event", [NodeReady(AT, 1, 0), GapDetected(AT, NIGHT)])
-def test_what_is_told_elsewhere_has_no_line(event: Event) -> None:
+def test_events_that_are_reported_elsewhere_have_no_line(event: Event) -> None:
     assert LiveLineFormatter(terminal=plain(), zone=BERLIN).line(event) is None
 
 
-def test_a_gap_is_told_with_what_was_caught_up_and_what_was_missed() -> None:
+def test_a_gap_is_reported_with_caught_up_and_missed_beats() -> None:
     events = [
         settled(BeatOutcome.PENDING, Source.CATCH_UP, schedule="triage/standup"),
         settled(BeatOutcome.MISSED, MissedReason.SLEPT, count=2),
@@ -158,7 +158,7 @@ def test_a_gap_is_told_with_what_was_caught_up_and_what_was_missed() -> None:
     ]
 
 
-def test_on_a_narrow_screen_what_to_call_stands_below() -> None:
+def test_on_a_narrow_screen_the_suggested_command_is_on_the_next_line() -> None:
     narrow = Terminal(out=StringIO(), err=StringIO(), columns=60)
 
     block = gap_lines(narrow, NIGHT, [settled(BeatOutcome.MISSED, MissedReason.SLEPT)], AT, BERLIN)
@@ -168,7 +168,7 @@ def test_on_a_narrow_screen_what_to_call_stands_below() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(29, 0), (30, 1)])
-def test_a_short_restart_that_lost_nothing_is_not_worth_a_word(seconds: int, lines: int) -> None:
+def test_a_short_restart_without_losses_is_not_reported(seconds: int, lines: int) -> None:
     short = Gap(from_at=AT - seconds * SECOND, until=AT, reason=MissedReason.SCHEDULER_DOWN)
 
     assert len(gap_lines(plain(), short, [], AT, BERLIN)) == lines
@@ -184,7 +184,7 @@ def test_a_hundred_missed_schedules_do_not_fill_the_screen() -> None:
 
 
 class Later:
-    """What was put off, to be done when the test says so."""
+    """Deferred calls, which the test runs explicitly."""
 
     def __init__(self) -> None:
         self.put_off: list[Callable[[], None]] = []
@@ -203,7 +203,7 @@ def written(terminal: Terminal) -> list[str]:
     return terminal.out.getvalue().splitlines()
 
 
-def test_the_story_of_a_gap_comes_before_what_happened_meanwhile() -> None:
+def test_the_report_of_a_gap_comes_before_later_events() -> None:
     terminal, later = plain(), Later()
     live = feed(terminal, later)
 
@@ -222,7 +222,7 @@ def test_the_story_of_a_gap_comes_before_what_happened_meanwhile() -> None:
     ]
 
 
-def test_what_was_held_back_is_told_when_the_end_comes_first() -> None:
+def test_buffered_lines_are_printed_at_the_end() -> None:
     terminal, later = plain(), Later()
     live = feed(terminal, later)
     live(GapDetected(AT, NIGHT))
@@ -236,7 +236,7 @@ def test_what_was_held_back_is_told_when_the_end_comes_first() -> None:
     assert written(terminal) == once
 
 
-def test_quiet_says_only_what_a_person_should_look_at() -> None:
+def test_quiet_prints_only_what_needs_attention() -> None:
     terminal = plain()
     live = feed(terminal, Later(), is_quiet=True)
 
@@ -253,7 +253,7 @@ def test_quiet_says_only_what_a_person_should_look_at() -> None:
     assert [line[10] for line in written(terminal)] == ["✗", "·", "✗", "!"]
 
 
-def test_an_event_as_json_speaks_the_words_of_the_other_commands() -> None:
+def test_json_events_use_the_same_names_as_other_commands() -> None:
     assert event_object(started()) == {
         "event": "run_started",
         "at": "2026-03-26T08:41:04Z",

@@ -1,4 +1,4 @@
-"""A herd that waits is told in a few lines, however large it is."""
+"""Any number of waiting beats is reported in a few lines."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ AT = datetime(2026, 3, 26, 8, 41, 4, tzinfo=UTC)
 
 
 class Screen:
-    """A feed whose clock is moved by hand: `passes` lets the time of one count go by."""
+    """A feed with a fake clock: `passes` moves it past one counting interval."""
 
     def __init__(self) -> None:
         self._out = StringIO()
@@ -39,7 +39,7 @@ class Screen:
         return written
 
 
-def test_a_large_herd_that_waits_is_a_few_lines_and_a_count() -> None:
+def test_many_waiting_beats_are_a_few_lines_and_a_count() -> None:
     screen = Screen()
 
     screen.settle(1_500, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
@@ -50,7 +50,7 @@ def test_a_large_herd_that_waits_is_a_few_lines_and_a_count() -> None:
     assert screen.lines() == ["08:41:04  ◷ 1,490 more wait: at_capacity   see: herdbeat beats"]
 
 
-def test_as_long_as_more_of_them_come_only_their_number_is_told() -> None:
+def test_while_more_of_them_arrive_only_their_count_is_printed() -> None:
     screen = Screen()
     screen.settle(1_500, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
     screen.passes()
@@ -64,7 +64,7 @@ def test_as_long_as_more_of_them_come_only_their_number_is_told() -> None:
     assert [line.split("  ")[1] for line in screen.lines()] == ["◷ 500 more wait: at_capacity"]
 
 
-def test_after_a_quiet_moment_each_is_told_again() -> None:
+def test_after_a_quiet_interval_each_event_is_printed_again() -> None:
     screen = Screen()
     screen.settle(1_500, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
     screen.passes()
@@ -76,7 +76,7 @@ def test_after_a_quiet_moment_each_is_told_again() -> None:
     assert len(screen.lines()) == 2
 
 
-def test_fates_are_counted_apart_and_what_was_missed_is_told_in_full() -> None:
+def test_outcomes_are_counted_separately_and_missed_beats_are_printed_in_full() -> None:
     screen = Screen()
 
     screen.settle(MAX_NAMED_BEATS + 1, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING)
@@ -89,7 +89,7 @@ def test_fates_are_counted_apart_and_what_was_missed_is_told_in_full() -> None:
     assert [line[12:] for line in screen.lines()] == ["1 more skipped: already_running   see: herdbeat beats"]
 
 
-def test_what_was_counted_is_told_when_the_end_comes_first() -> None:
+def test_pending_counts_are_printed_at_the_end() -> None:
     screen = Screen()
     screen.settle(MAX_NAMED_BEATS + 7, BeatOutcome.PENDING, SkipReason.AT_CAPACITY)
     screen.lines()

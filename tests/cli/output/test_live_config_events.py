@@ -1,4 +1,4 @@
-"""What a live line says of files that have changed."""
+"""The live lines about changed files."""
 
 from datetime import UTC, datetime
 from io import StringIO
@@ -46,6 +46,6 @@ def test_on_a_narrow_screen_no_line_is_too_long() -> None:
     assert max(len(line) for line in lines(refused, 80)) <= 80
 
 
-def test_quiet_still_says_that_files_were_refused() -> None:
+def test_quiet_still_reports_rejected_files() -> None:
     assert lines(ConfigApplied(NOW, added=("a",)), is_quiet=True) == []
     assert len(lines(ConfigRejected(NOW, "x:1:1", "no", 1), is_quiet=True)) == 1

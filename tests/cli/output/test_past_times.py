@@ -29,14 +29,14 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)  # 14:04 in Berlin
         ("2026-03-20T09:00:00Z", "2026-03-20T09:00"),
     ],
 )
-def test_a_past_moment_is_read_as_people_say_it(text: str, moment: str) -> None:
+def test_a_past_time_is_parsed_in_every_supported_form(text: str, moment: str) -> None:
     assert parse_past_time(text, NOW, BERLIN) == datetime.fromisoformat(moment).replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", "25:00", "2026-02-30", "today at nine", "99999999d", "5", "٣m", "0001-01-01"]
 )
-def test_what_cannot_be_read_is_an_error_in_words(text: str) -> None:
+def test_an_invalid_time_is_an_error_with_a_message(text: str) -> None:
     with pytest.raises(SchedulerError) as raised:
         parse_past_time(text, NOW, BERLIN)
 

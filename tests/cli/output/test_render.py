@@ -1,4 +1,4 @@
-"""One renderer for every command: which form is printed, where remarks go, and what is never computed."""
+"""One renderer for every command: which form is printed, where notices go, and what is never computed."""
 
 from collections.abc import Iterator
 from io import StringIO
@@ -23,7 +23,7 @@ def rendered(output: Output, *switches: str, is_quiet: bool = False) -> tuple[st
     return out.getvalue(), err.getvalue(), status
 
 
-def test_people_see_the_lines_and_nothing_else_is_computed() -> None:
+def test_text_output_prints_the_lines_and_computes_nothing_else() -> None:
     output = Output(lines=["a", "b"], plain=never_computed(), json=no_json, exit_status=6)
 
     assert rendered(output) == ("a\nb\n", "", 6)
@@ -35,7 +35,7 @@ def test_plain_prints_the_fields_alone() -> None:
     assert rendered(output, "plain") == ("a\tb\n", "", 0)
 
 
-def test_json_is_indented_and_keeps_letters_as_they_are() -> None:
+def test_json_is_indented_and_keeps_non_ascii_characters() -> None:
     output = Output(lines=never_computed(), plain=never_computed(), json=lambda: {"name": "größe"})
 
     assert rendered(output, "json", "plain") == ('{\n  "name": "größe"\n}\n', "", 0)

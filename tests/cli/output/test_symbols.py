@@ -23,26 +23,26 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
         (datetime(2027, 1, 4, 8, 0, tzinfo=UTC), "Mon 04 Jan 2027 09:00"),
     ],
 )
-def test_a_time_is_said_as_near_as_it_is(moment: datetime, text: str) -> None:
+def test_the_precision_of_a_time_depends_on_its_distance(moment: datetime, text: str) -> None:
     assert format_time(moment, NOW, BERLIN) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.0004, "0ms"), (0.21, "210ms"), (1.23, "1.2s"), (9.96, "10s"), (47, "47s"), (130, "2m 10s")]
 )
-def test_how_long_it_took_is_said_as_exactly_as_anybody_cares(seconds: float, text: str) -> None:
+def test_the_precision_of_a_duration_depends_on_its_length(seconds: float, text: str) -> None:
     assert format_elapsed(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize(
     ("schedule", "label"), [("a/default", "a"), ("a/b", "a/b"), ("a", "a"), ("fleet/a/default", "fleet/a")]
 )
-def test_the_default_schedule_is_called_by_its_target_alone(schedule: str, label: str) -> None:
+def test_the_label_of_a_default_schedule_is_its_target(schedule: str, label: str) -> None:
     assert short_label(schedule) == label
 
 
 @pytest.mark.parametrize("status", RunStatus)
-def test_a_beat_that_ran_carries_the_mark_of_how_it_ended(status: RunStatus) -> None:
+def test_a_beat_that_ran_has_the_symbol_of_its_result(status: RunStatus) -> None:
     glyph, _, colour = RUN_STATUS_SYMBOLS[status]
 
     assert beat_symbol(make_beat_record(last_status=status)) == (glyph, colour)

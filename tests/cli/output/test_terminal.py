@@ -1,4 +1,4 @@
-"""What we write on."""
+"""The terminal: colours, tables, truncation."""
 
 from io import StringIO
 
@@ -28,7 +28,7 @@ class Screen(StringIO):
         ({"FORCE_COLOR": "1"}, ("no-color",), True, False),
     ],
 )
-def test_colour_is_only_where_somebody_sees_and_wants_it(
+def test_colour_is_used_only_on_terminals_that_want_it(
     environ: dict[str, str], options: tuple[str, ...], is_screen: bool, coloured: bool
 ) -> None:
     stream = Screen() if is_screen else StringIO()
@@ -45,7 +45,7 @@ def test_a_pipe_has_no_width_and_a_wide_table_none_either() -> None:
     assert open_terminal({"COLUMNS": "80"}, StringIO(), StringIO(), ("wide",)).columns is None
 
 
-def test_a_table_is_aligned_and_gives_way_in_the_column_that_may() -> None:
+def test_a_table_is_aligned_and_shrinks_its_flexible_column() -> None:
     terminal = Terminal(out=StringIO(), err=StringIO(), columns=44)
 
     lines = terminal.format_table([["NAME", "NOTE"], ["a" * 20, "b" * 40], ["\x1b[1mc\x1b[0m", "d"]], shrink=(1,))
@@ -54,7 +54,7 @@ def test_a_table_is_aligned_and_gives_way_in_the_column_that_may() -> None:
     assert lines[1] == "a" * 20 + "  " + "b" * 11 + "…" + "b" * 10
 
 
-def test_a_coloured_cell_keeps_its_colour_when_it_is_shortened() -> None:
+def test_a_coloured_cell_keeps_its_colour_when_truncated() -> None:
     terminal = Terminal(out=StringIO(), err=StringIO(), columns=40, has_colour=True)
 
     [line] = terminal.format_table([["x" * 20, terminal.style("y" * 40, "red")]], shrink=(1,))
@@ -62,7 +62,7 @@ def test_a_coloured_cell_keeps_its_colour_when_it_is_shortened() -> None:
     assert line.endswith("\x1b[31m" + "y" * 9 + "…" + "y" * 8 + "\x1b[0m")
 
 
-def test_remarks_are_left_out_when_quiet_and_complaints_are_not() -> None:
+def test_quiet_omits_notices_and_keeps_errors() -> None:
     err = StringIO()
     terminal = Terminal(out=StringIO(), err=err, is_quiet=True)
 
@@ -72,12 +72,12 @@ def test_remarks_are_left_out_when_quiet_and_complaints_are_not() -> None:
     assert err.getvalue() == "broken\n"
 
 
-def test_what_would_steer_a_terminal_is_taken_out() -> None:
+def test_terminal_control_characters_are_removed() -> None:
     assert printable("a\x1b[2Jb\x00\n✓ é") == "a�[2Jb�\n✓ é"
 
 
 @given(st.text(alphabet="aé漢\u0301", max_size=30), st.integers(5, 20))
-def test_a_shortened_text_is_not_much_wider_than_its_room(text: str, room: int) -> None:
+def test_a_truncated_text_hardly_exceeds_its_width(text: str, room: int) -> None:
     short = shorten(text, room)
 
     assert short == text or len(short) <= room

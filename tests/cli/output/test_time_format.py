@@ -1,4 +1,4 @@
-"""Times on a command line."""
+"""Parsing and formatting of times on the command line."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -32,14 +32,14 @@ def test_a_day_a_moment_and_a_distance_can_be_written(text: str, moment: datetim
 @pytest.mark.parametrize(
     "text", ["2026-02-30", "0000-01-01", "tomorrow", "", "2026-03-28T09:00:00", "0001-01-01", "9999-12-31"]
 )
-def test_what_is_no_time_is_refused_with_a_hint(text: str) -> None:
+def test_an_invalid_time_is_rejected_with_a_hint(text: str) -> None:
     with pytest.raises(TimeParseError) as caught:
         parse_time(text, NOW, BERLIN)
 
     assert caught.value.hint
 
 
-def test_a_distance_past_the_calendar_is_refused() -> None:
+def test_a_duration_beyond_the_calendar_is_rejected() -> None:
     late = datetime(9990, 1, 1, tzinfo=UTC)
 
     with pytest.raises(TimeParseError):
@@ -69,7 +69,7 @@ def test_a_moment_is_shown_on_the_wall_clock_and_in_utc() -> None:
         (timedelta(microseconds=900_000), "now"),
     ],
 )
-def test_the_distance_is_told_in_words(delta: timedelta, words: str) -> None:
+def test_a_relative_time_is_formatted_in_words(delta: timedelta, words: str) -> None:
     assert format_time_left(NOW + delta, NOW) == words
 
 

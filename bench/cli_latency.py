@@ -1,4 +1,4 @@
-"""How long the terminal lets people wait: processor time until a command has answered, and until `up` is ready."""
+"""Latency of the command line: processor time of a command, and wall time until `up` is ready."""
 
 import json
 import resource
@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
-from bench.alone import fresh_folder
-from bench.race import Result, table
+from bench.subprocesses import fresh_folder
+from bench.timing import Result, format_table
 
 TIMES = 15
 GOAL = 0.150
@@ -25,14 +25,14 @@ commands:
   - { name: tidy, command: ["true"], every: 1h }
   - { name: weekly, command: ["true"], cron: "@weekly" }
 """
-ASKED: tuple[tuple[str, Sequence[str]], ...] = (
+COMMANDS: tuple[tuple[str, Sequence[str]], ...] = (
     ("herdbeat --help", ("--help",)),
     ("herdbeat next EXPR", ("next", "0 9 * * 1-5")),
     ("herdbeat list", ("list",)),
     ("herdbeat status", ("status",)),
     ("herdbeat explain", ("explain", "poll")),
 )
-"""The first three have a goal; the others are here to be seen."""
+"""The first three have a goal; the others are only printed."""
 
 WITH_GOAL = 3
 
@@ -40,10 +40,10 @@ WITH_GOAL = 3
 def run() -> list[Result]:
     with fresh_folder() as folder:
         (folder / "herdbeat.yaml").write_text(FLEET, encoding="utf-8")
-        ready = median(_ready(folder) for _ in range(5))
-        spent = [(what, _processor(folder, words)) for what, words in ASKED]
+        ready = median(_time_until_ready(folder) for _ in range(5))
+        spent = [(what, _median_cpu_time(folder, words)) for what, words in COMMANDS]
     rows = [*((what, f"{seconds * 1000:.0f} ms") for what, seconds in spent), ("herdbeat up, ready", f"{ready:.2f} s")]
-    print(table(rows))
+    print(format_table(rows))
     results = [
         Result(
             what=f"{what}, processor time",
@@ -60,20 +60,20 @@ def run() -> list[Result]:
     ]
 
 
-def _processor(folder: Path, words: Sequence[str]) -> float:
-    """The median of user and system time of the whole call, the interpreter's own start included."""
-    return median(_once(folder, words) for _ in range(TIMES))
+def _median_cpu_time(folder: Path, words: Sequence[str]) -> float:
+    """Return the median user and system time of the whole call, including the interpreter's start."""
+    return median(_cpu_time(folder, words) for _ in range(TIMES))
 
 
-def _once(folder: Path, words: Sequence[str]) -> float:
+def _cpu_time(folder: Path, words: Sequence[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(_herdbeat(*words), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _ready(folder: Path) -> float:
-    """Seconds on the wall from the call until the node takes up work."""
+def _time_until_ready(folder: Path) -> float:
+    """Return the seconds of wall time from the call until the node is ready."""
     began = monotonic()
     with subprocess.Popen(_herdbeat("up", "--json"), cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -87,5 +87,5 @@ def _ready(folder: Path) -> float:
 
 
 def _herdbeat(*words: str) -> list[str]:
-    """The installed program, as people call it."""
+    """Return the command line of the installed program."""
     return [str(Path(sys.executable).with_name("herdbeat")), *words]

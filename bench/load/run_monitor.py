@@ -1,4 +1,4 @@
-"""Watching a node from outside: how many runs have ended, and how late each began."""
+"""A listener that counts the finished runs of a node and how late each started."""
 
 import asyncio
 import math
@@ -14,7 +14,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentiles:
-    """So many times, in milliseconds: the one in the middle, the one that 99 of 100 stay below, and the longest."""
+    """Percentiles of `count` times, in milliseconds."""
 
     count: int
     p50: float
@@ -22,7 +22,7 @@ class Percentiles:
     longest: float
 
     @classmethod
-    def of(cls, times: Sequence[timedelta]) -> "Percentiles":
+    def from_times(cls, times: Sequence[timedelta]) -> "Percentiles":
         ordered = sorted(each / _MILLISECOND for each in times)
         return cls(
             count=len(ordered),
@@ -32,8 +32,8 @@ class Percentiles:
         )
 
 
-class Watch:
-    """Listens to a node. Only what begins with `prefix` and is due at or after `since` counts as late or in time."""
+class RunMonitor:
+    """Event listener. Its lateness covers schedules that begin with `prefix` and beats due at or after `since`."""
 
     def __init__(self, prefix: str = "", since: datetime | None = None) -> None:
         self._prefix = prefix
@@ -54,15 +54,15 @@ class Watch:
             case _:
                 pass
 
-    async def until(self, wanted: int) -> None:
-        """Return once so many runs have ended and are durable."""
+    async def wait_finished(self, wanted: int) -> None:
+        """Return once that many runs have finished and are durable."""
         self._wanted = wanted
         if self.finished < wanted:
             await self._enough.wait()
 
     @property
     def lateness(self) -> Percentiles:
-        return Percentiles.of(self._late)
+        return Percentiles.from_times(self._late)
 
     def _finish(self, event: RunFinished) -> None:
         self.finished += 1
@@ -76,5 +76,5 @@ class Watch:
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The nearest rank: a value that was really seen. Of nothing it is not a number."""
+    """Return the nearest rank, which is a measured value; NaN for an empty sequence."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan

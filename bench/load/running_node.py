@@ -1,4 +1,4 @@
-"""The engine under measurement: the parts of `herdbeat up`, on a store that the measurement has filled."""
+"""The node under measurement: the parts of `herdbeat up`, on a store that the measurement has filled."""
 
 import asyncio
 import os
@@ -22,15 +22,15 @@ from herdbeat.store.reader import SqliteReader
 from herdbeat.store.spec_cache import SpecCache
 from herdbeat.store.sqlite.store import SqliteStore
 
-ROOM = 1_000
-"""Runs at once on the node. The default of 100 is for agents; a measurement of many short runs asks for more."""
+MAX_CONCURRENT_RUNS = 1_000
+"""Concurrent runs on the node. The default of 100 is meant for agents; measurements with many short runs need more."""
 
-PATIENCE = timedelta(seconds=30)
+STOP_TIMEOUT = timedelta(seconds=30)
 
 
 @contextmanager
 def open_store(folder: Path) -> Iterator[SqliteStore]:
-    """A store in that folder, as durable as any: synchronous=FULL."""
+    """Open a store in that folder with the usual durability: synchronous=FULL."""
     store = SqliteStore(folder / "herdbeat.db")
     store.open()
     try:
@@ -40,8 +40,10 @@ def open_store(folder: Path) -> Iterator[SqliteStore]:
 
 
 @asynccontextmanager
-async def at_work(store: SqliteStore, listener: EventListener, max_concurrent: int = ROOM) -> AsyncIterator[Node]:
-    """A node that serves the store until the block is left."""
+async def running_node(
+    store: SqliteStore, listener: EventListener, max_concurrent: int = MAX_CONCURRENT_RUNS
+) -> AsyncIterator[Node]:
+    """Run a node on the store until the block exits."""
     clock = SystemTimer()
     settings = RunnerSettings(state_dir=store.path.parent, environ=os.environ, max_concurrent=max_concurrent)
     reader = SqliteReader(store.path)
@@ -59,6 +61,6 @@ async def at_work(store: SqliteStore, listener: EventListener, max_concurrent: i
             try:
                 yield node
             finally:
-                node.stop(PATIENCE)
+                node.stop(STOP_TIMEOUT)
     finally:
         reader.close()
