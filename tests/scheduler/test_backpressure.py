@@ -7,9 +7,8 @@ import pytest
 from bench.load.stock import Lot, put
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.scheduler.backpressure import SATURATED_BATCH_SIZE
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
+from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, SATURATED_BATCH_SIZE, ClaimContext, ClaimResult, claim_due
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
 

@@ -197,6 +197,18 @@ async def test_a_fleet_without_shared_budgets_is_not_asked_for_them(
         assert herd.outcomes("own") == [("ran", "", 1), (*OVER, 2)]
 
 
+async def test_a_completion_reads_no_reservations_where_no_run_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("free", every="10m")
+        monkeypatch.delattr(SqlTransaction, "reservations")
+
+        await herd.advance(20 * MINUTE)
+
+        assert herd.outcomes("free") == [("ran", "", 1)] * 3
+
+
 async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="10m")

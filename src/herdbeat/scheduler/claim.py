@@ -2,13 +2,18 @@
 
 `write_evaluations` and `start_runs` are the two halves of writing a claim. A change by hand or by an edit uses only the
 first: it settles and decides, and starts nothing.
+
+A full target with more due schedules than one cycle can queue does not delay other targets. Once, 100,000 schedules of
+one full target that fell due together took six seconds to queue, and every other beat waited as long. Now schedules of
+other targets come first, and those of saturated targets are queued a slice at a time. They are only evaluated later:
+their capacity is always read anew.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +22,6 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
 from herdbeat.governor import decide
-from herdbeat.scheduler.backpressure import SaturatedTargets, fetch_due, find_saturated_targets
 from herdbeat.scheduler.budgets import ScheduleBudgets, load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
@@ -52,6 +56,30 @@ MAX_CLAIM_BATCH = 500
 WRITE_CHUNK_SIZE = 256
 """Rows of one statement. A large batch is written in chunks, each as soon as it is decided: the database works on one
 while we decide the next. Small enough that it begins early, large enough that a statement pays off."""
+
+SATURATED_BATCH_SIZE = 100
+"""Schedules of saturated targets that one cycle queues: a few milliseconds of delay for other targets."""
+
+MIN_SATURATED_SCHEDULES = 10
+"""With fewer of them queued in one cycle, a full target is not treated as saturated."""
+
+_RESCAN_MARGIN = timedelta(milliseconds=250)
+"""A completion writes the time at which it began, so it may add rows to a time that was just scanned."""
+
+
+class SaturatedTargets(NamedTuple):
+    """Full targets with more due schedules, and the moment before which nothing of other targets is due."""
+
+    targets: frozenset[int]
+    scanned_until: datetime
+
+
+class DueBatch(NamedTuple):
+    """The schedules of a cycle, whether more is due, and the moment before which only saturated targets have any."""
+
+    due: list[ScheduleSnapshot]
+    has_more: bool
+    scanned_until: datetime
 
 
 @dataclass(slots=True)
@@ -138,14 +166,51 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     return result
 
 
+def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTargets | None) -> DueBatch:
+    """Return what is due, oldest first; with saturated targets, all others before a slice of theirs."""
+    if saturated is None:
+        due = tx.due_schedules(now, limit)
+        return DueBatch(due, len(due) == limit, (due[0].wake_at or now) if due else now)
+    others = tx.schedule_list_due_excluding(now, limit, saturated.targets, saturated.scanned_until)
+    saturated_due = tx.due_schedules(now, SATURATED_BATCH_SIZE)
+    seen = {snapshot.id for snapshot in others}
+    scanned_until = saturated.scanned_until
+    if len(others) < limit:
+        scanned_until = max(scanned_until, now - _RESCAN_MARGIN)
+    return DueBatch(
+        others + [snapshot for snapshot in saturated_due if snapshot.id not in seen],
+        len(saturated_due) == SATURATED_BATCH_SIZE,
+        scanned_until,
+    )
+
+
+def find_saturated_targets(
+    batch: DueBatch, evaluations: Iterable[Evaluation], capacity: CapacitySnapshot, before: SaturatedTargets | None
+) -> SaturatedTargets | None:
+    """Return the targets that the next cycle takes last. None, as nearly always, if nothing more is due."""
+    if not batch.has_more:
+        return None
+    queued = Counter(each.snapshot.target_id for each in evaluations if each.queue_count)
+    full_targets = frozenset(
+        target
+        for target, count in queued.items()
+        if count >= MIN_SATURATED_SCHEDULES and capacity.free_by_target.get(target, 0) <= 0
+    )
+    if not full_targets:
+        return None
+    return SaturatedTargets(full_targets | before.targets if before else full_targets, batch.scanned_until)
+
+
 def load_capacity(
-    tx: Transaction, now: datetime, context: ClaimContext, snapshots: Iterable[ScheduleSnapshot]
+    tx: Transaction, now: datetime, context: ClaimContext, snapshots: Collection[ScheduleSnapshot]
 ) -> CapacitySnapshot:
     """Return how much of these schedules may start on this node now."""
-    wanted = list(snapshots)
-    targets = tx.target_get_capacity({snapshot.target_id for snapshot in wanted})
-    capacity = CapacitySnapshot.from_targets(context.free_slots, targets)
-    capacity.budgets_by_schedule, capacity.labels = load_budgets(tx, now, wanted), context.labels
+    targets = tx.target_get_capacity({snapshot.target_id for snapshot in snapshots})
+    free_by_target = {room.target_id: room.max_concurrent - room.running for room in targets.values()}
+    capacity = CapacitySnapshot(context.free_slots, free_by_target, labels=context.labels)
+    has_shared = bool(snapshots) and tx.has_budgets()
+    if has_shared or any(snapshot.plan.policies.budget is not None for snapshot in snapshots):
+        capacity.budgets_by_schedule = load_budgets(tx, now, snapshots, has_shared=has_shared)
     return capacity
 
 
@@ -302,7 +367,8 @@ def start_runs(
     """Write a run for each beat, reserve its cost, and return the claims: what is not in the ledger did not start."""
     run_ids = tx.add_runs([NewRun(beat.id, beat.snapshot.id, beat.attempt) for beat in beats], node_id, now)
     claims = [_build_claim(beat, run_id, node_id) for beat, run_id in zip(beats, run_ids, strict=True)]
-    reserve_budgets(tx, budgets_by_schedule, claims)
+    if budgets_by_schedule:
+        reserve_budgets(tx, budgets_by_schedule, claims)
     return claims
 
 

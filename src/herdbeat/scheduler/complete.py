@@ -71,7 +71,10 @@ def complete_runs(tx: Transaction, now: datetime, finished_runs: Sequence[Finish
     result = CompletionResult(now, lost=[run.run_id for run in finished_runs if run.run_id not in open_runs])
     owned_runs = [run for run in finished_runs if run.run_id in open_runs]
     snapshots = tx.schedules({run.schedule_id for run in open_runs.values()})
-    settle_reservations(tx, owned_runs)
+    # Only what was claimed under a budget has a reservation, whichever node has claimed it.
+    reserved_outcomes = {run.run_id: run.outcome for run in owned_runs if open_runs[run.run_id].has_reservation}
+    if reserved_outcomes:
+        settle_reservations(tx, reserved_outcomes)
     batch = _CompletionBatch(now, open_runs, snapshots, result, has_repeats=len(snapshots) < len(owned_runs))
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)

@@ -21,9 +21,8 @@ from herdbeat.events import (
     safe_listener,
 )
 from herdbeat.failpoints import Failpoint, failpoint
-from herdbeat.scheduler.backpressure import SaturatedTargets
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
+from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, quarantine_first_due
