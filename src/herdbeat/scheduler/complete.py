@@ -31,7 +31,13 @@ from herdbeat.scheduler.evaluate import (
     is_in_flight,
     require_readable,
 )
-from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, format_reason
+from herdbeat.scheduler.quarantine import (
+    BatchRefused,
+    QuarantinedSchedule,
+    decide_or_quarantine,
+    format_reason,
+    write_batch,
+)
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, ScheduleSnapshot, Store, Transaction
 
@@ -309,7 +315,7 @@ class RunCompleter:
         now = self._timer.now()
         failpoint(Failpoint.BEFORE_FINISH)
         try:
-            finished = await self._store.write(lambda tx: complete_runs(tx, now, group))
+            finished = await write_batch(self._store, lambda tx: complete_runs(tx, now, group))
         except StoreUnavailable as error:
             if not is_last_attempt:
                 await self._back_off(error, now)
@@ -320,8 +326,8 @@ class RunCompleter:
             self._queue.clear()
             self._on_lost()
             return False
-        except Exception as error:  # noqa: BLE001 - one result that the store refuses must not hold up the others
-            self._bisect_batch(group, error)
+        except BatchRefused as refused:
+            self._bisect_batch(group, refused.error)
             return True
         del self._queue[: len(group)]
         self._retry_delay, self._batch_limit = MIN_RETRY_DELAY, MAX_COMPLETION_BATCH

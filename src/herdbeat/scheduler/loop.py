@@ -25,7 +25,7 @@ from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
-from herdbeat.scheduler.quarantine import QuarantinedSchedule, quarantine_first_due
+from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.timers import Timer, detect_gap, has_clock_moved_back
 from herdbeat.store.base import FinishedRun, NewBeat, Store, Transaction
 
@@ -268,15 +268,17 @@ class Loop:
         gap, moved_back = self._detect_clock_change(now)
         context = self._claim_context(free_slots)
         try:
-            result = await self._store.write(lambda tx: _run_claim_cycle(tx, now, context, gap, moved_back=moved_back))
+            result = await write_batch(
+                self._store, lambda tx: _run_claim_cycle(tx, now, context, gap, moved_back=moved_back)
+            )
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s %s next look in %s", error, error.hint, self._settings.check_interval)
             return ClaimResult()
         except ClaimLost:
             self.lease_lost.set()
             return ClaimResult()
-        except Exception as error:  # noqa: BLE001 - a row that the store refuses must not stop the others
-            return await self._bisect_batch(now, error)
+        except BatchRefused as refused:
+            return await self._bisect_batch(now, refused.error)
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)
