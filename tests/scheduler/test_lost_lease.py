@@ -1,4 +1,4 @@
-"""A node that is told that it has lost its lease: it starts nothing more, and its results are nobody's."""
+"""A node that has lost its lease: it starts nothing more, and its results are dropped."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ async def never(claim: Claim) -> FinishedRun:
     raise AssertionError(f"{claim} was started without a lease")
 
 
-async def test_a_claim_that_is_refused_says_that_the_lease_is_lost() -> None:
+async def test_a_refused_claim_sets_the_lease_as_lost() -> None:
     loop = Loop(Refusing(), FakeClock(MONDAY), never, NodeSettings(node_id=7))
 
     async with asyncio.TaskGroup() as tasks:
@@ -38,7 +38,7 @@ async def test_a_claim_that_is_refused_says_that_the_lease_is_lost() -> None:
     assert loop.lease_lost.is_set()
 
 
-async def test_results_that_are_refused_are_dropped_and_nobody_waits_for_them() -> None:
+async def test_refused_results_are_dropped_and_the_queue_is_drained() -> None:
     lost: list[str] = []
     recorder = RunCompleter(Refusing(), FakeClock(MONDAY), _unheard, lambda: lost.append("lost"))
     recorder.add(FinishedRun(1, MONDAY, Outcome(status=RunStatus.SUCCEEDED)))
