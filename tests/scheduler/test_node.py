@@ -13,10 +13,10 @@ from tests.support.single_schedule_node import HeldRun, list_run_statuses, open_
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, RunFinished
-from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo
-from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.node import Node
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore

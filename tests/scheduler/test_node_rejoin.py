@@ -16,10 +16,10 @@ from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.events import Event, GapDetected, NodeReady
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, claim_due
-from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo
-from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.timers import DatabaseTimer
 from herdbeat.store.base import StopRequest, Transaction
 from herdbeat.store.sqlite.store import SqliteStore

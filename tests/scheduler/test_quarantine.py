@@ -21,7 +21,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.claim import ClaimResult
 from herdbeat.scheduler.evaluate import Evaluation, change_from_evaluation
-from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.quarantine import quarantine_evaluation, quarantine_first_due
 from herdbeat.store.base import ChangedSchedule, Transaction
@@ -314,7 +314,7 @@ class Stumbling:
 
 async def test_a_store_that_is_unavailable_during_a_quarantine_does_not_end_the_loop(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
-        loop = Loop(Stumbling(), herd.clock, herd._perform, NodeSettings(node_id=1))
+        loop = Loop(NodeParts(Stumbling(), herd.clock, herd._perform), NodeSettings(node_id=1))
         loop._batch_limit = 1  # the turns before have narrowed it down to one
 
         claimed = await loop.run_cycle(tasks)

@@ -22,7 +22,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
 from herdbeat.governor import decide
-from herdbeat.scheduler.budgets import ScheduleBudgets, load_budgets, reserve_budgets
+from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
     REPLACED_BY_NEXT,
@@ -149,13 +149,13 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     snapshots = {snapshot.id: snapshot for snapshot in batch.due}
     missing = {beat.schedule_id for beat in pending} - snapshots.keys()
     snapshots |= tx.schedules(missing) if missing else {}
-    capacity = load_capacity(tx, now, context, snapshots.values())
-    result = ClaimResult()
+    capacity, result = load_capacity(tx, now, context, snapshots.values()), ClaimResult()
+    cycle = ClaimCycle(now, capacity, context.gaps)
     if pending:
         # They were due before, so they have the first pick of the capacity.
-        claim_pending(tx, now, context, pending, snapshots, capacity, result)
+        result.claims += claim_pending(tx, cycle, context.node_id, pending, snapshots)
     due = [snapshots[snapshot.id] for snapshot in batch.due]
-    cycle = ClaimCycle(now, capacity, context.gaps, _count_paced_beats(tx, context, due))
+    cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
     evaluations: list[Evaluation] = []
     for chunk in batched(_evaluate_all(cycle, due), WRITE_CHUNK_SIZE):
         claim_evaluated(tx, cycle, context, chunk, result)
@@ -236,10 +236,10 @@ def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Ev
     for snapshot in due:
         if cycle.capacity.is_node_full:
             return
-        yield _evaluate_or_quarantine(cycle, snapshot)
+        yield evaluate_or_quarantine(cycle, snapshot)
 
 
-def _evaluate_or_quarantine(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
+def evaluate_or_quarantine(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     capacity, target_id = cycle.capacity, snapshot.target_id
     taken = capacity.taken_by_target.get(target_id, 0)
 
@@ -258,7 +258,7 @@ def claim_evaluated(
     beats = write_evaluations(tx, cycle.now, evaluations, node_id=context.node_id)
     _release_duplicates(cycle.capacity, evaluations, beats)
     result.add_evaluations(evaluations)
-    result.claims += start_runs(tx, cycle.now, context.node_id, beats, cycle.capacity.budgets_by_schedule)
+    result.claims += start_runs(tx, cycle, context.node_id, beats)
 
 
 def assign_catchup_slots(
@@ -357,18 +357,12 @@ def _release_duplicates(
             capacity.release(target_id)
 
 
-def start_runs(
-    tx: Transaction,
-    now: datetime,
-    node_id: int,
-    beats: Sequence[BeatToStart],
-    budgets_by_schedule: Mapping[int, ScheduleBudgets],
-) -> list[Claim]:
+def start_runs(tx: Transaction, cycle: ClaimCycle, node_id: int, beats: Sequence[BeatToStart]) -> list[Claim]:
     """Write a run for each beat, reserve its cost, and return the claims: what is not in the ledger did not start."""
-    run_ids = tx.add_runs([NewRun(beat.id, beat.snapshot.id, beat.attempt) for beat in beats], node_id, now)
+    run_ids = tx.add_runs([NewRun(beat.id, beat.snapshot.id, beat.attempt) for beat in beats], node_id, cycle.now)
     claims = [_build_claim(beat, run_id, node_id) for beat, run_id in zip(beats, run_ids, strict=True)]
-    if budgets_by_schedule:
-        reserve_budgets(tx, budgets_by_schedule, claims)
+    if cycle.capacity.budgets_by_schedule:
+        reserve_budgets(tx, cycle.capacity.budgets_by_schedule, claims)
     return claims
 
 
@@ -391,18 +385,13 @@ def _build_claim(beat: BeatToStart, run_id: int, node_id: int) -> Claim:
 
 
 def claim_pending(
-    tx: Transaction,
-    now: datetime,
-    context: ClaimContext,
-    pending: list[PendingBeat],
-    snapshots: dict[int, ScheduleSnapshot],
-    capacity: CapacitySnapshot,
-    result: ClaimResult,
-) -> None:
+    tx: Transaction, cycle: ClaimCycle, node_id: int, pending: list[PendingBeat], snapshots: dict[int, ScheduleSnapshot]
+) -> list[Claim]:
     """Start the pending beats that may start, keep the others pending, and settle those that came too late.
 
     `snapshots` then has the new counters and decisions of their schedules.
     """
+    now, capacity = cycle.now, cycle.capacity
     changes: list[ChangedBeat] = []
     counter_deltas: dict[int, CounterDelta] = {}
     beats_to_start: list[BeatToStart] = []
@@ -426,21 +415,17 @@ def claim_pending(
             beats_to_start.append(BeatToStart(beat.id, beat, snapshot))
     tx.change_beats(changes, now)
     tx.schedule_adjust_counters(list(counter_deltas.values()), now)
-    _wake_next_pending(tx, now, pending, changes, capacity)
+    _wake_next_pending(tx, cycle, pending, changes)
     settled_beats = [beat for beat, change in zip(pending, changes, strict=False) if change.settled]
     tx.change_schedules(reschedule_after_pending(now, snapshots, settled_beats))
-    claims = start_runs(tx, now, context.node_id, beats_to_start, capacity.budgets_by_schedule)
+    claims = start_runs(tx, cycle, node_id, beats_to_start)
     retried_by = {beat.id: beat.retried_by for beat in pending if beat.retried_by}
     tx.mark_retries([(claim.run_id, retried_by[claim.beat_id]) for claim in claims if claim.beat_id in retried_by])
-    result.claims += claims
+    return claims
 
 
 def _wake_next_pending(
-    tx: Transaction,
-    now: datetime,
-    pending: list[PendingBeat],
-    changes: list[ChangedBeat],
-    capacity: CapacitySnapshot,
+    tx: Transaction, cycle: ClaimCycle, pending: list[PendingBeat], changes: list[ChangedBeat]
 ) -> None:
     """A beat that was woken for a free slot and does not take it leaves it to the next: nothing else wakes that."""
     requeued_targets = {
@@ -449,5 +434,6 @@ def _wake_next_pending(
         if change.outcome is not BeatOutcome.RUNNING and change.reason != SkipReason.AT_CAPACITY
     }
     for target_id in requeued_targets:
-        if capacity.free_by_target.get(target_id, 0) > 0:
-            tx.beat_wake_pending(target_id, capacity.free_by_target[target_id], now)
+        free_slots = cycle.capacity.free_by_target.get(target_id, 0)
+        if free_slots > 0:
+            tx.beat_wake_pending(target_id, free_slots, cycle.now)

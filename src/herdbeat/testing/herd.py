@@ -29,7 +29,7 @@ from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler import control
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
-from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
@@ -110,7 +110,7 @@ class SimulatedHerd(ScheduleRegistry):
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
-        self._loop = Loop(store, clock, self._perform, settings, listener)
+        self._loop = Loop(NodeParts(store, clock, self._perform, listener), settings)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.completer.run(), name="recorder")
 

@@ -6,7 +6,7 @@ What it means for their next runs is computed when somebody looks at `items`.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
@@ -322,12 +322,7 @@ def _target_row(target: Target) -> TargetRow:
 
 
 def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleRow:
-    run_spec = RunSpec(
-        prompt=schedule.prompt,
-        work_source=schedule.work_source,
-        resume_session=schedule.resume_session,
-        output_to_file=schedule.output_to_file,
-    )
+    run_spec = RunSpec(**{name: getattr(schedule, name) for name in _RUN_SPEC_FIELDS})
     return ScheduleRow(
         target_id=target_id,
         name=schedule.name,
@@ -337,6 +332,9 @@ def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleR
         origin=str(schedule.origin or ""),
         enabled=schedule.enabled,
     )
+
+
+_RUN_SPEC_FIELDS = tuple(each.name for each in fields(RunSpec))
 
 
 def _to_canonical_json(value: object) -> str:
