@@ -21,7 +21,6 @@ from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
-from herdbeat.governor import decide
 from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
@@ -30,10 +29,9 @@ from herdbeat.scheduler.evaluate import (
     Evaluation,
     change_from_evaluation,
     evaluate,
-    governor_state,
     is_due,
 )
-from herdbeat.scheduler.pending import evaluate_pending, reschedule_after_pending
+from herdbeat.scheduler.pending import decide_after_settling, evaluate_pending, reschedule_after_pending
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import (
     ChangedBeat,
@@ -335,15 +333,8 @@ def _settle_duplicates(now: datetime, evaluation: Evaluation, beat_ids: list[int
     if evaluation.decision is not None or evaluation.queue_count or evaluation.quarantine is not None:
         return
     evaluation.anchor_at = now
-    state = replace(governor_state(evaluation.snapshot), anchor_at=now, is_new=False)
-
-    def reschedule() -> None:
-        evaluation.decision = decide(now, state)
-
-    def quarantine(reason: str) -> None:
-        evaluation.quarantine = reason
-
-    decide_or_quarantine(reschedule, quarantine)
+    decided = decide_after_settling(now, evaluation)
+    evaluation.decision, evaluation.quarantine = decided.decision, decided.quarantine
 
 
 def _release_duplicates(

@@ -348,7 +348,8 @@ class RunCompleter:
             return
         log.error("result cannot be written run=%s error=%r it is recorded as failed", run.run_id, error)
         self._last_attempt_runs.add(run.run_id)
-        self._queue[0] = _replace_with_failure(run, error)
+        message = f"its result could not be written down ({format_reason(error)})"
+        self._queue[0] = FinishedRun(run.run_id, run.started_at, Outcome(status=RunStatus.FAILED, error=message))
 
     async def _back_off(self, error: StoreUnavailable, now: datetime) -> None:
         waiting = len(self._queue)
@@ -357,8 +358,3 @@ class RunCompleter:
         )
         await self._timer.sleep_until(now + self._retry_delay, self._draining)
         self._retry_delay = min(self._retry_delay * 2, MAX_RETRY_DELAY)
-
-
-def _replace_with_failure(run: FinishedRun, error: Exception) -> FinishedRun:
-    message = f"its result could not be written down ({format_reason(error)})"
-    return FinishedRun(run.run_id, run.started_at, Outcome(status=RunStatus.FAILED, error=message))

@@ -230,10 +230,16 @@ class Loop:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
         gap, moved_back = self._detect_clock_change(now)
         context = self._claim_context(free_slots)
+
+        def claim(tx: Transaction) -> ClaimResult:
+            if gap is not None:
+                tx.add_gap(gap)
+            if moved_back:
+                tx.schedule_requeue_future(now)
+            return claim_due(tx, now, context)
+
         try:
-            result = await write_batch(
-                self._store, lambda tx: _run_claim_cycle(tx, now, context, gap, moved_back=moved_back)
-            )
+            result = await write_batch(self._store, claim)
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s %s next look in %s", error, error.hint, self._settings.check_interval)
             return ClaimResult()
@@ -380,13 +386,3 @@ class Loop:
         for each in quarantined:
             log.error("schedule quarantined schedule=%s reason=%s it rests until it is edited", *each)
             self._listener(ScheduleQuarantined(now, *each))
-
-
-def _run_claim_cycle(
-    tx: Transaction, now: datetime, context: ClaimContext, gap: Gap | None, *, moved_back: bool
-) -> ClaimResult:
-    if gap is not None:
-        tx.add_gap(gap)
-    if moved_back:
-        tx.schedule_requeue_future(now)
-    return claim_due(tx, now, context)
