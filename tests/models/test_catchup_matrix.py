@@ -113,7 +113,7 @@ def test_the_newest_that_is_just_late_runs_although_older_ones_are_caught_up(tmp
 
 
 @pytest.mark.parametrize("catchup", [Catchup.ONCE, Catchup.ALL])
-async def test_a_beat_of_the_clock_runs_although_older_ones_still_wait_for_their_pace(
+async def test_a_clock_beat_runs_although_older_ones_still_wait_for_their_catch_up_slot(
     tmp_path: Path, catchup: Catchup
 ) -> None:
     """Once, it was merged into them as `at_capacity`, in a target with all its room free."""

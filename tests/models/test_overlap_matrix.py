@@ -81,8 +81,8 @@ def test_every_policy_meets_every_trigger_at_least_once(
     assert seen == _comparable(OverlapModel(case).run())
 
 
-def test_a_beat_that_is_taken_up_in_the_very_turn_of_its_successor_is_stopped_too(tmp_path: Path) -> None:
-    """Once, only runs of earlier turns were told: the successor waited until that one had ended by itself."""
+def test_a_beat_started_in_the_same_cycle_as_its_successor_is_cancelled_too(tmp_path: Path) -> None:
+    """Once, only runs of earlier cycles were cancelled: the successor waited until that one had ended by itself."""
     long_ones = (ScriptedRun(6, "succeeded"), ScriptedRun(12, "succeeded"))
     case = OverlapCase(kind="cron", policy="cancel", room=1, neighbour=9, script=long_ones)
 

@@ -77,7 +77,7 @@ async def test_a_delay_outside_its_hours_waits_and_runs_once(tmp_path: Path) -> 
         assert herd.outcomes("launch") == [("ran", "", 1)]
 
 
-async def test_what_passed_outside_while_nobody_ran_is_not_missed(tmp_path: Path) -> None:
+async def test_instants_outside_the_hours_during_an_outage_are_not_missed(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOON) as herd:
         herd.schedule("report", cron="0 * * * *", active_hours=OFFICE)
         await herd.tick()
@@ -172,7 +172,7 @@ async def test_a_beat_of_the_last_minute_that_jitter_carries_past_the_closing_ru
         assert [claim.due_at.strftime("%H:%M") for claim in runner.runs] == ["21:59"]
 
 
-async def test_a_pause_in_the_night_begins_where_the_hours_end(tmp_path: Path) -> None:
+async def test_a_pause_at_night_begins_where_the_hours_end(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOON) as herd:
         herd.schedule("report", cron="0 * * * *", active_hours=OFFICE)
         await herd.advance(14 * HOUR)  # 02:00
@@ -185,7 +185,7 @@ async def test_a_pause_in_the_night_begins_where_the_hours_end(tmp_path: Path) -
         consult_the_oracle(herd, "report", "0 * * * *", NOON)
 
 
-async def test_an_edit_in_the_night_loses_nothing_of_the_night(tmp_path: Path) -> None:
+async def test_an_edit_at_night_loses_no_instant_of_the_night(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOON) as herd:
         herd.schedule("report", cron="0 * * * *", active_hours=OFFICE)
         await herd.advance(14 * HOUR)  # 02:00
@@ -218,7 +218,7 @@ clocks = st.times().map(lambda moment: time(moment.hour, moment.minute))
 
 
 @given(crons, zones, clocks, clocks, moments, st.timedeltas(timedelta(0), 4 * DAY))
-def test_parting_by_hours_loses_and_doubles_nothing(
+def test_a_split_by_hours_loses_and_doubles_nothing(
     expression: str, zone: str, opens: time, closes: time, since: datetime, lasts: timedelta
 ) -> None:
     trigger = Cron.parse(expression, ZoneInfo(zone))
@@ -240,7 +240,7 @@ def test_parting_by_hours_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("window", [None, OFFICE])
-def test_only_a_calendar_is_parted(window: ActiveHours | None) -> None:
+def test_only_a_calendar_is_split(window: ActiveHours | None) -> None:
     trigger = Interval(5 * MINUTE)
     instants = due_since(trigger, NOON + 11 * HOUR, NOON + DAY)
 

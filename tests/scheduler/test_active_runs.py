@@ -9,7 +9,7 @@ from herdbeat.testing.herd import ScriptedRunner, open_herd
 MINUTE = timedelta(minutes=1)
 
 
-async def test_who_has_the_place_is_told_with_the_beat_that_did_not_get_it(tmp_path: Path) -> None:
+async def test_the_event_of_a_waiting_beat_names_the_run_that_has_its_slot(tmp_path: Path) -> None:
     told: list[Event] = []
     async with open_herd(tmp_path, listener=told.append) as herd:
         busy = ScriptedRunner(holds=True)

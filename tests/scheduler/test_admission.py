@@ -83,7 +83,7 @@ def arrival(
 
 
 def test_the_order_is_the_documented_one() -> None:
-    """SEMANTICS 19. Where a label is asked for stands with the capacity: both are about a place to run."""
+    """SEMANTICS 19. The label comes right before the capacity: both are about where to run."""
     assert [gate for gate in AdmissionGate if gate is not AdmissionGate.LABEL] == [
         "enabled",
         "not_paused",
@@ -127,11 +127,11 @@ def test_the_first_closed_gate_gives_the_reason(who: ScheduleSnapshot, is_unbloc
         (standing(bounds=Bounds(max_runs=3), runs=2, running=1), HOUR, True),
     ],
 )
-def test_the_edges_of_a_life(who: ScheduleSnapshot, late: timedelta, is_held: bool) -> None:
+def test_the_edges_of_the_bounds(who: ScheduleSnapshot, late: timedelta, is_held: bool) -> None:
     assert (find_rejection(arrival(who, late=late)) is not None) == is_held
 
 
-def test_outside_the_hours_a_calendar_lets_go_and_anything_else_waits_for_the_opening() -> None:
+def test_outside_the_hours_a_calendar_is_skipped_and_anything_else_waits_for_the_opening() -> None:
     cron = find_rejection(arrival(standing(active_hours=MORNING)))
     pace = find_rejection(arrival(standing(Interval(HOUR), active_hours=MORNING), source=Source.BASELINE_INTERVAL))
 
@@ -140,7 +140,7 @@ def test_outside_the_hours_a_calendar_lets_go_and_anything_else_waits_for_the_op
 
 
 @pytest.mark.parametrize("source", [Source.MANUAL, Source.BACKFILL])
-def test_hours_and_bounds_are_not_for_what_a_person_asks_for(source: Source) -> None:
+def test_hours_and_bounds_do_not_apply_to_beats_by_hand(source: Source) -> None:
     assert find_rejection(arrival(standing(bounds=OVER, active_hours=MORNING), source=source)) is None
 
 
@@ -160,7 +160,7 @@ def test_an_event_waits_for_a_node_with_its_label() -> None:
         ({"max_late": MINUTE, "bounds": Bounds(ends_at=NOON + HOUR)}, NOON + MINUTE),
     ],
 )
-def test_a_waiting_beat_is_looked_at_right_after_it_is_over(
+def test_a_pending_beat_is_evaluated_right_after_it_expires(
     chosen: dict[str, object], expected: datetime | None
 ) -> None:
     found = expires_at(policies(**chosen), NOON)
@@ -168,7 +168,7 @@ def test_a_waiting_beat_is_looked_at_right_after_it_is_over(
     assert found == (None if expected is None else expected + timedelta(microseconds=1))
 
 
-async def test_beats_that_no_node_may_run_are_skipped_at_their_pace(tmp_path: Path) -> None:
+async def test_beats_that_no_node_may_run_are_skipped_at_their_interval(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOON - MINUTE) as herd:
         runner = ScriptedRunner()
         herd.schedule("train", cron="0 * * * *", runs_on="gpu", runner=runner)
@@ -191,7 +191,7 @@ async def test_a_node_with_the_label_runs_them(tmp_path: Path) -> None:
         assert herd.outcomes("train") == [("ran", "", 1)]
 
 
-async def test_what_a_person_asks_of_a_missing_node_waits_until_one_comes(tmp_path: Path) -> None:
+async def test_a_beat_by_hand_waits_for_a_node_with_its_label(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOON) as herd:
         herd.schedule("train", cron="0 9 * * *", runs_on="gpu")
         number = herd.snapshot("train").id
@@ -208,7 +208,7 @@ async def test_what_a_person_asks_of_a_missing_node_waits_until_one_comes(tmp_pa
         assert herd.outcomes("train") == [("ran", "", 1)]
 
 
-async def test_an_interval_whose_beat_waited_too_long_goes_on(tmp_path: Path) -> None:
+async def test_an_interval_whose_beat_waited_too_long_continues(tmp_path: Path) -> None:
     """It stood still for ever: the beat was missed while it waited, and nobody decided the next time."""
     async with open_herd(tmp_path, NOON) as herd:
         busy, poll = ScriptedRunner(holds=True), ScriptedRunner()

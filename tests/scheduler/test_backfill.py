@@ -67,7 +67,7 @@ async def test_they_start_no_faster_than_the_rate(tmp_path: Path) -> None:
         assert started == [1, 2, 3, 4]
 
 
-async def test_filled_in_twice_they_run_twice_under_another_number(tmp_path: Path) -> None:
+async def test_a_window_backfilled_twice_runs_twice_under_another_number(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 9 * * *", runner=runner)
@@ -117,7 +117,7 @@ async def test_what_is_due_now_goes_before_the_past(tmp_path: Path) -> None:
         assert len(past.runs) == 2
 
 
-async def test_neither_max_late_nor_a_pause_keeps_a_person_from_the_past(tmp_path: Path) -> None:
+async def test_neither_max_late_nor_a_pause_stops_a_backfill(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 9 * * *", runner=runner, max_late=MINUTE)
@@ -138,7 +138,7 @@ def test_the_start_belongs_to_the_window_and_the_end_does_not() -> None:
     assert count_instants(plan(), BackfillWindow(start=TEN, end=TEN)) == 0
 
 
-def test_only_what_the_clock_would_have_run_is_filled_in() -> None:
+def test_only_instants_that_the_clock_would_have_run_are_backfilled() -> None:
     hours = ActiveHours(opens=time(9), closes=time(12), zone=UTC_ZONE)
     bounds = Bounds(starts_at=TEN, ends_at=TEN + DAY)
     chosen = plan(active_hours=hours, bounds=bounds)
@@ -150,7 +150,7 @@ def test_only_what_the_clock_would_have_run_is_filled_in() -> None:
     assert count_instants(chosen, window) == 4
 
 
-def test_ten_years_of_seconds_are_counted_not_walked() -> None:
+def test_ten_years_of_seconds_are_counted_without_iterating() -> None:
     window = BackfillWindow(start=TEN - 3_650 * DAY, end=TEN)
 
     assert count_instants(plan("* * * * * *"), window) == 3_650 * 86_400
@@ -160,7 +160,7 @@ def test_ten_years_of_seconds_are_counted_not_walked() -> None:
     ("trigger", "said"),
     [(Interval(every=HOUR), "An interval has no instants of its own"), (Delay(TEN), "A delay has one instant")],
 )
-def test_what_has_no_past_of_its_own_is_refused(trigger: object, said: str) -> None:
+def test_a_schedule_without_past_instants_is_refused(trigger: object, said: str) -> None:
     policies = Policies(zone=UTC_ZONE, timeout=HOUR, catchup=Catchup.ONCE)
     other = ScheduleSpec(trigger=trigger, policies=policies)  # type: ignore[arg-type]
 
@@ -173,7 +173,7 @@ def test_what_has_no_past_of_its_own_is_refused(trigger: object, said: str) -> N
     start=st.integers(0, 50_000),
     length=st.integers(0, 5_000),
 )
-def test_counting_and_walking_agree(expression: str, start: int, length: int) -> None:
+def test_counting_and_iterating_agree(expression: str, start: int, length: int) -> None:
     window = BackfillWindow(start=TEN + start * MINUTE, end=TEN + (start + length) * MINUTE)
     chosen = plan(expression)
 

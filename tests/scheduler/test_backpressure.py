@@ -1,4 +1,4 @@
-"""A crowd before one door: many schedules of a full target fall due at once, and the others do not notice."""
+"""Many schedules of a full target fall due at once, and other targets are not delayed."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,9 +7,8 @@ import pytest
 from bench.load.bulk_insert import ScheduleBatch, insert_schedules
 
 from herdbeat.domain.beat import BeatOutcome
-from herdbeat.scheduler.backpressure import SATURATED_BATCH_SIZE
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
+from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, SATURATED_BATCH_SIZE, ClaimContext, ClaimResult, claim_due
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
 
@@ -29,7 +28,7 @@ def opened(folder: Path, *lots: ScheduleBatch) -> SqliteStore:
 
 
 def turns(store: SqliteStore, number: int, now: datetime = NOW) -> list[ClaimResult]:
-    """One turn after another, each told what the one before has seen."""
+    """One cycle after another, each with the saturated targets of the one before."""
     done: list[ClaimResult] = []
     for _ in range(number):
         saturated = done[-1].saturated if done else None
@@ -39,9 +38,7 @@ def turns(store: SqliteStore, number: int, now: datetime = NOW) -> list[ClaimRes
 
 
 @pytest.mark.parametrize("late", [timedelta(0), SECOND], ids=["at once", "a second later"])
-def test_a_herd_of_one_full_target_that_falls_due_does_not_delay_another_target(
-    tmp_path: Path, late: timedelta
-) -> None:
+def test_many_due_schedules_of_a_full_target_do_not_delay_another_target(tmp_path: Path, late: timedelta) -> None:
     """Once they stood behind it: 100,000 schedules of one target held up every other beat for six seconds."""
     store = opened(tmp_path, FULL, ScheduleBatch(name="tick", count=5, first_at=NOW + late, every=HOUR))
 
@@ -52,7 +49,7 @@ def test_a_herd_of_one_full_target_that_falls_due_does_not_delay_another_target(
     assert len(second.settled) == SATURATED_BATCH_SIZE
 
 
-def test_every_schedule_of_the_crowd_is_parked_once_and_then_it_is_over(tmp_path: Path) -> None:
+def test_every_schedule_of_a_saturated_target_is_queued_once(tmp_path: Path) -> None:
     store = opened(tmp_path, FULL)
 
     done = turns(store, 1 + (HERD - MAX_CLAIM_BATCH) // SATURATED_BATCH_SIZE + 1)
@@ -66,7 +63,7 @@ def test_every_schedule_of_the_crowd_is_parked_once_and_then_it_is_over(tmp_path
     assert (done[-1].saturated, done[-1].wake_at) == (None, None)
 
 
-def test_when_room_comes_the_crowd_starts_like_anybody(tmp_path: Path) -> None:
+def test_schedules_of_a_saturated_target_start_when_a_slot_is_free(tmp_path: Path) -> None:
     store = opened(tmp_path, FULL)
     (first,) = turns(store, 1)
     full = store.write_now(lambda tx: tx.due_schedules(NOW, 1)[0].target_id)
@@ -79,7 +76,7 @@ def test_when_room_comes_the_crowd_starts_like_anybody(tmp_path: Path) -> None:
     assert len(second.claims) == 3
 
 
-def test_many_targets_with_one_schedule_each_are_no_crowd(tmp_path: Path) -> None:
+def test_many_full_targets_with_one_schedule_each_are_not_saturated(tmp_path: Path) -> None:
     store = opened(tmp_path, ScheduleBatch(name="each", count=2 * MAX_CLAIM_BATCH, first_at=NOW, every=HOUR))
 
     (first,) = turns(store, 1)
@@ -89,8 +86,8 @@ def test_many_targets_with_one_schedule_each_are_no_crowd(tmp_path: Path) -> Non
     assert first.saturated is None
 
 
-def test_what_a_finish_wrote_a_moment_ago_is_not_overlooked(tmp_path: Path) -> None:
-    """It writes what was now when it began, which may be earlier than what the turn before has looked through."""
+def test_a_time_that_a_completion_has_just_written_is_scanned(tmp_path: Path) -> None:
+    """It writes the time at which it began, which may be earlier than what the cycle before has scanned."""
     store = opened(tmp_path, FULL)
     first, second = turns(store, 2, NOW + SECOND)
     insert_schedules(store, ScheduleBatch(name="tick", count=1, first_at=NOW + 0.8 * SECOND, every=HOUR), NOW - HOUR)

@@ -63,7 +63,7 @@ async def test_the_day_is_that_of_the_schedule_s_zone(tmp_path: Path) -> None:
         ]
 
 
-async def test_an_interval_over_its_budget_goes_on_at_its_pace(tmp_path: Path) -> None:
+async def test_an_interval_over_its_budget_keeps_its_interval(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="10m", budget=Budget(runs_per_day=2))
 
@@ -126,14 +126,14 @@ async def test_the_estimate_of_a_running_run_counts(tmp_path: Path) -> None:
 
         await herd.advance(3 * MINUTE)
 
-        assert len(held.runs) == 1  # 600 used and 600 set aside: a third 600 would be too many
+        assert len(held.runs) == 1  # 600 used and 600 reserved: a third 600 would be too many
         assert spent(herd, "scribe").tokens == 1_200
         held.let_go()
         await herd.settle()
         assert spent(herd, "scribe").tokens == 610
 
 
-async def test_a_run_cut_off_by_a_crash_keeps_its_estimate_and_is_counted_once(tmp_path: Path) -> None:
+async def test_a_run_interrupted_by_a_crash_keeps_its_estimate_and_is_counted_once(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule(
             "scribe", every="10m", budget=Budget(tokens_per_day=10_000), runner=ScriptedRunner(usage={"tokens": 50})
@@ -175,7 +175,7 @@ async def test_a_beat_that_declines_costs_nothing(tmp_path: Path) -> None:
         assert spent(herd, "api").runs == 1
 
 
-async def test_a_second_attempt_that_the_budget_does_not_allow_is_called_off(tmp_path: Path) -> None:
+async def test_a_second_attempt_over_the_budget_does_not_start(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(fails=9)
         herd.schedule(
@@ -189,7 +189,7 @@ async def test_a_second_attempt_that_the_budget_does_not_allow_is_called_off(tmp
         assert herd.next_run("api") is not None
 
 
-async def test_a_waiting_beat_is_asked_again_when_there_is_room(tmp_path: Path) -> None:
+async def test_a_pending_beat_is_checked_again_when_a_slot_is_free(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         busy, poor = ScriptedRunner(holds=True), ScriptedRunner()
         herd.schedule("worker/busy", cron="0 10 * * *", runner=busy)
@@ -201,10 +201,10 @@ async def test_a_waiting_beat_is_asked_again_when_there_is_room(tmp_path: Path) 
         await herd.tick()
 
         assert herd.outcomes("worker/poor") == [("skipped", "budget_exceeded", 1)]
-        assert herd.outcomes("worker/next") == [("ran", "", 1)]  # the place that was not taken goes to the next
+        assert herd.outcomes("worker/next") == [("ran", "", 1)]  # the slot that was not taken goes to the next
 
 
-async def test_a_person_may_go_over_the_budget_and_it_is_counted(tmp_path: Path) -> None:
+async def test_a_run_by_hand_may_exceed_the_budget_and_is_counted(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("api", every="10m", budget=Budget(runs_per_day=1), runner=runner)
@@ -240,7 +240,7 @@ def test_the_limits(budget: Budget, used: SpendTotals, cost: Cost, reached: str 
     assert (found.name if found else None) == reached
 
 
-def test_an_estimate_is_the_median_of_what_was_said() -> None:
+def test_an_estimate_is_the_median_of_reported_usage() -> None:
     assert estimate_cost([]) == Cost()
     assert estimate_cost([{"tokens": 10}, {"tokens": 1_000_000}, {"tokens": 20}]) == Cost(tokens=20)
 
@@ -257,7 +257,7 @@ def test_an_estimate_is_the_median_of_what_was_said() -> None:
         ({"tokens": True, "usd": "much"}, Cost()),
     ],
 )
-def test_what_a_run_says_it_used_is_not_trusted(usage: dict[str, object], cost: Cost) -> None:
+def test_reported_usage_is_not_trusted(usage: dict[str, object], cost: Cost) -> None:
     assert Cost.from_usage(usage) == cost
 
 
@@ -272,7 +272,7 @@ def test_what_a_run_says_it_used_is_not_trusted(usage: dict[str, object], cost: 
         (Outcome(status=RunStatus.SKIPPED), SpendAdjustment(ACCOUNT, -1, -50, 0.0)),
     ],
 )
-def test_the_finish_corrects_the_estimate(outcome: Outcome, expected: SpendAdjustment) -> None:
+def test_the_completion_corrects_the_estimate(outcome: Outcome, expected: SpendAdjustment) -> None:
     assert compute_adjustment(Reservation(7, ACCOUNT, 50, 0.0), outcome) == expected
 
 
@@ -285,7 +285,7 @@ def test_a_day_lasts_until_the_next_one_opens(now: datetime) -> None:
     assert budget_date(opens - timedelta(microseconds=1), BERLIN) == budget_date(now, BERLIN)
 
 
-def test_only_the_limits_that_are_set_are_looked_at() -> None:
+def test_only_the_limits_that_are_set_are_checked() -> None:
     found = list_limits(Budget(runs_per_day=9), SpendTotals(runs=2, tokens=10**9), Cost())
 
     assert [(each.name, each.used, each.maximum) for each in found] == [("runs_per_day", 2, 9)]

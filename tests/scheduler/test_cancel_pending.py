@@ -1,4 +1,4 @@
-"""What waits is called off: settled as by_request, its place free, and the schedule goes on."""
+"""Cancelled pending beats: settled as by_request, their slots free, and the schedule continues."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,7 +39,7 @@ async def test_a_beat_that_waits_for_room_is_skipped_by_request(tmp_path: Path) 
         check_against_oracle(herd, "worker/report", "0 * * * *", START)
 
 
-async def test_an_interval_goes_on_from_the_moment_it_was_called_off(tmp_path: Path) -> None:
+async def test_an_interval_counts_from_the_moment_its_beat_was_cancelled(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         busy = ScriptedRunner(holds=True)
         herd.schedule("worker/busy", cron="* * * * *", runner=busy)
@@ -54,7 +54,7 @@ async def test_an_interval_goes_on_from_the_moment_it_was_called_off(tmp_path: P
         busy.let_go()
 
 
-async def test_all_that_waits_of_a_schedule_is_called_off_whoever_asked_for_it(tmp_path: Path) -> None:
+async def test_all_pending_beats_of_a_schedule_are_cancelled_whatever_their_origin(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE_ALL)
@@ -73,7 +73,7 @@ async def test_all_that_waits_of_a_schedule_is_called_off_whoever_asked_for_it(t
         assert herd.snapshot("report").waiting == 0
 
 
-async def test_a_retry_that_is_called_off_leaves_a_beat_that_ran(tmp_path: Path) -> None:
+async def test_a_cancelled_retry_leaves_a_beat_that_ran(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="5m", runner=ScriptedRunner(fails=5), retry=Retry(attempts=3, wait=MINUTE))
         await herd.tick()
@@ -87,7 +87,7 @@ async def test_a_retry_that_is_called_off_leaves_a_beat_that_ran(tmp_path: Path)
         assert list_runs(herd, "api") == [(1, "failed", "first-run")]
 
 
-async def test_what_is_called_off_can_still_be_run_again(tmp_path: Path) -> None:
+async def test_a_cancelled_beat_can_be_retried(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="1h", runner=ScriptedRunner(fails=1), retry=Retry(attempts=3, wait=MINUTE))
         await herd.tick()

@@ -1,4 +1,4 @@
-"""What is caught up starts at the pace of the whole fleet, whoever gives the places out."""
+"""Catch-up beats start at the rate of the whole fleet, whichever node assigns the slots."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -14,7 +14,7 @@ SECOND = timedelta(seconds=1)
 FOREVER = timedelta(days=365)
 
 
-def test_the_first_starts_at_once_and_the_others_follow_in_step() -> None:
+def test_the_first_starts_at_once_and_the_others_follow_at_the_rate() -> None:
     pacer = CatchupPacer(10)
 
     start_times = pacer.start_times(3, pacer.next_free_at(NOW, CatchupCursor()))
@@ -22,24 +22,22 @@ def test_the_first_starts_at_once_and_the_others_follow_in_step() -> None:
     assert start_times == [NOW, NOW + SECOND / 10, NOW + SECOND / 5]
 
 
-def test_places_that_were_given_away_are_passed_over() -> None:
+def test_slots_that_are_taken_are_not_assigned_again() -> None:
     given_away = CatchupCursor(last_start_at=NOW + 9 * SECOND / 10, free_at=NOW + SECOND)
 
     assert CatchupPacer(10).next_free_at(NOW, given_away) == NOW + SECOND
 
 
-def test_one_that_has_just_started_still_holds_its_place() -> None:
+def test_a_beat_that_has_just_started_still_takes_its_slot() -> None:
     assert CatchupPacer(10).next_free_at(NOW, CatchupCursor(free_at=NOW + SECOND / 20)) == NOW + SECOND / 20
 
 
-def test_a_mark_left_by_a_clock_that_was_wrong_holds_nobody_up() -> None:
+def test_a_cursor_left_by_a_wrong_clock_delays_no_beat() -> None:
     assert CatchupPacer(10).next_free_at(NOW, CatchupCursor(free_at=NOW + FOREVER)) == NOW + SECOND / 10
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 2_000)), min_size=1, max_size=20), st.integers(1, 50))
-def test_however_the_places_are_asked_for_no_two_are_nearer_than_the_pace(
-    asked: list[tuple[int, int]], rate: int
-) -> None:
+def test_no_two_slots_are_closer_than_the_rate_allows(asked: list[tuple[int, int]], rate: int) -> None:
     pacer, now, pace, given_out = CatchupPacer(rate), NOW, CatchupCursor(), list[datetime]()
 
     for number, later in asked:

@@ -48,7 +48,7 @@ async def test_other_schedules_that_are_due_stay_due(tmp_path: Path) -> None:
         assert (herd.snapshot("other").running, herd.next_run("other")) == (0, herd.now)
 
 
-async def test_a_schedule_that_is_held_says_why(tmp_path: Path) -> None:
+async def test_a_held_schedule_is_refused_with_its_reason(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("off", every="5m")
         herd.disable("off")

@@ -27,7 +27,9 @@ def reading(wall: float, monotonic: float, boottime: float) -> ClockReading:
         ("put back by an hour", reading(-3_599, 1, 1), None),
     ],
 )
-def test_three_clocks_tell_what_happened(what: str, after: ClockReading, reason: MissedReason | None) -> None:
+def test_three_clocks_distinguish_a_suspend_a_jump_and_a_silence(
+    what: str, after: ClockReading, reason: MissedReason | None
+) -> None:
     gap = detect_gap(reading(0, 0, 0), after, SILENCE)
 
     assert (gap.reason if gap else None) is reason, what
@@ -35,7 +37,7 @@ def test_three_clocks_tell_what_happened(what: str, after: ClockReading, reason:
 
 
 @pytest.mark.parametrize(("wall", "back"), [(1, False), (0, False), (-3_599, True), (3_601, False)])
-def test_a_clock_that_was_put_back_is_noticed(wall: float, back: bool) -> None:
+def test_a_clock_that_was_set_back_is_detected(wall: float, back: bool) -> None:
     assert has_clock_moved_back(reading(0, 0, 0), reading(wall, 1, 1)) is back
 
 

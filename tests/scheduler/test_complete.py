@@ -1,4 +1,4 @@
-"""What a finish does beside closing its run: a schedule may pause itself, and a run may have declined."""
+"""What a completion does beside closing its run: a schedule may pause itself, and a run may have declined."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -118,7 +118,7 @@ async def test_a_declined_beat_is_skipped_and_moves_the_next_time_but_not_the_la
         reader.close()
 
 
-async def test_a_run_that_declined_is_not_among_what_was_run(tmp_path: Path) -> None:
+async def test_a_listing_may_leave_out_runs_that_declined(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("scribe", every="10m", runner=ScriptedRunner(declines=2))
         await herd.advance(20 * MINUTE)
@@ -132,7 +132,7 @@ async def test_a_run_that_declined_is_not_among_what_was_run(tmp_path: Path) -> 
         reader.close()
 
 
-async def test_a_declined_beat_frees_its_place_and_keeps_the_failures(tmp_path: Path) -> None:
+async def test_a_declined_beat_frees_its_slot_and_keeps_the_failures(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         failing = ScriptedRunner(fails=1)
         herd.schedule("api", every="10m", runner=failing)
@@ -144,10 +144,12 @@ async def test_a_declined_beat_frees_its_place_and_keeps_the_failures(tmp_path: 
 
         assert len(declining.runs) == 1
         assert herd.snapshot("api").failures == 1
-        assert herd.next_run("api") == herd.now + 20 * MINUTE  # the backoff goes on
+        assert herd.next_run("api") == herd.now + 20 * MINUTE  # the backoff continues
 
 
-async def test_a_finish_between_an_instant_and_its_jitter_does_not_lose_that_instant(tmp_path: Path) -> None:
+async def test_a_completion_between_an_instant_and_its_jittered_start_does_not_lose_that_instant(
+    tmp_path: Path,
+) -> None:
     async with open_herd(tmp_path, TEN - 61 * MINUTE) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="0 * * * *", jitter=Jitter(span=50 * MINUTE), overlap=Overlap.ALLOW, runner=runner)
@@ -177,7 +179,7 @@ async def test_a_retry_at_the_very_next_instant_is_dropped_and_one_before_it_wai
         assert herd.outcomes("report") == [fate]
 
 
-async def test_a_finish_after_the_end_of_a_pause_does_not_lose_what_passed_meanwhile(tmp_path: Path) -> None:
+async def test_a_completion_after_the_end_of_a_pause_does_not_lose_the_instants_inside_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="0 * * * *", runner=runner)

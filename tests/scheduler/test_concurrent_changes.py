@@ -47,7 +47,7 @@ def disturb(herd: SimulatedHerd, label: str, act: str, number: int, edit: Edit) 
             herd.disable(label)
             return lambda: herd.enable(label)
         case "hint":
-            # Far away, so that it is the change that disturbs and not what it asks for.
+            # Far away, so that the change itself disturbs, and not the run it leads to.
             wish = Hint(origin="human:you", at=herd.now + 9 * MINUTE, expires_at=herd.now + 10 * MINUTE)
             herd.hint(label, wish)
             return lambda: herd.clear_hints(label)
@@ -130,7 +130,7 @@ async def test_an_interval_disturbed_at_every_instant(tmp_path: Path, act: str, 
 
 
 @pytest.mark.parametrize("act", ACTS)
-async def test_between_the_instant_and_its_jitter_a_change_loses_nothing(tmp_path: Path, act: str) -> None:
+async def test_a_change_between_an_instant_and_its_jittered_start_loses_nothing(tmp_path: Path, act: str) -> None:
     async with open_herd(tmp_path, START) as herd:
 
         def edit(priority: int) -> None:
@@ -151,7 +151,7 @@ async def test_between_the_instant_and_its_jitter_a_change_loses_nothing(tmp_pat
 
 
 @pytest.mark.parametrize("act", ["hint", "pause", "resume", "edit"])
-async def test_a_change_when_a_pause_is_over_and_nobody_has_looked_yet(tmp_path: Path, act: str) -> None:
+async def test_a_change_after_the_end_of_a_pause_and_before_its_evaluation(tmp_path: Path, act: str) -> None:
     async with open_herd(tmp_path, START) as herd:
 
         def edit(priority: int) -> None:
@@ -174,7 +174,7 @@ async def test_a_change_when_a_pause_is_over_and_nobody_has_looked_yet(tmp_path:
         assert herd.outcomes("report")[0] == ("skipped", "paused", 5)
 
 
-async def test_a_long_run_is_disturbed_and_its_finish_decides_with_what_was_changed(tmp_path: Path) -> None:
+async def test_a_long_run_is_disturbed_and_its_completion_decides_with_what_was_changed(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner(holds=True)
 

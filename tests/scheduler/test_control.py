@@ -43,7 +43,7 @@ async def test_instants_inside_a_pause_are_one_row(tmp_path: Path) -> None:
         consult_the_oracle(herd, "report", herd.now)
 
 
-async def test_a_pause_without_end_waits_for_somebody(tmp_path: Path) -> None:
+async def test_a_pause_without_an_end_lasts_until_it_is_resumed(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         herd.schedule("report", cron="0 * * * *")
         herd.pause("report")
@@ -93,7 +93,7 @@ async def test_disabling_during_a_run_stays(tmp_path: Path) -> None:
         assert len(runner.runs) == 2  # overdue: once, now
 
 
-async def test_what_waits_for_room_is_skipped_by_a_pause(tmp_path: Path) -> None:
+async def test_a_beat_that_waits_for_a_slot_is_skipped_by_a_pause(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         busy, waiting = ScriptedRunner(holds=True), ScriptedRunner()
         herd.schedule("worker/busy", every="1h", runner=busy)
@@ -151,7 +151,7 @@ async def test_a_one_shot_is_used_up_by_its_beat(tmp_path: Path) -> None:
         assert herd.next_run("queue") == TEN + 70 * MINUTE
 
 
-async def test_a_newer_pace_of_one_rank_takes_the_place_of_the_older(tmp_path: Path) -> None:
+async def test_a_newer_interval_hint_replaces_the_older_one_of_its_rank(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()

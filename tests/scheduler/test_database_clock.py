@@ -49,7 +49,7 @@ async def test_a_slow_answer_does_not_spoil_a_quick_one() -> None:
     assert abs(timer.now() - (own.now() + timedelta(seconds=1))) < A_BLINK
 
 
-async def test_half_of_the_way_is_taken_for_the_way_back() -> None:
+async def test_half_of_the_round_trip_is_taken_for_the_way_back() -> None:
     own = FakeClock(MONDAY)
     store = Store(own, timedelta(0))
     store.there = store.back = timedelta(milliseconds=40)
@@ -60,7 +60,7 @@ async def test_half_of_the_way_is_taken_for_the_way_back() -> None:
     assert abs(timer.now() - own.now()) < A_BLINK
 
 
-async def test_a_store_whose_clock_was_moved_is_followed_however_slow_its_answer_is() -> None:
+async def test_a_changed_clock_of_the_store_is_followed_however_slow_its_answer_is() -> None:
     own = FakeClock(MONDAY)
     store = Store(own, timedelta(0))
     timer = DatabaseTimer(own, store.now)

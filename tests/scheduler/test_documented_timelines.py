@@ -50,7 +50,7 @@ async def test_backoff_doubles_up_to_thirty_two_times_and_one_success_ends_it(tm
         assert waits == [2, 4, 8, 16, 32, 32, 32, 1]
 
 
-async def test_cron_goes_on_while_an_earlier_run_is_going(tmp_path: Path) -> None:
+async def test_a_cron_schedule_continues_while_an_earlier_run_is_active(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="0 * * * *", runner=runner)
@@ -63,7 +63,7 @@ async def test_cron_goes_on_while_an_earlier_run_is_going(tmp_path: Path) -> Non
         assert herd.outcomes("report") == [("ran", "", 1), ("skipped", "already_running", 3), ("ran", "", 1)]
 
 
-async def test_a_target_without_room_lets_its_beats_wait_and_takes_them_up_in_turn(tmp_path: Path) -> None:
+async def test_beats_wait_for_a_full_target_and_start_in_order(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         first, second, third = (ScriptedRunner(holds=True) for _ in range(3))
         herd.schedule("worker/a", cron="0 10 * * *", runner=first, max_concurrent=2)
@@ -80,7 +80,7 @@ async def test_a_target_without_room_lets_its_beats_wait_and_takes_them_up_in_tu
         assert herd.outcomes("worker/c") == [("running", "", 1)]
 
 
-async def test_one_full_target_does_not_hold_up_another(tmp_path: Path) -> None:
+async def test_a_full_target_does_not_delay_another(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         busy, free = ScriptedRunner(holds=True), ScriptedRunner()
         herd.schedule("busy/a", every="1m", runner=busy)
@@ -107,11 +107,11 @@ async def test_a_queue_holds_one_beat_and_merges_the_rest(tmp_path: Path) -> Non
         ]
 
 
-async def test_a_finish_right_after_the_hour_does_not_lose_that_hour(tmp_path: Path) -> None:
+async def test_a_completion_right_after_the_hour_does_not_lose_that_hour(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - 61 * MINUTE) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="0 * * * *", runner=runner)
-        await herd.advance(MINUTE)  # 09:00 starts, and goes on
+        await herd.advance(MINUTE)  # 09:00 starts, and stays active
         herd.clock.advance(HOUR + timedelta(milliseconds=500))
 
         runner.let_go()  # at 10:00:00.5, before anybody has looked at 10:00
@@ -182,7 +182,7 @@ async def test_a_retry_is_another_attempt_at_the_same_beat(tmp_path: Path) -> No
         assert herd.snapshot("api").failures == 0
 
 
-async def test_a_lid_closed_over_nine_o_clock_is_a_missed_beat_that_says_so(tmp_path: Path) -> None:
+async def test_an_instant_during_a_suspend_is_missed_with_its_reason(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 * * * *")
         await herd.tick()
@@ -194,7 +194,7 @@ async def test_a_lid_closed_over_nine_o_clock_is_a_missed_beat_that_says_so(tmp_
         assert herd.next_run("report") == TEN + 4 * HOUR
 
 
-async def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
+async def test_a_clock_set_forward_by_ten_years_costs_one_row(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 * * * *")
         await herd.tick()
@@ -205,7 +205,7 @@ async def test_a_clock_put_forward_by_ten_years_costs_one_row(tmp_path: Path) ->
         assert herd.outcomes("report") == [("missed", "clock_jumped", 87_600)]
 
 
-async def test_a_clock_put_back_runs_nothing_twice_and_goes_on(tmp_path: Path) -> None:
+async def test_a_clock_set_back_runs_nothing_twice_and_continues(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 * * * *", runner=runner)
@@ -255,7 +255,7 @@ async def test_a_new_agent_runs_at_once_and_then_five_minutes_after_its_end(tmp_
         assert herd.next_run("agent/check") == TEN + 7 * MINUTE
 
 
-async def test_a_run_longer_than_its_interval_puts_the_next_one_off(tmp_path: Path) -> None:
+async def test_a_run_longer_than_its_interval_delays_the_next_one(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = Unsteady(10, 0)
         herd.schedule("agent/check", every="5m", runner=runner)
@@ -311,7 +311,7 @@ async def test_a_hint_acts_within_the_hard_limits_and_ends_with_its_time(tmp_pat
         assert herd.next_run("queue-depth") == TEN + 5 * MINUTE + timedelta(seconds=45)
 
 
-async def test_max_interval_holds_against_backoff(tmp_path: Path) -> None:
+async def test_max_interval_limits_the_backoff(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="5m", limits=Limits(at_most=15 * MINUTE), runner=ScriptedRunner(fails=9))
         waits = []

@@ -57,7 +57,7 @@ class OneTarget:
 
 
 class Quick:
-    """Succeeds, and remembers what it was asked."""
+    """Succeeds, and remembers its jobs."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -71,7 +71,7 @@ class Quick:
 
 
 class Scripted:
-    """A check that answers as it was told, and takes a while."""
+    """A precheck with a scripted answer, which takes a while."""
 
     def __init__(self, answer: PrecheckResult, clock: FakeClock) -> None:
         self._answer = answer
@@ -90,7 +90,7 @@ def clock() -> FakeClock:
     return FakeClock(NOON)
 
 
-async def test_a_check_that_declines_ends_the_run_before_it_begins(clock: FakeClock) -> None:
+async def test_a_precheck_that_declines_ends_the_run_before_it_begins(clock: FakeClock) -> None:
     runner, check = Quick(), Scripted(PrecheckResult(may_run=False), clock)
 
     done = await RunExecutor(OneTarget(), runner, clock, check)(CLAIM)
@@ -99,7 +99,7 @@ async def test_a_check_that_declines_ends_the_run_before_it_begins(clock: FakeCl
     assert (done.outcome.status, done.outcome.skip, done.started_at) == (RunStatus.SKIPPED, "precheck", None)
 
 
-async def test_a_broken_check_lets_it_run_and_the_run_says_so(clock: FakeClock) -> None:
+async def test_with_a_broken_precheck_it_runs_and_the_run_has_a_note(clock: FakeClock) -> None:
     runner, check = Quick(), Scripted(PrecheckResult(may_run=True, note="the precheck is broken"), clock)
 
     done = await RunExecutor(OneTarget(), runner, clock, check)(CLAIM)
@@ -107,7 +107,7 @@ async def test_a_broken_check_lets_it_run_and_the_run_says_so(clock: FakeClock) 
     assert (done.outcome.status, done.outcome.note) == (RunStatus.SUCCEEDED, "the precheck is broken")
 
 
-async def test_the_time_of_the_check_is_not_taken_from_the_run(clock: FakeClock) -> None:
+async def test_the_time_of_the_precheck_does_not_count_towards_the_timeout(clock: FakeClock) -> None:
     runner, check = Quick(), Scripted(PrecheckResult(may_run=True), clock)
 
     done = await RunExecutor(OneTarget(), runner, clock, check)(CLAIM)
@@ -126,7 +126,7 @@ async def test_the_time_of_the_check_is_not_taken_from_the_run(clock: FakeClock)
         CLAIM._replace(plan=ScheduleSpec(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=()))),
     ],
 )
-async def test_nobody_asks_where_there_is_nothing_to_ask(clock: FakeClock, claim: Claim) -> None:
+async def test_a_claim_that_needs_no_precheck_runs_none(clock: FakeClock, claim: Claim) -> None:
     runner, check = Quick(), Scripted(PrecheckResult(may_run=False), clock)
 
     done = await RunExecutor(OneTarget(), runner, clock, check)(claim)
@@ -135,7 +135,7 @@ async def test_nobody_asks_where_there_is_nothing_to_ask(clock: FakeClock, claim
     assert done.outcome.status is RunStatus.SUCCEEDED
 
 
-async def test_a_node_that_cannot_ask_runs_it_and_says_so(clock: FakeClock) -> None:
+async def test_a_node_without_prechecks_runs_it_and_the_run_has_a_note(clock: FakeClock) -> None:
     done = await RunExecutor(OneTarget(), Quick(), clock)(CLAIM)
 
     assert "cannot ask prechecks" in done.outcome.note

@@ -54,7 +54,7 @@ async def test_max_concurrent_three_really_runs_three(tmp_path: Path) -> None:
         assert sum(len(runner.runs) for runner in runners) == 5
 
 
-async def test_who_waits_longest_and_matters_most_is_taken_first(tmp_path: Path) -> None:
+async def test_the_highest_priority_and_then_the_longest_wait_starts_first(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         busy = ScriptedRunner(holds=True)
         early, late, urgent = ScriptedRunner(holds=True), ScriptedRunner(holds=True), ScriptedRunner(holds=True)
@@ -106,7 +106,7 @@ async def test_a_run_whose_node_died_is_interrupted_and_neither_a_failure_nor_re
         assert herd.outcomes("api") == [("ran", "", 1)]
 
 
-async def test_an_interrupted_beat_is_tried_again_where_its_owner_wants_it(tmp_path: Path) -> None:
+async def test_an_interrupted_beat_is_retried_with_on_interrupt_retry(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("api", every="5m", runner=runner, on_interrupt=OnInterrupt.RETRY)

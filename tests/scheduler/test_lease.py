@@ -8,7 +8,7 @@ from herdbeat.testing.herd import MONDAY
 LASTS = timedelta(seconds=30)
 
 
-def test_a_lease_is_held_for_two_thirds_from_the_moment_it_was_asked_for() -> None:
+def test_a_lease_is_held_for_two_thirds_from_the_moment_the_renewal_was_sent() -> None:
     clock = FakeClock(MONDAY)
     lease = Lease(LASTS, clock)
     asked_at = lease.uptime()
@@ -23,7 +23,7 @@ def test_a_lease_is_held_for_two_thirds_from_the_moment_it_was_asked_for() -> No
     assert not lease.is_held()
 
 
-def test_the_children_are_told_how_much_of_it_is_left() -> None:
+def test_a_renewal_reports_how_much_of_the_lease_is_left() -> None:
     told: list[timedelta] = []
     clock = FakeClock(MONDAY)
     lease = Lease(LASTS, clock, told.append)
@@ -53,7 +53,7 @@ async def test_a_lease_that_is_not_renewed_is_lost_by_the_clock_alone() -> None:
     assert lease.lease_lost.is_set()
 
 
-async def test_a_lease_that_was_given_to_another_is_lost_at_once() -> None:
+async def test_a_lease_that_is_marked_lost_is_lost_at_once() -> None:
     lease = Lease(LASTS, FakeClock(MONDAY))
     lease.begin(lease.uptime())
     watching = asyncio.ensure_future(lease.wait_lost())

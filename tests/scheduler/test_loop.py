@@ -11,8 +11,8 @@ MINUTE = timedelta(minutes=1)
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 
 
-async def test_a_run_cancelled_before_its_first_step_gives_its_place_back(tmp_path: Path) -> None:
-    """Its task never runs, so nothing in it can close the run: the place would be taken for ever."""
+async def test_a_run_cancelled_before_its_first_step_frees_its_slot(tmp_path: Path) -> None:
+    """Its task never runs, so nothing in it can close the run: the slot would be taken for ever."""
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("triage", every="5m", runner=runner)

@@ -1,4 +1,4 @@
-"""A node that is told that it has lost its lease: it starts nothing more, and its results are nobody's."""
+"""A node that has lost its lease: it starts nothing more, and its results are dropped."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import TypeVar
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.errors import ClaimLost
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
-from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.testing.clock import FakeClock
 from herdbeat.testing.herd import MONDAY, open_herd
@@ -28,8 +28,8 @@ async def never(claim: Claim) -> FinishedRun:
     raise AssertionError(f"{claim} was started without a lease")
 
 
-async def test_a_claim_that_is_refused_says_that_the_lease_is_lost() -> None:
-    loop = Loop(Refusing(), FakeClock(MONDAY), never, NodeSettings(node_id=7))
+async def test_a_refused_claim_sets_the_lease_as_lost() -> None:
+    loop = Loop(NodeParts(Refusing(), FakeClock(MONDAY), never), NodeSettings(node_id=7))
 
     async with asyncio.TaskGroup() as tasks:
         claimed = await loop.run_cycle(tasks)
@@ -38,7 +38,7 @@ async def test_a_claim_that_is_refused_says_that_the_lease_is_lost() -> None:
     assert loop.lease_lost.is_set()
 
 
-async def test_results_that_are_refused_are_dropped_and_nobody_waits_for_them() -> None:
+async def test_refused_results_are_dropped_and_the_queue_is_drained() -> None:
     lost: list[str] = []
     recorder = RunCompleter(Refusing(), FakeClock(MONDAY), _unheard, lambda: lost.append("lost"))
     recorder.add(FinishedRun(1, MONDAY, Outcome(status=RunStatus.SUCCEEDED)))
@@ -59,7 +59,7 @@ async def test_what_was_claimed_before_the_lease_was_over_is_not_started_after(t
     async with open_herd(tmp_path) as herd:
         herd.schedule("worker", every="5m")
         herd.next_run("worker")  # writes it down
-        loop = Loop(herd.store, herd.clock, never, NodeSettings(node_id=1), can_start=lambda: False)
+        loop = Loop(NodeParts(herd.store, herd.clock, never), NodeSettings(node_id=1), can_start=lambda: False)
 
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(loop.completer.run())
@@ -76,7 +76,7 @@ async def test_what_was_claimed_before_the_lease_was_over_is_not_started_after(t
 async def test_a_node_among_others_that_has_slept_makes_no_gap_of_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         settings = NodeSettings(node_id=1, is_single_node=False)
-        loop = Loop(herd.store, herd.clock, never, settings)
+        loop = Loop(NodeParts(herd.store, herd.clock, never), settings)
 
         herd.clock.suspend(timedelta(hours=1))
         async with asyncio.TaskGroup() as tasks:

@@ -25,7 +25,7 @@ def enqueue_manual_run(
     )
 
 
-async def test_a_run_by_hand_leaves_the_next_run_where_it_was(tmp_path: Path) -> None:
+async def test_a_run_by_hand_does_not_move_the_next_run(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("triage", every="5m", runner=runner)
@@ -54,7 +54,7 @@ async def test_at_capacity_it_is_refused_and_leaves_no_beat(tmp_path: Path) -> N
         assert herd.outcomes("triage") == [("running", "", 1)]
 
 
-async def test_asked_to_queue_it_waits_and_starts_when_room_comes(tmp_path: Path) -> None:
+async def test_with_queue_it_waits_and_starts_when_a_slot_is_free(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         busy, wanted = ScriptedRunner(holds=True), ScriptedRunner(holds=True)
         herd.schedule("triage/busy", every="5m", runner=busy)
@@ -96,7 +96,7 @@ async def test_beside_its_own_run_the_overlap_policy_decides(
         assert len(runner.runs) == starts
 
 
-async def test_what_queues_behind_its_own_run_starts_when_that_is_over(tmp_path: Path) -> None:
+async def test_a_beat_queued_behind_its_own_run_starts_when_that_run_ends(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("triage", every="5m", runner=runner, max_concurrent=2)
@@ -126,7 +126,7 @@ async def test_a_person_may_run_what_is_disabled(tmp_path: Path) -> None:
         assert herd.next_run("triage") is None
 
 
-async def test_what_was_fired_while_nobody_ran_starts_with_the_next_node(tmp_path: Path) -> None:
+async def test_a_beat_by_hand_without_a_node_starts_with_the_next_node(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 9 * * *")
         enqueue_manual_run(herd, "report")
@@ -139,7 +139,7 @@ async def test_what_was_fired_while_nobody_ran_starts_with_the_next_node(tmp_pat
         assert [claim.source for claim in runner.runs] == [Source.MANUAL]
 
 
-async def test_a_success_by_hand_mends_and_a_failure_by_hand_does_not_harm(tmp_path: Path) -> None:
+async def test_a_success_by_hand_resets_the_failures_and_a_failure_by_hand_adds_none(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="5m", runner=ScriptedRunner(fails=2))
         await herd.tick()
@@ -155,7 +155,7 @@ async def test_a_success_by_hand_mends_and_a_failure_by_hand_does_not_harm(tmp_p
         assert herd.next_run("api") == TEN + 5 * MINUTE
 
 
-async def test_a_success_by_hand_does_not_plan_an_interval_that_is_running(tmp_path: Path) -> None:
+async def test_a_success_by_hand_does_not_reschedule_an_interval_that_is_running(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         failing, held = ScriptedRunner(fails=1), ScriptedRunner(holds=True)
         herd.schedule("api", every="5m", runner=failing, max_concurrent=2, overlap=Overlap.ALLOW)
@@ -175,8 +175,8 @@ async def test_a_success_by_hand_does_not_plan_an_interval_that_is_running(tmp_p
         held.let_go()
 
 
-async def test_what_was_asked_for_while_nothing_ran_is_not_too_late(tmp_path: Path) -> None:
-    """Once `max_late` was applied to it: asked for at night, it was missed in the morning, and nobody ran it."""
+async def test_a_beat_by_hand_is_never_too_late(tmp_path: Path) -> None:
+    """Once `max_late` applied to it: a beat requested at night was missed in the morning, and never ran."""
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("triage", cron="0 9 * * *", max_late=MINUTE)
         enqueue_manual_run(herd, "triage")

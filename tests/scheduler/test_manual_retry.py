@@ -18,7 +18,7 @@ TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 START = TEN - MINUTE
 
 
-async def test_a_failed_run_is_tried_again_under_the_same_beat_and_mends(tmp_path: Path) -> None:
+async def test_a_failed_run_is_retried_under_the_same_beat_and_its_success_resets_the_failures(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner(fails=1)
         herd.schedule("report", cron="0 * * * *", runner=runner)
@@ -92,7 +92,7 @@ async def test_it_waits_for_the_run_of_its_own_schedule(tmp_path: Path, overlap:
         assert herd.outcomes("report") == [("ran", "", 1), ("ran", "", 1)]
 
 
-async def test_a_pause_does_not_call_off_what_a_person_has_run_again(tmp_path: Path) -> None:
+async def test_a_pause_does_not_skip_a_retry_by_hand(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         busy = ScriptedRunner(holds=True)
         herd.schedule("worker/report", cron="0 10 * * *", runner=ScriptedRunner(fails=1))
@@ -109,7 +109,7 @@ async def test_a_pause_does_not_call_off_what_a_person_has_run_again(tmp_path: P
         assert list_runs(herd, "worker/report") == [(1, "failed", "baseline-cron"), (2, "succeeded", "retry")]
 
 
-async def test_one_that_is_cut_off_stays_a_retry_by_hand(tmp_path: Path) -> None:
+async def test_an_interrupted_retry_by_hand_stays_a_retry_by_hand(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         held = ScriptedRunner(holds=True)
         herd.schedule("report", cron="0 * * * *", runner=ScriptedRunner(fails=1), on_interrupt="retry")
@@ -136,7 +136,7 @@ async def test_one_that_is_cut_off_stays_a_retry_by_hand(tmp_path: Path) -> None
     ("fails", "holds", "obstacle"),
     [(0, False, "it succeeded"), (0, True, "it is still going"), (1, False, "another attempt at it waits already")],
 )
-async def test_what_is_not_to_be_repeated_is_refused(tmp_path: Path, fails: int, holds: bool, obstacle: str) -> None:
+async def test_a_run_that_may_not_be_retried_is_refused(tmp_path: Path, fails: int, holds: bool, obstacle: str) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(fails=fails, holds=holds)
         herd.schedule("api", every="1h", runner=runner, retry=Retry(attempts=2, wait=MINUTE))
@@ -148,7 +148,7 @@ async def test_what_is_not_to_be_repeated_is_refused(tmp_path: Path, fails: int,
         assert len(runner.runs) == 1
 
 
-async def test_who_insists_may_repeat_a_success(tmp_path: Path) -> None:
+async def test_force_repeats_a_run_that_succeeded(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("api", every="1h", runner=runner)
@@ -160,7 +160,7 @@ async def test_who_insists_may_repeat_a_success(tmp_path: Path) -> None:
         assert [claim.attempt for claim in runner.runs] == [1, 2]
 
 
-async def test_an_old_beat_is_never_too_late_to_be_run_again(tmp_path: Path) -> None:
+async def test_an_old_beat_is_never_too_late_for_a_retry(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner(fails=1)
         herd.schedule("report", cron="0 10 * * *", runner=runner, max_late=MINUTE)
@@ -174,7 +174,7 @@ async def test_an_old_beat_is_never_too_late_to_be_run_again(tmp_path: Path) -> 
 
 
 async def test_a_change_while_it_runs_by_hand_does_not_leave_an_interval_without_a_next_run(tmp_path: Path) -> None:
-    """Once, the change left the next time to the finish, and the finish of a run by hand decides nothing."""
+    """Once, the change left the next time to the completion, and the completion of a run by hand decides nothing."""
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("api", every="1h")
         await herd.tick()

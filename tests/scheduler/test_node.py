@@ -13,10 +13,10 @@ from tests.support.single_schedule_node import HeldRun, list_run_statuses, open_
 from herdbeat.domain.run import RunStatus
 from herdbeat.errors import SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import Event, RunFinished
-from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo
-from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.node import Node
 from herdbeat.store.base import Transaction
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Fickle:
-    """A store that can be told to be away, and says when somebody has found it so."""
+    """A store that a test can make unavailable. It sets an event when a write has found it so."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class Fickle:
 
 
 class Serving(HeldRun):
-    """A node at work on one schedule whose run goes on until it is let go."""
+    """A node that serves one schedule, whose run is active until it is released."""
 
     def __init__(self, store: SqliteStore) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ async def test_a_soft_stop_lets_runs_finish(tmp_path: Path) -> None:
         assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED]
 
 
-async def test_what_is_cut_off_after_a_soft_stop_is_in_the_ledger_before_the_node_leaves(tmp_path: Path) -> None:
+async def test_a_run_interrupted_after_a_soft_stop_is_written_before_the_node_leaves(tmp_path: Path) -> None:
     async with serving(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -94,7 +94,7 @@ async def test_what_is_cut_off_after_a_soft_stop_is_in_the_ledger_before_the_nod
         assert [each.status for each in at_work.events if isinstance(each, RunFinished)] == [RunStatus.INTERRUPTED]
 
 
-async def test_a_stop_whose_time_is_over_says_how_many_were_still_running(tmp_path: Path) -> None:
+async def test_the_error_of_a_stop_that_timed_out_counts_the_active_runs(tmp_path: Path) -> None:
     async with serving(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -105,8 +105,8 @@ async def test_a_stop_whose_time_is_over_says_how_many_were_still_running(tmp_pa
             await task
 
 
-async def test_cut_off_in_the_middle_of_a_turn_nothing_that_it_claims_is_left_open(tmp_path: Path) -> None:
-    """Once, the cancelled turn forgot its claims, and the cancelled write ended the writer: the stop never ended."""
+async def test_a_hard_stop_during_a_cycle_leaves_no_claim_open(tmp_path: Path) -> None:
+    """Once, the cancelled cycle forgot its claims, and the cancelled write ended the writer: the stop never ended."""
     async with serving(tmp_path) as at_work:
         at_work.node.hard_stop()
 
@@ -116,7 +116,7 @@ async def test_cut_off_in_the_middle_of_a_turn_nothing_that_it_claims_is_left_op
         assert list_run_statuses(tmp_path) == [RunStatus.INTERRUPTED]
 
 
-async def test_who_stops_waiting_for_a_write_leaves_the_writer_alive(tmp_path: Path) -> None:
+async def test_cancelling_the_wait_for_a_write_does_not_end_the_writer(tmp_path: Path) -> None:
     async with serving(tmp_path) as at_work:
         write = asyncio.ensure_future(at_work.store.write(lambda tx: tx.next_wake()))
         await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def test_who_stops_waiting_for_a_write_leaves_the_writer_alive(tmp_path: P
         assert second == MONDAY
 
 
-async def test_a_stop_while_the_store_is_away_ends_with_its_timeout_and_says_what_is_not_written(
+async def test_a_stop_without_a_store_ends_at_its_timeout_and_counts_unwritten_results(
     tmp_path: Path,
 ) -> None:
     """Once it waited for the store without limit: only a kill ended it."""
@@ -152,7 +152,7 @@ async def test_a_stop_while_the_store_is_away_ends_with_its_timeout_and_says_wha
         assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]
 
 
-async def test_runs_cut_off_while_the_store_is_away_are_counted_as_both(tmp_path: Path) -> None:
+async def test_runs_interrupted_without_a_store_count_as_interrupted_and_unwritten(tmp_path: Path) -> None:
     async with serving(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -179,9 +179,7 @@ async def test_a_store_that_comes_back_before_the_timeout_gets_every_result(tmp_
         assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED]
 
 
-async def test_a_sign_of_life_that_cannot_be_written_is_tried_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_heartbeat_that_cannot_be_written_is_retried(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with serving(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -201,7 +199,7 @@ async def test_a_sign_of_life_that_cannot_be_written_is_tried_again(
         assert seen_at(tmp_path) == at_work.clock.now()
 
 
-async def test_a_node_that_is_woken_looks_at_once(tmp_path: Path) -> None:
+async def test_a_node_that_is_woken_claims_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as at_work:
         at_work.let_go.set()
         at_work.node.wake()  # nobody is there yet, and nothing happens

@@ -1,4 +1,4 @@
-"""A node without a free place: what it cannot start stays due, and nothing is forgotten."""
+"""A node without a free slot: what it cannot start stays due, and nothing is forgotten."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,10 +33,10 @@ def test_what_a_full_node_cannot_start_stays_due_until_it_can(tmp_path: Path) ->
     store.close()
     assert [len(turn.claims) for turn in turns] == [3, 3, 2]
     assert [turn.wake_at for turn in turns] == [NOW, NOW, None]
-    assert not any(turn.settled for turn in turns)  # nobody was parked: no finish would have woken them
+    assert not any(turn.settled for turn in turns)  # no beat was queued: no completion would have woken it
 
 
-def test_a_full_target_is_parked_even_if_the_node_has_but_one_place(tmp_path: Path) -> None:
+def test_beats_of_a_full_target_are_queued_even_if_the_node_has_one_slot(tmp_path: Path) -> None:
     store = opened(
         tmp_path, ScheduleBatch(name="full", count=150, first_at=NOW, every=timedelta(hours=1), shared_capacity=0)
     )

@@ -16,10 +16,10 @@ from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable
 from herdbeat.events import Event, GapDetected, NodeReady
 from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, claim_due
-from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.membership import NodeInfo
-from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.timers import DatabaseTimer
 from herdbeat.store.base import StopRequest, Transaction
 from herdbeat.store.sqlite.store import SqliteStore
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Refusing:
-    """A store that raises what it is told to."""
+    """A store that raises what a test sets."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -86,7 +86,7 @@ class Neighbours:
 
 
 class AmongOthers(HeldRun):
-    """A node at work on one schedule, whose first run goes on until somebody ends it."""
+    """A node that serves one schedule, whose first run is active until it is cancelled."""
 
     def __init__(self, store: SqliteStore) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ async def happens(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_node_that_was_taken_for_dead_joins_again_and_its_runs_are_interrupted(tmp_path: Path) -> None:
+async def test_a_node_whose_lease_was_lost_joins_again_and_its_runs_are_interrupted(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -157,10 +157,10 @@ async def test_a_node_that_cannot_renew_stops_its_runs_before_the_lease_ends(
         assert (given_up_too_soon, at_work.shared.given_up) == (0, 1)
         assert "lease lost" in caplog.text
         assert len(at_work.numbers) == 1  # it never came back
-        assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]  # whoever finds it closes it
+        assert list_run_statuses(tmp_path) == [RunStatus.RUNNING]  # the next node to join closes it
 
 
-async def test_a_store_that_comes_back_is_joined_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_node_joins_again_when_the_store_is_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with among_others(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -179,13 +179,13 @@ async def test_a_store_that_comes_back_is_joined_again(tmp_path: Path, caplog: p
 
 
 def start_and_die(tx: Transaction) -> int:
-    """A neighbour joins, takes up a beat, and is never heard of again."""
+    """Another node joins, claims a beat, and dies."""
     neighbour = tx.join_node("there", 2, "0", MONDAY)
     enqueue_manual(tx, MONDAY, 1, origin="human:you", event_id="1")
     return len(claim_due(tx, MONDAY, ClaimContext(neighbour, 1, CatchupPacer(1))).claims)
 
 
-async def test_what_a_dead_neighbour_left_is_swept_with_the_next_sign_of_life(tmp_path: Path) -> None:
+async def test_runs_of_a_dead_node_are_rescued_with_the_next_heartbeat(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         at_work.let_go.set()
         task = asyncio.ensure_future(at_work.node.serve())
@@ -202,7 +202,7 @@ async def test_what_a_dead_neighbour_left_is_swept_with_the_next_sign_of_life(tm
         assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED, RunStatus.INTERRUPTED]
 
 
-async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
+async def test_a_notification_by_another_node_wakes_the_node(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         at_work.let_go.set()
         task = asyncio.ensure_future(at_work.node.serve())
@@ -221,7 +221,7 @@ async def test_word_of_a_neighbour_wakes_the_node(tmp_path: Path) -> None:
         assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED] * 2
 
 
-async def test_a_run_that_somebody_elsewhere_wants_to_end_is_cancelled_in_their_words(tmp_path: Path) -> None:
+async def test_a_stop_request_by_another_node_cancels_the_run_with_its_reason(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -238,7 +238,7 @@ async def test_a_run_that_somebody_elsewhere_wants_to_end_is_cancelled_in_their_
         assert errors(tmp_path) == ["cancelled by human:you"]
 
 
-async def test_word_that_was_lost_on_its_way_is_found_by_looking(tmp_path: Path) -> None:
+async def test_a_stop_request_whose_notification_was_lost_is_found_by_polling(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -253,7 +253,7 @@ async def test_word_that_was_lost_on_its_way_is_found_by_looking(tmp_path: Path)
         assert at_work.shared.forgotten == [[1]]
 
 
-async def test_word_for_a_run_that_is_not_there_yet_is_kept(tmp_path: Path) -> None:
+async def test_a_stop_request_for_a_run_that_is_not_active_yet_is_kept(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -269,7 +269,7 @@ async def test_word_for_a_run_that_is_not_there_yet_is_kept(tmp_path: Path) -> N
         assert [each.run_id for each in at_work.shared.stops] == [2]
 
 
-async def test_a_node_that_drains_still_ends_what_it_is_told_to(tmp_path: Path) -> None:
+async def test_a_node_that_drains_still_follows_stop_requests(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         task = asyncio.ensure_future(at_work.node.serve())
         await at_work.begun.wait()
@@ -283,7 +283,7 @@ async def test_a_node_that_drains_still_ends_what_it_is_told_to(tmp_path: Path) 
         assert list_run_statuses(tmp_path) == [RunStatus.CANCELLED]
 
 
-async def test_the_time_that_nobody_was_there_is_told_at_the_start(tmp_path: Path) -> None:
+async def test_the_time_without_any_node_is_published_as_a_gap_at_the_start(tmp_path: Path) -> None:
     async with among_others(tmp_path) as at_work:
         at_work.let_go.set()
         task = asyncio.ensure_future(at_work.node.serve())

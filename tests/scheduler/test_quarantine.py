@@ -21,7 +21,7 @@ from herdbeat.errors import StoreUnavailable
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.scheduler.claim import ClaimResult
 from herdbeat.scheduler.evaluate import Evaluation, change_from_evaluation
-from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.manual import enqueue_manual
 from herdbeat.scheduler.quarantine import quarantine_evaluation, quarantine_first_due
 from herdbeat.store.base import ChangedSchedule, Transaction
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Uncountable(Manual):
-    """A trigger that raises whatever it is asked."""
+    """A trigger whose every method raises."""
 
     def dedup_id(self, due_at: datetime, schedule: str) -> str:
         raise ValueError("no such zone")
@@ -110,7 +110,7 @@ async def test_an_edit_lifts_the_quarantine(tmp_path: Path) -> None:
         assert [fate for fate in herd.outcomes("broken") if fate[0] == "ran"] == [("ran", "", 1)] * 5
 
 
-async def test_a_plan_that_is_lost_while_its_run_goes_still_closes_the_run(tmp_path: Path) -> None:
+async def test_a_run_is_completed_although_its_plan_became_unreadable(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("broken", every="10m", runner=runner)
@@ -147,7 +147,7 @@ async def test_a_second_run_that_ends_later_does_not_lift_the_quarantine(tmp_pat
         assert herd.outcomes("wide") == [("ran", "", 1), ("ran", "", 1), ("skipped", "config_error", 1)]
 
 
-async def test_a_waiting_beat_of_a_plan_that_is_lost_is_skipped(tmp_path: Path) -> None:
+async def test_a_pending_beat_of_an_unreadable_plan_is_skipped(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("busy/first", cron="0 * * * *", runner=runner)
@@ -163,7 +163,7 @@ async def test_a_waiting_beat_of_a_plan_that_is_lost_is_skipped(tmp_path: Path) 
         assert record(herd, "busy/second").waiting == 0
 
 
-async def test_a_beat_by_hand_of_a_plan_that_is_lost_is_refused(tmp_path: Path) -> None:
+async def test_a_beat_by_hand_of_an_unreadable_plan_is_refused(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("broken", every="10m")
         number = herd.snapshot("broken").id
@@ -186,7 +186,7 @@ def decide_until_noon(now: datetime, state: ScheduleState) -> Decision:
 
 @pytest.mark.parametrize("place", ["evaluate", "complete"])
 @pytest.mark.parametrize("trigger", [{"every": "30m"}, {"cron": "*/30 * * * *"}], ids=["interval", "cron"])
-async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
+async def test_a_decision_that_raises_takes_no_slot_and_stops_no_other_schedule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, trigger: dict[str, str]
 ) -> None:
     monkeypatch.setattr(f"herdbeat.scheduler.{place}.decide", decide_until_noon)
@@ -199,12 +199,12 @@ async def test_a_decision_that_raises_takes_no_place_and_no_neighbour_with_it(
         assert herd.outcomes("shared/cron") == [("ran", "", 1)] * 5
         assert record(herd, "shared/broken").target_running == 0
         assert record(herd, "shared/broken").running == 0
-        if (place, *trigger) != ("evaluate", "every"):  # an interval is decided by its finish alone
+        if (place, *trigger) != ("evaluate", "every"):  # only its completion decides an interval
             assert record(herd, "shared/broken").quarantine == "ZeroDivisionError: no shadow at noon"
             assert record(herd, "shared/broken").next_run_at is None
 
 
-async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_others_run(
+async def test_a_schedule_that_cannot_be_written_is_quarantined_and_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def changed_but_one(verdict: Evaluation, started: int, tail_id: int | None) -> ChangedSchedule:
@@ -224,7 +224,7 @@ async def test_a_schedule_that_cannot_even_be_written_is_set_aside_and_the_other
         assert all(herd.outcomes(f"t{number}") == [("ran", "", 1)] * 6 for number in range(20) if number != 7)
 
 
-async def test_a_bad_byte_in_one_row_does_not_hide_the_rows_beside_it(tmp_path: Path) -> None:
+async def test_a_bad_byte_in_one_row_does_not_hide_other_rows(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("odd", cron="*/10 * * * *")
         herd.schedule("sound", cron="*/10 * * * *")
@@ -238,7 +238,7 @@ async def test_a_bad_byte_in_one_row_does_not_hide_the_rows_beside_it(tmp_path: 
         assert herd.outcomes("sound") == herd.outcomes("odd") == [("ran", "", 1)] * 6
 
 
-async def test_a_beat_that_cannot_be_written_is_set_aside_before_any_schedule(tmp_path: Path) -> None:
+async def test_a_beat_that_cannot_be_written_is_skipped_before_any_schedule_is_quarantined(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 10 * * *")
         number = herd.snapshot("report").id
@@ -251,7 +251,7 @@ async def test_a_beat_that_cannot_be_written_is_set_aside_before_any_schedule(tm
         assert record(herd, "report").quarantine is None
 
 
-async def test_where_nothing_is_due_nothing_is_set_aside(tmp_path: Path) -> None:
+async def test_if_nothing_is_due_nothing_is_quarantined(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 11 * * *")
         herd.snapshot("report")
@@ -259,7 +259,7 @@ async def test_where_nothing_is_due_nothing_is_set_aside(tmp_path: Path) -> None
         assert herd.store.write_now(lambda tx: quarantine_first_due(tx, herd.now, ValueError("no such column"))) is None
 
 
-async def test_a_trigger_that_cannot_count_any_more_loses_the_instant_it_was_due(tmp_path: Path) -> None:
+async def test_a_trigger_that_cannot_count_records_the_instant_that_was_due(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="30 10 * * *")
         standing = herd.snapshot("report")
@@ -275,7 +275,7 @@ async def test_a_trigger_that_cannot_count_any_more_loses_the_instant_it_was_due
         )
 
 
-async def test_what_was_not_due_yet_is_put_away_without_a_beat(tmp_path: Path) -> None:
+async def test_a_schedule_that_was_not_due_is_quarantined_without_a_beat(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="30 10 * * *")
 
@@ -312,9 +312,9 @@ class Stumbling:
         raise self._errors.pop(0)
 
 
-async def test_a_store_that_goes_away_while_something_is_set_aside_does_not_end_the_loop(tmp_path: Path) -> None:
+async def test_a_store_that_is_unavailable_during_a_quarantine_does_not_end_the_loop(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd, asyncio.TaskGroup() as tasks:
-        loop = Loop(Stumbling(), herd.clock, herd._perform, NodeSettings(node_id=1))
+        loop = Loop(NodeParts(Stumbling(), herd.clock, herd._perform), NodeSettings(node_id=1))
         loop._batch_limit = 1  # the turns before have narrowed it down to one
 
         claimed = await loop.run_cycle(tasks)

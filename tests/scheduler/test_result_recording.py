@@ -68,7 +68,7 @@ async def test_a_result_that_is_no_json_fails_alone(tmp_path: Path, response: ob
         assert len(runs) == HERD - 1
 
 
-async def test_odd_letters_in_a_result_are_replaced_and_cost_nothing(tmp_path: Path) -> None:
+async def test_invalid_characters_in_a_result_are_replaced_and_the_rest_is_kept(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         claims = claims_of(herd)
         odd = Outcome(
@@ -85,7 +85,7 @@ async def test_odd_letters_in_a_result_are_replaced_and_cost_nothing(tmp_path: P
         assert {run.error for run in runs_of(herd).values()} == {"end\ufffd of \ufffd it"}
 
 
-async def test_a_run_that_cannot_be_written_in_any_form_is_left_to_the_sweep(tmp_path: Path) -> None:
+async def test_a_run_whose_result_cannot_be_written_at_all_is_left_to_the_rescue(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         first, second = claims_of(herd)[:2]
         good = Outcome(status=RunStatus.SUCCEEDED)

@@ -78,7 +78,7 @@ async def test_instants_past_the_end_of_an_outage_are_not_missed(tmp_path: Path)
         assert herd.next_run("report") is None
 
 
-async def test_what_would_be_caught_up_past_the_end_is_expired(tmp_path: Path) -> None:
+async def test_a_catch_up_past_the_end_is_expired(tmp_path: Path) -> None:
     bounds = Bounds(ends_at=TEN + 2 * HOUR)
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         herd.schedule("report", cron="0 * * * *", bounds=bounds, catchup=Catchup.ONCE)

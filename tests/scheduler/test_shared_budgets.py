@@ -66,7 +66,7 @@ async def test_all_schedules_share_the_budget_of_the_fleet(tmp_path: Path) -> No
         assert sum(fate[:2] == OVER for label in ("one", "two/a", "two/b") for fate in herd.outcomes(label)) == 3
 
 
-async def test_what_starts_in_the_same_moment_shares_what_is_left(tmp_path: Path) -> None:
+async def test_beats_that_start_at_the_same_moment_share_what_is_left(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         for number in range(20):
             herd.schedule(f"job-{number}", cron="0 10 * * *")
@@ -108,7 +108,7 @@ async def test_a_shared_budget_is_corrected_when_a_run_ends(tmp_path: Path) -> N
         assert herd.store.write_now(lambda tx: tx.reservations([claim.run_id for claim in runner.runs])) == []
 
 
-async def test_a_run_cut_off_by_a_crash_keeps_its_estimate_everywhere(tmp_path: Path) -> None:
+async def test_a_run_interrupted_by_a_crash_keeps_its_estimate_in_every_budget(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         held = ScriptedRunner(holds=True)
         herd.schedule("scribe", every="10m", runner=held)
@@ -122,8 +122,8 @@ async def test_a_run_cut_off_by_a_crash_keeps_its_estimate_everywhere(tmp_path: 
         assert herd.store.write_now(lambda tx: tx.reservations([claim.run_id for claim in held.runs])) == []
 
 
-async def test_a_budget_that_is_taken_away_during_a_run_leaves_nothing_set_aside(tmp_path: Path) -> None:
-    """It used to look at the plan of the day the run ended, and forgot what the claim had set aside under another."""
+async def test_a_budget_removed_during_a_run_leaves_no_reservation(tmp_path: Path) -> None:
+    """Once, the completion used the plan of that moment, and forgot what the claim had reserved under another."""
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True, usage={"tokens": 5})
         herd.schedule("scribe", every="10m", runner=runner, budget=Budget(runs_per_day=9))
@@ -140,7 +140,7 @@ async def test_a_budget_that_is_taken_away_during_a_run_leaves_nothing_set_aside
         assert spent(herd, FLEET_OWNER) == SpendTotals(1, 5, 0.0)
 
 
-async def test_a_waiting_beat_asks_the_shared_budget_when_there_is_room(tmp_path: Path) -> None:
+async def test_a_pending_beat_checks_the_shared_budget_when_a_slot_is_free(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         busy = ScriptedRunner(holds=True)
         herd.schedule("worker/busy", cron="0 10 * * *", runner=busy)
@@ -157,7 +157,7 @@ async def test_a_waiting_beat_asks_the_shared_budget_when_there_is_room(tmp_path
         assert herd.outcomes("worker/last") == [(*OVER, 1)]
 
 
-async def test_a_person_may_go_over_a_shared_budget_and_it_is_counted(tmp_path: Path) -> None:
+async def test_a_run_by_hand_may_exceed_a_shared_budget_and_is_counted(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("api", every="10m", runner=runner)
@@ -184,9 +184,7 @@ async def test_a_shared_day_is_that_of_the_schedule_that_runs(tmp_path: Path) ->
         assert [spent(herd, FLEET_OWNER, day).runs for day in (TODAY, "2026-03-03")] == [1, 1]
 
 
-async def test_a_fleet_without_shared_budgets_is_not_asked_for_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fleet_without_shared_budgets_reads_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("own", every="10m", budget=Budget(runs_per_day=1))
         herd.snapshot("own")
@@ -195,6 +193,18 @@ async def test_a_fleet_without_shared_budgets_is_not_asked_for_them(
         await herd.advance(20 * MINUTE)
 
         assert herd.outcomes("own") == [("ran", "", 1), (*OVER, 2)]
+
+
+async def test_a_completion_reads_no_reservations_where_no_run_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        herd.schedule("free", every="10m")
+        monkeypatch.delattr(SqlTransaction, "reservations")
+
+        await herd.advance(20 * MINUTE)
+
+        assert herd.outcomes("free") == [("ran", "", 1)] * 3
 
 
 async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> None:
@@ -219,7 +229,7 @@ async def test_an_edited_budget_counts_from_the_next_beat_on(tmp_path: Path) -> 
 
 
 def counted(own: int | None, target: int | None, fleet: int | None, instants: int) -> list[int]:
-    """Who runs how often, told naively: at each instant one after the other, while all who pay have some left."""
+    """Count the runs naively: at each instant one after the other, while every budget has some left."""
     left = [[own, target, fleet], [target, fleet], [fleet]]
     used = {"own": 0, "target": 0, "fleet": 0}
     holders = [("own", "target", "fleet"), ("target", "fleet"), ("fleet",)]
@@ -272,7 +282,7 @@ def a_fleet(budget: Budget | None = None, **targets: Budget | None) -> Fleet:
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_only_a_whole_fleet_takes_budgets_from_targets_that_are_gone(is_whole: bool) -> None:
+def test_only_a_whole_fleet_removes_budgets_of_targets_it_lacks(is_whole: bool) -> None:
     stored = {BudgetOwner(BudgetScope.TARGET, 1): Budget(runs_per_day=1), FLEET_OWNER: Budget(runs_per_day=2)}
 
     edits = list(diff_budgets(a_fleet(kept=Budget(runs_per_day=5)), stored, {"gone": 1, "kept": 2}, is_whole=is_whole))

@@ -1,4 +1,4 @@
-"""A beat that somebody asked to let pass: it is in the ledger like any other, and the next one runs."""
+"""A requested skip: the skipped beat is in the ledger like any other, and the next one runs."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ START = TEN - MINUTE
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-async def test_the_next_so_many_instants_are_let_pass(tmp_path: Path, count: int) -> None:
+async def test_the_requested_number_of_next_instants_is_skipped(tmp_path: Path, count: int) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 * * * *", runner=runner)
@@ -39,7 +39,7 @@ async def test_the_next_so_many_instants_are_let_pass(tmp_path: Path, count: int
         check_against_oracle(herd, "report", "0 * * * *", START)
 
 
-async def test_an_interval_is_anchored_at_the_beat_it_let_pass(tmp_path: Path) -> None:
+async def test_an_interval_is_anchored_at_the_beat_it_skipped(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner()
         herd.schedule("triage", every="5m", runner=runner)
@@ -53,7 +53,7 @@ async def test_an_interval_is_anchored_at_the_beat_it_let_pass(tmp_path: Path) -
         assert herd.next_run("triage") == TEN + 15 * MINUTE
 
 
-async def test_asked_while_it_runs_the_beat_after_the_run_is_let_pass(tmp_path: Path) -> None:
+async def test_a_skip_requested_during_a_run_skips_the_beat_after_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("triage", every="5m", runner=runner)
@@ -66,7 +66,7 @@ async def test_asked_while_it_runs_the_beat_after_the_run_is_let_pass(tmp_path: 
         assert herd.outcomes("triage") == [("ran", "", 1), ("skipped", "by_request", 1), ("ran", "", 1)]
 
 
-async def test_the_wish_survives_a_restart_and_outranks_what_a_gap_would_make_of_the_instant(tmp_path: Path) -> None:
+async def test_a_requested_skip_survives_a_restart_and_wins_over_a_gap(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         herd.schedule("report", cron="0 * * * *")
         skip_next(herd, "report")
@@ -84,7 +84,7 @@ async def test_the_wish_survives_a_restart_and_outranks_what_a_gap_would_make_of
         check_against_oracle(herd, "report", "0 * * * *", START)
 
 
-async def test_asking_twice_is_asking_once_and_a_wish_can_be_taken_back(tmp_path: Path) -> None:
+async def test_requesting_a_skip_twice_does_not_add_up_and_zero_takes_it_back(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 * * * *", runner=runner)
@@ -99,7 +99,7 @@ async def test_asking_twice_is_asking_once_and_a_wish_can_be_taken_back(tmp_path
         assert [claim.due_at for claim in runner.runs] == [TEN]
 
 
-async def test_an_instant_inside_a_pause_uses_the_wish_up(tmp_path: Path) -> None:
+async def test_an_instant_inside_a_pause_uses_up_a_requested_skip(tmp_path: Path) -> None:
     async with open_herd(tmp_path, START) as herd:
         runner = ScriptedRunner()
         herd.schedule("report", cron="0 * * * *", runner=runner)
@@ -144,7 +144,7 @@ async def test_a_one_shot_that_meets_a_run_is_used_up_although_it_was_skipped(tm
         assert herd.next_run("report") == TEN + 2 * HOUR
 
 
-async def test_what_has_no_beat_to_come_cannot_let_one_pass(tmp_path: Path) -> None:
+async def test_a_schedule_without_a_next_beat_cannot_skip_one(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("off", cron="0 * * * *")
         herd.schedule("over", at="2026-03-02T09:00:00Z")
@@ -162,7 +162,7 @@ async def test_what_has_no_beat_to_come_cannot_let_one_pass(tmp_path: Path) -> N
     minutes=st.integers(0, 200_000),
     wanted=st.integers(1, 50),
 )
-def test_the_oldest_and_the_rest_are_all(expression: str, minutes: int, wanted: int) -> None:
+def test_the_oldest_and_the_rest_are_all_instants(expression: str, minutes: int, wanted: int) -> None:
     cron = Cron.parse(expression, ZoneInfo("Europe/Berlin"))
     first_due = next(cron.upcoming(TEN))
     instants = due_since(cron, first_due, first_due + minutes * MINUTE)
@@ -176,7 +176,7 @@ def test_the_oldest_and_the_rest_are_all(expression: str, minutes: int, wanted: 
     assert rest is None or rest.first == cron.next_time(None, first.last)
 
 
-def test_what_lay_outside_the_active_hours_does_not_use_the_wish_up() -> None:
+def test_an_instant_outside_the_active_hours_does_not_use_up_a_requested_skip() -> None:
     cron = Cron.parse("0 * * * *", ZoneInfo("UTC"))
     evening, night, morning = (
         due_since(cron, TEN + at * HOUR, TEN + until * HOUR) for at, until in ((0, 1), (2, 5), (6, 8))

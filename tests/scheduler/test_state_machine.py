@@ -1,4 +1,4 @@
-"""Claim x finish x crash x edit x clock, in any order: no beat is lost, and none is doubled."""
+"""Claim x completion x crash x edit x clock, in any order: no beat is lost, and none is doubled."""
 
 import shutil
 import tempfile
@@ -246,7 +246,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return tx.schedule_list_by_target([target_id])[target_id, name][0]
 
     def settled(self, label: str) -> datetime:
-        """What is held is accounted for when it is let go: until then, up to its mark."""
+        """A held schedule is accounted for when it is released; until then, up to its last settled instant."""
         standing = self.store.write_now(lambda tx: tx.schedules([number := self.number(tx, label)])[number])
         is_held = not standing.enabled or (standing.pause is not None and standing.pause.is_active(self.now))
         if not is_held and standing.plan.policies.active_hours is not None:
@@ -257,7 +257,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return standing.settled_until if is_held else self.now
 
     def turns(self) -> None:
-        """Until nothing is due: the end of a pause is one turn, and what came due after it another."""
+        """Until nothing is due: the end of a pause is one cycle, and what came due after it another."""
         for _ in range(MOST_TURNS):
             wake_at = self.turn_once()
             if wake_at is None or wake_at > self.now:

@@ -7,7 +7,7 @@ from herdbeat.scheduler import timers as alarms
 from herdbeat.scheduler.timers import SystemTimer, timerfd_alarm
 
 
-async def test_it_rings_once_and_not_before_its_time() -> None:
+async def test_the_alarm_calls_back_once_and_not_early() -> None:
     loop, rung = asyncio.get_running_loop(), asyncio.Event()
     rings: list[float] = []
     start = loop.time()
@@ -31,9 +31,7 @@ class NoMoreFiles:
 
 
 @pytest.mark.parametrize("libc", [object(), NoMoreFiles()], ids=["no timerfd", "no more files"])
-async def test_where_the_kernel_has_no_timer_for_us_it_rings_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, libc: object
-) -> None:
+async def test_without_a_timerfd_the_alarm_calls_back_too(monkeypatch: pytest.MonkeyPatch, libc: object) -> None:
     monkeypatch.setattr(alarms, "_LIBC", libc)
     rung = asyncio.Event()
 
@@ -43,7 +41,7 @@ async def test_where_the_kernel_has_no_timer_for_us_it_rings_all_the_same(
     assert rung.is_set()
 
 
-async def test_who_waits_for_a_moment_that_has_passed_does_not_wait() -> None:
+async def test_sleep_until_a_past_moment_returns_at_once() -> None:
     timer, never = SystemTimer(), asyncio.Event()
     loop = asyncio.get_running_loop()
     steps: list[str] = []
@@ -54,7 +52,7 @@ async def test_who_waits_for_a_moment_that_has_passed_does_not_wait() -> None:
     assert steps == []
 
 
-async def test_a_sleeper_is_woken_before_its_moment() -> None:
+async def test_a_set_event_ends_the_sleep_early() -> None:
     timer, woken = SystemTimer(), asyncio.Event()
     asyncio.get_running_loop().call_soon(woken.set)
 
@@ -63,7 +61,7 @@ async def test_a_sleeper_is_woken_before_its_moment() -> None:
     assert woken.is_set()
 
 
-async def test_a_sleeper_never_gets_up_early() -> None:
+async def test_a_sleep_never_ends_before_its_moment() -> None:
     timer = SystemTimer()
     moment = timer.now() + timedelta(milliseconds=3)
 

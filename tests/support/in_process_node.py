@@ -20,9 +20,9 @@ from herdbeat.runners.registry import open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
-from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
-from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.timers import SystemTimer
 from herdbeat.store.reader import SqliteReader
 from herdbeat.store.spec_cache import SpecCache

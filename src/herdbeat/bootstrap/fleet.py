@@ -24,9 +24,9 @@ from herdbeat.runners.registry import open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
-from herdbeat.scheduler.loop import NodeSettings
+from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
-from herdbeat.scheduler.node import Node, NodeParts
+from herdbeat.scheduler.node import Node
 from herdbeat.scheduler.timers import DatabaseTimer, SystemTimer, Timer
 from herdbeat.service.commands.dispatch import LoadedFleet, NodeDispatcher
 from herdbeat.service.commands.fleet import load_applied_fleet

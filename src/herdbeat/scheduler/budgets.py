@@ -22,7 +22,7 @@ from herdbeat.domain.budget import (
 )
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.run import Claim, Outcome, RunStatus
-from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
+from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 MAX_ESTIMATE_RUNS = 20
 """How many of the newest runs an estimate uses."""
@@ -128,9 +128,10 @@ def applicable_budgets(
     return {owner: budget for owner, budget in budgets.items() if budget is not None}
 
 
-def load_budgets(tx: Transaction, now: datetime, snapshots: Collection[ScheduleSnapshot]) -> dict[int, ScheduleBudgets]:
+def load_budgets(
+    tx: Transaction, now: datetime, snapshots: Collection[ScheduleSnapshot], *, has_shared: bool
+) -> dict[int, ScheduleBudgets]:
     """Return the budgets of the schedules that have one, or share one."""
-    has_shared = bool(snapshots) and tx.has_budgets()
     shared = tx.budgets({snapshot.target_id for snapshot in snapshots}) if has_shared else {}
     usages: dict[BudgetDay, BudgetUsage] = {}
     usages_by_schedule: dict[int, list[BudgetUsage]] = {}
@@ -157,8 +158,6 @@ def reserve_budgets(
     tx: Transaction, budgets_by_schedule: Mapping[int, ScheduleBudgets], claims: Sequence[Claim]
 ) -> None:
     """Count these claims as used, by their estimates."""
-    if not budgets_by_schedule:
-        return
     tx.reserve(
         [
             Reservation(claim.run_id, usage.account, budgets.estimate.tokens, budgets.estimate.usd)
@@ -169,14 +168,10 @@ def reserve_budgets(
     )
 
 
-def settle_reservations(tx: Transaction, ended: Iterable[FinishedRun]) -> None:
-    """Replace the estimates of runs by what they really used. Most have none, and then nothing is written."""
-    outcomes = {run.run_id: run.outcome for run in ended}
-    reservations = tx.reservations(outcomes) if outcomes else []
-    if not reservations:
-        return
-    tx.add_spend([compute_adjustment(reserved, outcomes[reserved.run_id]) for reserved in reservations])
-    tx.drop_reservations(list({reserved.run_id for reserved in reservations}))
+def settle_reservations(tx: Transaction, outcomes: Mapping[int, Outcome]) -> None:
+    """Replace the estimates of these runs by what they really used."""
+    tx.add_spend([compute_adjustment(each, outcomes[each.run_id]) for each in tx.reservations(outcomes)])
+    tx.drop_reservations(list(outcomes))
 
 
 def compute_adjustment(reserved: Reservation, outcome: Outcome) -> SpendAdjustment:

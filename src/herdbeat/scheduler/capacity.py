@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from herdbeat.scheduler.budgets import ScheduleBudgets
-from herdbeat.store.base import CatchupCursor, TargetCapacity
+from herdbeat.store.base import CatchupCursor
 
 
 @dataclass(slots=True)
@@ -17,10 +17,6 @@ class CapacitySnapshot:
     taken_by_target: dict[int, int] = field(default_factory=dict)
     budgets_by_schedule: Mapping[int, ScheduleBudgets] = field(default_factory=dict)
     labels: frozenset[str] = frozenset()
-
-    @classmethod
-    def from_targets(cls, free_node_slots: int, targets: Mapping[int, TargetCapacity]) -> "CapacitySnapshot":
-        return cls(free_node_slots, {room.target_id: room.max_concurrent - room.running for room in targets.values()})
 
     @property
     def is_node_full(self) -> bool:

@@ -2,13 +2,18 @@
 
 `write_evaluations` and `start_runs` are the two halves of writing a claim. A change by hand or by an edit uses only the
 first: it settles and decides, and starts nothing.
+
+A full target with more due schedules than one cycle can queue does not delay other targets. Once, 100,000 schedules of
+one full target that fell due together took six seconds to queue, and every other beat waited as long. Now schedules of
+other targets come first, and those of saturated targets are queued a slice at a time. They are only evaluated later:
+their capacity is always read anew.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -16,9 +21,7 @@ from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
-from herdbeat.governor import decide
-from herdbeat.scheduler.backpressure import SaturatedTargets, fetch_due, find_saturated_targets
-from herdbeat.scheduler.budgets import ScheduleBudgets, load_budgets, reserve_budgets
+from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
     REPLACED_BY_NEXT,
@@ -26,10 +29,9 @@ from herdbeat.scheduler.evaluate import (
     Evaluation,
     change_from_evaluation,
     evaluate,
-    governor_state,
     is_due,
 )
-from herdbeat.scheduler.pending import evaluate_pending, reschedule_after_pending
+from herdbeat.scheduler.pending import decide_after_settling, evaluate_pending, reschedule_after_pending
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import (
     ChangedBeat,
@@ -52,6 +54,30 @@ MAX_CLAIM_BATCH = 500
 WRITE_CHUNK_SIZE = 256
 """Rows of one statement. A large batch is written in chunks, each as soon as it is decided: the database works on one
 while we decide the next. Small enough that it begins early, large enough that a statement pays off."""
+
+SATURATED_BATCH_SIZE = 100
+"""Schedules of saturated targets that one cycle queues: a few milliseconds of delay for other targets."""
+
+MIN_SATURATED_SCHEDULES = 10
+"""With fewer of them queued in one cycle, a full target is not treated as saturated."""
+
+_RESCAN_MARGIN = timedelta(milliseconds=250)
+"""A completion writes the time at which it began, so it may add rows to a time that was just scanned."""
+
+
+class SaturatedTargets(NamedTuple):
+    """Full targets with more due schedules, and the moment before which nothing of other targets is due."""
+
+    targets: frozenset[int]
+    scanned_until: datetime
+
+
+class DueBatch(NamedTuple):
+    """The schedules of a cycle, whether more is due, and the moment before which only saturated targets have any."""
+
+    due: list[ScheduleSnapshot]
+    has_more: bool
+    scanned_until: datetime
 
 
 @dataclass(slots=True)
@@ -121,13 +147,13 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     snapshots = {snapshot.id: snapshot for snapshot in batch.due}
     missing = {beat.schedule_id for beat in pending} - snapshots.keys()
     snapshots |= tx.schedules(missing) if missing else {}
-    capacity = load_capacity(tx, now, context, snapshots.values())
-    result = ClaimResult()
+    capacity, result = load_capacity(tx, now, context, snapshots.values()), ClaimResult()
+    cycle = ClaimCycle(now, capacity, context.gaps)
     if pending:
         # They were due before, so they have the first pick of the capacity.
-        claim_pending(tx, now, context, pending, snapshots, capacity, result)
+        result.claims += claim_pending(tx, cycle, context.node_id, pending, snapshots)
     due = [snapshots[snapshot.id] for snapshot in batch.due]
-    cycle = ClaimCycle(now, capacity, context.gaps, _count_paced_beats(tx, context, due))
+    cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
     evaluations: list[Evaluation] = []
     for chunk in batched(_evaluate_all(cycle, due), WRITE_CHUNK_SIZE):
         claim_evaluated(tx, cycle, context, chunk, result)
@@ -138,14 +164,51 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     return result
 
 
+def fetch_due(tx: Transaction, now: datetime, limit: int, saturated: SaturatedTargets | None) -> DueBatch:
+    """Return what is due, oldest first; with saturated targets, all others before a slice of theirs."""
+    if saturated is None:
+        due = tx.due_schedules(now, limit)
+        return DueBatch(due, len(due) == limit, (due[0].wake_at or now) if due else now)
+    others = tx.schedule_list_due_excluding(now, limit, saturated.targets, saturated.scanned_until)
+    saturated_due = tx.due_schedules(now, SATURATED_BATCH_SIZE)
+    seen = {snapshot.id for snapshot in others}
+    scanned_until = saturated.scanned_until
+    if len(others) < limit:
+        scanned_until = max(scanned_until, now - _RESCAN_MARGIN)
+    return DueBatch(
+        others + [snapshot for snapshot in saturated_due if snapshot.id not in seen],
+        len(saturated_due) == SATURATED_BATCH_SIZE,
+        scanned_until,
+    )
+
+
+def find_saturated_targets(
+    batch: DueBatch, evaluations: Iterable[Evaluation], capacity: CapacitySnapshot, before: SaturatedTargets | None
+) -> SaturatedTargets | None:
+    """Return the targets that the next cycle takes last. None, as nearly always, if nothing more is due."""
+    if not batch.has_more:
+        return None
+    queued = Counter(each.snapshot.target_id for each in evaluations if each.queue_count)
+    full_targets = frozenset(
+        target
+        for target, count in queued.items()
+        if count >= MIN_SATURATED_SCHEDULES and capacity.free_by_target.get(target, 0) <= 0
+    )
+    if not full_targets:
+        return None
+    return SaturatedTargets(full_targets | before.targets if before else full_targets, batch.scanned_until)
+
+
 def load_capacity(
-    tx: Transaction, now: datetime, context: ClaimContext, snapshots: Iterable[ScheduleSnapshot]
+    tx: Transaction, now: datetime, context: ClaimContext, snapshots: Collection[ScheduleSnapshot]
 ) -> CapacitySnapshot:
     """Return how much of these schedules may start on this node now."""
-    wanted = list(snapshots)
-    targets = tx.target_get_capacity({snapshot.target_id for snapshot in wanted})
-    capacity = CapacitySnapshot.from_targets(context.free_slots, targets)
-    capacity.budgets_by_schedule, capacity.labels = load_budgets(tx, now, wanted), context.labels
+    targets = tx.target_get_capacity({snapshot.target_id for snapshot in snapshots})
+    free_by_target = {room.target_id: room.max_concurrent - room.running for room in targets.values()}
+    capacity = CapacitySnapshot(context.free_slots, free_by_target, labels=context.labels)
+    has_shared = bool(snapshots) and tx.has_budgets()
+    if has_shared or any(snapshot.plan.policies.budget is not None for snapshot in snapshots):
+        capacity.budgets_by_schedule = load_budgets(tx, now, snapshots, has_shared=has_shared)
     return capacity
 
 
@@ -171,10 +234,10 @@ def _evaluate_all(cycle: ClaimCycle, due: list[ScheduleSnapshot]) -> Iterator[Ev
     for snapshot in due:
         if cycle.capacity.is_node_full:
             return
-        yield _evaluate_or_quarantine(cycle, snapshot)
+        yield evaluate_or_quarantine(cycle, snapshot)
 
 
-def _evaluate_or_quarantine(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
+def evaluate_or_quarantine(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     capacity, target_id = cycle.capacity, snapshot.target_id
     taken = capacity.taken_by_target.get(target_id, 0)
 
@@ -193,7 +256,7 @@ def claim_evaluated(
     beats = write_evaluations(tx, cycle.now, evaluations, node_id=context.node_id)
     _release_duplicates(cycle.capacity, evaluations, beats)
     result.add_evaluations(evaluations)
-    result.claims += start_runs(tx, cycle.now, context.node_id, beats, cycle.capacity.budgets_by_schedule)
+    result.claims += start_runs(tx, cycle, context.node_id, beats)
 
 
 def assign_catchup_slots(
@@ -270,15 +333,8 @@ def _settle_duplicates(now: datetime, evaluation: Evaluation, beat_ids: list[int
     if evaluation.decision is not None or evaluation.queue_count or evaluation.quarantine is not None:
         return
     evaluation.anchor_at = now
-    state = replace(governor_state(evaluation.snapshot), anchor_at=now, is_new=False)
-
-    def reschedule() -> None:
-        evaluation.decision = decide(now, state)
-
-    def quarantine(reason: str) -> None:
-        evaluation.quarantine = reason
-
-    decide_or_quarantine(reschedule, quarantine)
+    decided = decide_after_settling(now, evaluation)
+    evaluation.decision, evaluation.quarantine = decided.decision, decided.quarantine
 
 
 def _release_duplicates(
@@ -292,17 +348,12 @@ def _release_duplicates(
             capacity.release(target_id)
 
 
-def start_runs(
-    tx: Transaction,
-    now: datetime,
-    node_id: int,
-    beats: Sequence[BeatToStart],
-    budgets_by_schedule: Mapping[int, ScheduleBudgets],
-) -> list[Claim]:
+def start_runs(tx: Transaction, cycle: ClaimCycle, node_id: int, beats: Sequence[BeatToStart]) -> list[Claim]:
     """Write a run for each beat, reserve its cost, and return the claims: what is not in the ledger did not start."""
-    run_ids = tx.add_runs([NewRun(beat.id, beat.snapshot.id, beat.attempt) for beat in beats], node_id, now)
+    run_ids = tx.add_runs([NewRun(beat.id, beat.snapshot.id, beat.attempt) for beat in beats], node_id, cycle.now)
     claims = [_build_claim(beat, run_id, node_id) for beat, run_id in zip(beats, run_ids, strict=True)]
-    reserve_budgets(tx, budgets_by_schedule, claims)
+    if cycle.capacity.budgets_by_schedule:
+        reserve_budgets(tx, cycle.capacity.budgets_by_schedule, claims)
     return claims
 
 
@@ -325,18 +376,13 @@ def _build_claim(beat: BeatToStart, run_id: int, node_id: int) -> Claim:
 
 
 def claim_pending(
-    tx: Transaction,
-    now: datetime,
-    context: ClaimContext,
-    pending: list[PendingBeat],
-    snapshots: dict[int, ScheduleSnapshot],
-    capacity: CapacitySnapshot,
-    result: ClaimResult,
-) -> None:
+    tx: Transaction, cycle: ClaimCycle, node_id: int, pending: list[PendingBeat], snapshots: dict[int, ScheduleSnapshot]
+) -> list[Claim]:
     """Start the pending beats that may start, keep the others pending, and settle those that came too late.
 
     `snapshots` then has the new counters and decisions of their schedules.
     """
+    now, capacity = cycle.now, cycle.capacity
     changes: list[ChangedBeat] = []
     counter_deltas: dict[int, CounterDelta] = {}
     beats_to_start: list[BeatToStart] = []
@@ -360,21 +406,17 @@ def claim_pending(
             beats_to_start.append(BeatToStart(beat.id, beat, snapshot))
     tx.change_beats(changes, now)
     tx.schedule_adjust_counters(list(counter_deltas.values()), now)
-    _wake_next_pending(tx, now, pending, changes, capacity)
+    _wake_next_pending(tx, cycle, pending, changes)
     settled_beats = [beat for beat, change in zip(pending, changes, strict=False) if change.settled]
     tx.change_schedules(reschedule_after_pending(now, snapshots, settled_beats))
-    claims = start_runs(tx, now, context.node_id, beats_to_start, capacity.budgets_by_schedule)
+    claims = start_runs(tx, cycle, node_id, beats_to_start)
     retried_by = {beat.id: beat.retried_by for beat in pending if beat.retried_by}
     tx.mark_retries([(claim.run_id, retried_by[claim.beat_id]) for claim in claims if claim.beat_id in retried_by])
-    result.claims += claims
+    return claims
 
 
 def _wake_next_pending(
-    tx: Transaction,
-    now: datetime,
-    pending: list[PendingBeat],
-    changes: list[ChangedBeat],
-    capacity: CapacitySnapshot,
+    tx: Transaction, cycle: ClaimCycle, pending: list[PendingBeat], changes: list[ChangedBeat]
 ) -> None:
     """A beat that was woken for a free slot and does not take it leaves it to the next: nothing else wakes that."""
     requeued_targets = {
@@ -383,5 +425,6 @@ def _wake_next_pending(
         if change.outcome is not BeatOutcome.RUNNING and change.reason != SkipReason.AT_CAPACITY
     }
     for target_id in requeued_targets:
-        if capacity.free_by_target.get(target_id, 0) > 0:
-            tx.beat_wake_pending(target_id, capacity.free_by_target[target_id], now)
+        free_slots = cycle.capacity.free_by_target.get(target_id, 0)
+        if free_slots > 0:
+            tx.beat_wake_pending(target_id, free_slots, cycle.now)

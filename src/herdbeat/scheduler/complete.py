@@ -31,7 +31,13 @@ from herdbeat.scheduler.evaluate import (
     is_in_flight,
     require_readable,
 )
-from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, format_reason
+from herdbeat.scheduler.quarantine import (
+    BatchRefused,
+    QuarantinedSchedule,
+    decide_or_quarantine,
+    format_reason,
+    write_batch,
+)
 from herdbeat.scheduler.timers import Timer
 from herdbeat.store.base import ChangedBeat, ChangedSchedule, FinishedRun, OpenRun, ScheduleSnapshot, Store, Transaction
 
@@ -71,7 +77,10 @@ def complete_runs(tx: Transaction, now: datetime, finished_runs: Sequence[Finish
     result = CompletionResult(now, lost=[run.run_id for run in finished_runs if run.run_id not in open_runs])
     owned_runs = [run for run in finished_runs if run.run_id in open_runs]
     snapshots = tx.schedules({run.schedule_id for run in open_runs.values()})
-    settle_reservations(tx, owned_runs)
+    # Only what was claimed under a budget has a reservation, whichever node has claimed it.
+    reserved_outcomes = {run.run_id: run.outcome for run in owned_runs if open_runs[run.run_id].has_reservation}
+    if reserved_outcomes:
+        settle_reservations(tx, reserved_outcomes)
     batch = _CompletionBatch(now, open_runs, snapshots, result, has_repeats=len(snapshots) < len(owned_runs))
     for chunk in batched(owned_runs, WRITE_CHUNK_SIZE):
         batch.complete(tx, chunk)
@@ -306,7 +315,7 @@ class RunCompleter:
         now = self._timer.now()
         failpoint(Failpoint.BEFORE_FINISH)
         try:
-            finished = await self._store.write(lambda tx: complete_runs(tx, now, group))
+            finished = await write_batch(self._store, lambda tx: complete_runs(tx, now, group))
         except StoreUnavailable as error:
             if not is_last_attempt:
                 await self._back_off(error, now)
@@ -317,8 +326,8 @@ class RunCompleter:
             self._queue.clear()
             self._on_lost()
             return False
-        except Exception as error:  # noqa: BLE001 - one result that the store refuses must not hold up the others
-            self._bisect_batch(group, error)
+        except BatchRefused as refused:
+            self._bisect_batch(group, refused.error)
             return True
         del self._queue[: len(group)]
         self._retry_delay, self._batch_limit = MIN_RETRY_DELAY, MAX_COMPLETION_BATCH
@@ -339,7 +348,8 @@ class RunCompleter:
             return
         log.error("result cannot be written run=%s error=%r it is recorded as failed", run.run_id, error)
         self._last_attempt_runs.add(run.run_id)
-        self._queue[0] = _replace_with_failure(run, error)
+        message = f"its result could not be written down ({format_reason(error)})"
+        self._queue[0] = FinishedRun(run.run_id, run.started_at, Outcome(status=RunStatus.FAILED, error=message))
 
     async def _back_off(self, error: StoreUnavailable, now: datetime) -> None:
         waiting = len(self._queue)
@@ -348,8 +358,3 @@ class RunCompleter:
         )
         await self._timer.sleep_until(now + self._retry_delay, self._draining)
         self._retry_delay = min(self._retry_delay * 2, MAX_RETRY_DELAY)
-
-
-def _replace_with_failure(run: FinishedRun, error: Exception) -> FinishedRun:
-    message = f"its result could not be written down ({format_reason(error)})"
-    return FinishedRun(run.run_id, run.started_at, Outcome(status=RunStatus.FAILED, error=message))

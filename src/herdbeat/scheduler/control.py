@@ -5,10 +5,9 @@ the very instant of a beat therefore loses nothing and doubles nothing, whicheve
 stores the change and stays in quarantine: only an edit or a reset has it decided again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 
 from herdbeat.domain.beat import SkipReason
 from herdbeat.domain.decision import Decision, Source
@@ -28,8 +27,6 @@ from herdbeat.scheduler.evaluate import (
 )
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
-
-SkipInstants = Callable[[datetime, Evaluation, SkipReason], None]
 
 MAX_LISTED_INSTANTS = 20
 """Nobody reads more instants than this one by one."""
@@ -137,7 +134,7 @@ def _hold_schedule(tx: Transaction, now: datetime, schedule_id: int, reason: Ski
         tx.schedule_adjust_counters([CounterDelta(schedule_id, waiting=-skipped)], None)
         return None
     evaluation = Evaluation(snapshot._replace(waiting=snapshot.waiting - skipped))
-    return _decide_and_write(tx, now, evaluation, reason, skip_due)
+    return _decide_and_write(tx, now, evaluation, reason, begins_hold=True)
 
 
 def _release_hold(
@@ -152,20 +149,19 @@ def _release_hold(
 
 
 def _decide_and_write(
-    tx: Transaction,
-    now: datetime,
-    evaluation: Evaluation,
-    reason: SkipReason | None = None,
-    skip_instants: SkipInstants | None = None,
+    tx: Transaction, now: datetime, evaluation: Evaluation, reason: SkipReason | None, *, begins_hold: bool = False
 ) -> Decision | None:
-    """Settle what has passed under `reason`, if there is one; decide; write. What cannot be decided is quarantined."""
+    """Settle what has passed under `reason`, if there is one; decide; write. What cannot be decided is quarantined.
+
+    A hold that begins settles what is due. After a hold, that is everything since it began.
+    """
     snapshot = evaluation.snapshot
 
     def settle_and_decide() -> Evaluation:
-        if reason is None or skip_instants is not None:
+        if reason is None or begins_hold:
             settle_outside_hours(now, evaluation)
         if reason is not None:
-            (skip_instants or skip_passed)(now, evaluation, reason)
+            (skip_due if begins_hold else skip_passed)(now, evaluation, reason)
         evaluation.decision = _decide_next(now, evaluation)
         return evaluation
 
@@ -226,14 +222,10 @@ def _next_instants(snapshot: ScheduleSnapshot, count: int) -> list[datetime]:
         return []
     if not isinstance(trigger, CalendarTrigger):
         return [first]
-    return list(islice(_iterate_instants(trigger, first), min(count, MAX_LISTED_INSTANTS)))
-
-
-def _iterate_instants(trigger: CalendarTrigger, first: datetime) -> Iterator[datetime]:
-    instant: datetime | None = first
-    while instant is not None:
-        yield instant
-        instant = trigger.next_time(None, instant)
+    instants = [first]
+    while len(instants) < min(count, MAX_LISTED_INSTANTS) and (following := trigger.next_time(None, instants[-1])):
+        instants.append(following)
+    return instants
 
 
 def _find_skip_obstacle(snapshot: ScheduleSnapshot) -> str:

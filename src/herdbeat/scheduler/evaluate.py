@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import assert_never
 
 from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Decision, Source
@@ -112,7 +111,7 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
         if result.outcome is BeatOutcome.PENDING:
             _admit(cycle, evaluation, result)
         else:
-            _record_unrun(now, evaluation, result.instants, result.outcome, result.reason, result.source)
+            _record_unrun(now, evaluation, result)
     _schedule_next(now, evaluation)
     return evaluation
 
@@ -230,7 +229,7 @@ def skip_passed(now: datetime, evaluation: Evaluation, reason: SkipReason, until
         return  # an interval that is held has no instants
     first = trigger.next_time(None, snapshot.settled_until)
     if first is not None and first <= until:
-        _record_unrun(now, evaluation, due_since(trigger, first, until), BeatOutcome.SKIPPED, reason)
+        _record_unrun(now, evaluation, InstantOutcome(due_since(trigger, first, until), BeatOutcome.SKIPPED, reason))
     evaluation.settled_until = until
 
 
@@ -242,7 +241,8 @@ def skip_outside_hours(now: datetime, evaluation: Evaluation) -> None:
     instants = skipped_outside_hours(snapshot, now)
     if instants is not None:
         source = snapshot.plan.trigger.kind.source
-        _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS, source)
+        skipped = InstantOutcome(instants, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS, source)
+        _record_unrun(now, evaluation, skipped)
     evaluation.settled_until = _settled_through(snapshot, now)
 
 
@@ -252,23 +252,16 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
     instants = due_since(snapshot.plan.trigger, snapshot.next_due_at, now)
-    _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, reason)
+    _record_unrun(now, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, reason))
     evaluation.settled_until = evaluation.anchor_at = now
 
 
-def _record_unrun(
-    now: datetime,
-    evaluation: Evaluation,
-    instants: InstantRange,
-    outcome: BeatOutcome,
-    reason: str,
-    source: Source | None = None,
-) -> None:
+def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome) -> None:
     """Record instants that do not run as one row. They extend the row before it if that has the same reason."""
-    snapshot = evaluation.snapshot
-    if snapshot.skips and reason in SKIP_CONSUMING_REASONS:
+    snapshot, instants = evaluation.snapshot, result.instants
+    if snapshot.skips and result.reason in SKIP_CONSUMING_REASONS:
         evaluation.skip_count = min(snapshot.skips, evaluation.skip_count + instants.count)
-    can_extend_last = _last_outcome_key(evaluation) == f"{outcome}:{reason}"
+    can_extend_last = _last_outcome_key(evaluation) == f"{result.outcome}:{result.reason}"
     if can_extend_last and evaluation.beats:
         before = evaluation.beats[-1]
         evaluation.beats[-1] = before._replace(number=before.number + instants.count, last_due_at=instants.last)
@@ -277,7 +270,7 @@ def _record_unrun(
         more = instants.count + (evaluation.extensions.pop().more if evaluation.extensions else 0)
         evaluation.extensions.append(BeatExtension(snapshot.tail_id, more, instants.last))
     else:
-        evaluation.beats.append(build_beat(now, snapshot, instants, outcome, reason, source))
+        evaluation.beats.append(build_beat(now, snapshot, instants, result.outcome, result.reason, result.source))
 
 
 def _last_outcome_key(evaluation: Evaluation) -> str | None:
@@ -295,7 +288,7 @@ def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) ->
     when the evaluation is written: the pace is the fleet's, and other nodes may be catching up at the same time.
     """
     if result.source is Source.CATCH_UP:
-        _enqueue(cycle.now, evaluation, result.instants, result.source, Source.CATCH_UP, cycle.now)
+        _enqueue(cycle.now, evaluation, replace(result, reason=Source.CATCH_UP), cycle.now)
         evaluation.catchup_count += 1
         return
     for instants in _split_first(evaluation.snapshot, result.instants):
@@ -326,23 +319,27 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantR
         has_active_run=has_active_run,
         has_queued_beat=snapshot.waiting + evaluation.queue_count > catchup_count,
     )
+
+    def classify(outcome: BeatOutcome, reason: SkipReason) -> InstantOutcome:
+        return InstantOutcome(instants, outcome, reason, source)
+
     rejection = None
     if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
         is_unblocked = action is OverlapAction.START
         rejection = find_rejection(_build_admission_request(cycle, evaluation, instants, source, is_unblocked))
     if rejection is not None and rejection.until is not None:
-        _enqueue(now, evaluation, instants, source, rejection.reason, rejection.until)
+        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, rejection.reason), rejection.until)
     elif rejection is not None:
-        _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, rejection.reason, source)
+        _record_unrun(now, evaluation, classify(BeatOutcome.SKIPPED, rejection.reason))
     elif action is OverlapAction.SKIP:
-        _record_unrun(now, evaluation, instants, BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING, source)
+        _record_unrun(now, evaluation, classify(BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING))
     elif action is OverlapAction.MERGE:
         # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
         reason = SkipReason.ALREADY_RUNNING if has_active_run else SkipReason.AT_CAPACITY
-        _record_unrun(now, evaluation, instants, BeatOutcome.MERGED, reason, source)
+        _record_unrun(now, evaluation, classify(BeatOutcome.MERGED, reason))
     elif action is not OverlapAction.START:
         evaluation.cancels_active_runs |= action is OverlapAction.REPLACE
-        _enqueue(now, evaluation, instants, source, SkipReason.ALREADY_RUNNING)
+        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING))
     elif capacity.reserve(snapshot.target_id):
         capacity.reserve_budget(snapshot.id)
         evaluation.start_indexes.append(len(evaluation.beats))
@@ -350,7 +347,7 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantR
     else:
         # No completion at this target wakes a beat that waits for the node, so it stays due.
         wake_at = now if capacity.is_node_full else None
-        _enqueue(now, evaluation, instants, source, SkipReason.AT_CAPACITY, wake_at)
+        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, SkipReason.AT_CAPACITY), wake_at)
 
 
 def resolve_overlap(policy: Overlap, *, has_active_run: bool, has_queued_beat: bool) -> OverlapAction:
@@ -363,17 +360,14 @@ def resolve_overlap(policy: Overlap, *, has_active_run: bool, has_queued_beat: b
         return OverlapAction.START
     if policy is Overlap.QUEUE_ALL:
         return OverlapAction.ENQUEUE
-    if has_queued_beat:
-        return OverlapAction.MERGE
-    match policy:
-        case Overlap.SKIP:
-            return OverlapAction.SKIP
-        case Overlap.QUEUE:
-            return OverlapAction.ENQUEUE
-        case Overlap.CANCEL:
-            return OverlapAction.REPLACE
-        case never:
-            assert_never(never)
+    return OverlapAction.MERGE if has_queued_beat else _ACTIONS_DURING_RUN[policy]
+
+
+_ACTIONS_DURING_RUN = {
+    Overlap.SKIP: OverlapAction.SKIP,
+    Overlap.QUEUE: OverlapAction.ENQUEUE,
+    Overlap.CANCEL: OverlapAction.REPLACE,
+}
 
 
 def _build_admission_request(
@@ -393,19 +387,12 @@ def _build_admission_request(
     )
 
 
-def _enqueue(
-    now: datetime,
-    evaluation: Evaluation,
-    instants: InstantRange,
-    source: Source | None,
-    reason: str,
-    wake_at: datetime | None = None,
-) -> None:
+def _enqueue(now: datetime, evaluation: Evaluation, queued: InstantOutcome, wake_at: datetime | None = None) -> None:
     """Add one pending beat for all of the instants. Without `wake_at` it is looked at again when it expires."""
-    snapshot = evaluation.snapshot
+    snapshot, instants, outcome = evaluation.snapshot, queued.instants, queued.outcome
     evaluation.queue_count += 1
     wake_at = wake_at or expires_at(snapshot.plan.policies, instants.first)
-    beat = build_beat(now, snapshot, instants, BeatOutcome.PENDING, reason, source, wake_at=wake_at)
+    beat = build_beat(now, snapshot, instants, outcome, queued.reason, queued.source, wake_at=wake_at)
     evaluation.beats.append(beat)
 
 
@@ -510,20 +497,15 @@ def build_schedule_change(
 def change_from_evaluation(evaluation: Evaluation, started: int = 0, tail_id: int | None = None) -> ChangedSchedule:
     """Return the schedule's row after an evaluation. `tail_id` is the id of its last beat, if it wrote any."""
     snapshot = evaluation.snapshot
-    tail_text = snapshot.tail
-    if evaluation.beats:
-        tail_text = _last_outcome_key(evaluation)
-        tail_id = None if tail_text is None else tail_id
-    else:
-        tail_id = snapshot.tail_id
+    tail, tail_id = (_last_outcome_key(evaluation), tail_id) if evaluation.beats else (snapshot.tail, snapshot.tail_id)
     after = snapshot._replace(
         anchor_at=evaluation.anchor_at or snapshot.anchor_at,
         settled_until=evaluation.settled_until or snapshot.settled_until,
         is_new=snapshot.is_new and not evaluation.beats,
         running=snapshot.running + started,
         waiting=snapshot.waiting + evaluation.queue_count,
-        tail_id=tail_id,
-        tail=tail_text,
+        tail_id=None if tail is None else tail_id,
+        tail=tail,
     )
     return build_schedule_change(
         after, evaluation.decision, keeps_time=evaluation.keeps_time, quarantine=evaluation.quarantine

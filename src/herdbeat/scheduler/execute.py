@@ -63,7 +63,8 @@ class RunExecutor:
         timeout = claim.plan.policies.timeout
         try:
             job = self._build_job(claim, started_at + timeout)
-            if claim.plan.policies.precheck and _is_precheck_required(claim):
+            # Runs by hand need no precheck, and a second attempt has passed it with the first.
+            if claim.plan.policies.precheck and claim.attempt == 1 and claim.source not in USER_INITIATED:
                 precheck = await self._check(job)
                 if not precheck.may_run:
                     return FinishedRun(claim.run_id, None, _PRECHECK_DECLINED)
@@ -108,17 +109,7 @@ def prefetch_in_thread(prefetch: Callable[[Sequence[Claim]], None]) -> Callable[
     return prefetch_claims
 
 
-def _is_precheck_required(claim: Claim) -> bool:
-    """Runs by hand need no precheck, and a second attempt has passed it with the first."""
-    return claim.attempt == 1 and claim.source not in USER_INITIATED
-
-
 def _render_prompt(claim: Claim, target: Target, template: str) -> str:
-    schedule = Schedule(
-        target=target.name,
-        name=claim.label.partition("/")[2],
-        trigger=claim.plan.trigger,
-        policies=claim.plan.policies,
-        prompt=template,
-    )
+    name, plan = claim.label.partition("/")[2], claim.plan
+    schedule = Schedule(target=target.name, name=name, trigger=plan.trigger, policies=plan.policies, prompt=template)
     return build_schedule_prompt(schedule, due_at=claim.due_at)

@@ -23,10 +23,7 @@ class InstantRange:
 
 def due_since(trigger: Trigger, first: datetime, until: datetime) -> InstantRange:
     """Return `first`, which is due, and what the calendar had after it up to `until`."""
-    if not isinstance(trigger, CalendarTrigger):
-        return InstantRange.single(first)
-    last = trigger.latest(first, until)
-    if last is None:
+    if not isinstance(trigger, CalendarTrigger) or (last := trigger.latest(first, until)) is None:
         return InstantRange.single(first)
     return InstantRange(first, last, 1 + trigger.count(first, until))
 
@@ -39,10 +36,7 @@ def split_at(
         return instants, None
     if instants.first > moment:
         return None, instants
-    assert isinstance(trigger, CalendarTrigger)
-    early_last = trigger.latest(instants.first, moment)
-    early = InstantRange(instants.first, early_last, 1 + trigger.count(instants.first, moment)) if early_last else None
-    early = early or InstantRange.single(instants.first)
+    early = due_since(trigger, instants.first, moment)
     late_first = trigger.next_time(None, early.last)
     assert late_first is not None
     return early, InstantRange(late_first, instants.last, instants.count - early.count)

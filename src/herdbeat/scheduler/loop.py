@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -21,14 +21,14 @@ from herdbeat.events import (
     safe_listener,
 )
 from herdbeat.failpoints import Failpoint, failpoint
-from herdbeat.scheduler.backpressure import SaturatedTargets
 from herdbeat.scheduler.capacity import CatchupPacer
-from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, claim_due
+from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
-from herdbeat.scheduler.quarantine import QuarantinedSchedule, quarantine_first_due
+from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
+from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.timers import Timer, detect_gap, has_clock_moved_back
-from herdbeat.store.base import FinishedRun, NewBeat, Store, Transaction
+from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,21 @@ class NodeSettings:
     """The limit of active runs of all nodes together; None for no limit."""
 
 
+@dataclass(slots=True)
+class NodeParts:
+    """The collaborators of a node."""
+
+    store: Store
+    timer: Timer
+    execute_run: ExecuteRun
+    listener: EventListener = null_listener
+    maintenance: Callable[[], Coroutine[None, None, None]] | None = None
+    prefetch: PrefetchSpecs = no_prefetch
+    wait_stopped: WaitStopped = no_wait
+    shared: SharedStore | None = None
+    on_renewed: OnLeaseRenewed = ignore_renewal
+
+
 class ActiveRun(NamedTuple):
     """A run of this node that has not ended."""
 
@@ -90,82 +105,28 @@ class PendingCancel:
     is_detached: bool = False
 
 
-class EventPublisher:
-    """Publishes every start, end and skip once, after it was written. A listener that fails does no harm."""
-
-    def __init__(self, listener: EventListener) -> None:
-        self._listener = safe_listener(listener)
-
-    def publish_started(self, now: datetime, claims: Sequence[Claim]) -> None:
-        if self._listener is null_listener:
-            return  # thousands of values a second that nobody would read
-        for claim in claims:
-            self._listener(RunStarted(now, claim.label, claim.run_id, claim.source, claim.due_at, claim.attempt))
-
-    def publish_settled(
-        self, now: datetime, beats: Sequence[tuple[str, NewBeat]], active_runs: Collection[ActiveRun]
-    ) -> None:
-        """`active_runs` may hold the slots that these beats wait for."""
-        if self._listener is null_listener or not beats:
-            return
-        # The oldest run of each target and schedule: it has the slot that a beat waits for, unless another node has it.
-        blocking_runs: dict[tuple[str, int], tuple[int, datetime]] = {}
-        for claim, _, since in active_runs:
-            blocking_runs.setdefault((SkipReason.AT_CAPACITY, claim.target_id), (claim.run_id, since))
-            blocking_runs.setdefault((SkipReason.ALREADY_RUNNING, claim.schedule_id), (claim.run_id, since))
-        for label, beat in beats:
-            holder_id = beat.target_id if beat.reason == SkipReason.AT_CAPACITY else beat.schedule_id
-            blocking = blocking_runs.get((beat.reason, holder_id), (None, None))
-            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
-            self._listener(BeatSettled(now, label, *what, *blocking))
-
-    def publish_finished(self, result: CompletionResult) -> None:
-        for completed in result.completed:
-            self._listener(RunFinished(result.at, *completed))
-
-    def publish_quarantined(self, now: datetime, schedules: Sequence[QuarantinedSchedule]) -> None:
-        for quarantined in schedules:
-            self._listener(ScheduleQuarantined(now, *quarantined))
-
-    def publish_gap(self, now: datetime, gap: Gap) -> None:
-        self._listener(GapDetected(now, gap))
-
-
 class Loop:
     """Claims and starts. One per node; all its state is in the store, except for its active runs."""
 
-    def __init__(
-        self,
-        store: Store,
-        timer: Timer,
-        execute_run: ExecuteRun,
-        settings: NodeSettings,
-        listener: EventListener = null_listener,
-        prefetch: PrefetchSpecs = no_prefetch,
-        wait_stopped: WaitStopped = no_wait,
-        can_start: CanStart = can_always_start,
-    ) -> None:
-        self._store = store
-        self._can_start = can_start
-        self._timer = timer
-        self._execute_run = execute_run
-        self._prefetch = prefetch
-        self._wait_stopped = wait_stopped
+    def __init__(self, parts: NodeParts, settings: NodeSettings, can_start: CanStart = can_always_start) -> None:
+        self._parts = parts
+        self._store, self._timer = parts.store, parts.timer
         self._settings = settings
-        self._publisher = EventPublisher(listener)
+        self._can_start = can_start
+        self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
-        self._last_reading = timer.pulse()
+        self._last_reading = self._timer.pulse()
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._is_hard_stopping = False
         self._was_full = False
         self._batch_limit = MAX_CLAIM_BATCH
         self._saturated: SaturatedTargets | None = None
-        self._poll_at = timer.now()
+        self._poll_at = self._timer.now()
         self._pending_cancels: dict[int, PendingCancel] = {}
         self.lease_lost = asyncio.Event()
-        self.completer = RunCompleter(store, timer, self._on_finished, self.lease_lost.set)
+        self.completer = RunCompleter(parts.store, parts.timer, self._on_finished, self.lease_lost.set)
         self.active_runs: dict[int, ActiveRun] = {}
         self.cycles = 0
         self.last_cycle_at: datetime | None = None
@@ -255,7 +216,8 @@ class Loop:
             self._wake_event.clear()
             result = await self.run_cycle(tasks)
             if not self._is_stopping:
-                self._poll_at = self._next_poll_at(result)
+                poll_at = self._timer.now() + self._settings.check_interval
+                self._poll_at = poll_at if result.wake_at is None else min(poll_at, result.wake_at)
                 await self._timer.sleep_until(self._poll_at, self._wake_event)
 
     async def run_cycle(self, tasks: asyncio.TaskGroup) -> ClaimResult:
@@ -268,16 +230,24 @@ class Loop:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
         gap, moved_back = self._detect_clock_change(now)
         context = self._claim_context(free_slots)
+
+        def claim(tx: Transaction) -> ClaimResult:
+            if gap is not None:
+                tx.add_gap(gap)
+            if moved_back:
+                tx.schedule_requeue_future(now)
+            return claim_due(tx, now, context)
+
         try:
-            result = await self._store.write(lambda tx: _run_claim_cycle(tx, now, context, gap, moved_back=moved_back))
+            result = await write_batch(self._store, claim)
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s %s next look in %s", error, error.hint, self._settings.check_interval)
             return ClaimResult()
         except ClaimLost:
             self.lease_lost.set()
             return ClaimResult()
-        except Exception as error:  # noqa: BLE001 - a row that the store refuses must not stop the others
-            return await self._bisect_batch(now, error)
+        except BatchRefused as refused:
+            return await self._bisect_batch(now, refused.error)
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)
@@ -298,7 +268,7 @@ class Loop:
         )
 
     async def _start(self, now: datetime, result: ClaimResult, tasks: asyncio.TaskGroup) -> None:
-        prefetching = self._prefetch(result.claims) if result.claims else None
+        prefetching = self._parts.prefetch(result.claims) if result.claims else None
         if prefetching is not None:
             await prefetching
         for each in result.claims:
@@ -308,8 +278,25 @@ class Loop:
         for schedule_id in result.schedules_to_cancel:
             self.cancel_schedule_runs(schedule_id, REPLACED_BY_NEXT)
         self._report_quarantined(now, result.quarantined)
-        self._publisher.publish_started(now, result.claims)
-        self._publisher.publish_settled(now, result.settled, self.active_runs.values())
+        if self._listener is not null_listener:  # thousands of values a second that nobody would read
+            self._publish_cycle(now, result)
+
+    def _publish_cycle(self, now: datetime, result: ClaimResult) -> None:
+        """Publish every start and every beat that did not start, after it was written."""
+        for claim in result.claims:
+            self._listener(RunStarted(now, claim.label, claim.run_id, claim.source, claim.due_at, claim.attempt))
+        if not result.settled:
+            return
+        # The oldest run of each target and schedule: it has the slot that a beat waits for, unless another node has it.
+        blocking_runs: dict[tuple[str, int], tuple[int, datetime]] = {}
+        for claim, _, since in self.active_runs.values():
+            blocking_runs.setdefault((SkipReason.AT_CAPACITY, claim.target_id), (claim.run_id, since))
+            blocking_runs.setdefault((SkipReason.ALREADY_RUNNING, claim.schedule_id), (claim.run_id, since))
+        for label, beat in result.settled:
+            holder_id = beat.target_id if beat.reason == SkipReason.AT_CAPACITY else beat.schedule_id
+            blocking = blocking_runs.get((beat.reason, holder_id), (None, None))
+            what = (beat.outcome, beat.reason, beat.due_at, beat.last_due_at, beat.number)
+            self._listener(BeatSettled(now, label, *what, *blocking))
 
     async def _bisect_batch(self, now: datetime, error: Exception) -> ClaimResult:
         """Halve the next batch until the bad schedule is alone: then put it in quarantine, and continue."""
@@ -340,13 +327,13 @@ class Loop:
             return None, moved_back
         if gap is not None:
             self._gaps.append(gap)
-            self._publisher.publish_gap(now, gap)
+            self._listener(GapDetected(now, gap))
         return gap, moved_back
 
     async def _run(self, claim: Claim) -> None:
         try:
             self._require_lease()
-            self.completer.add(await self._execute_run(claim))
+            self.completer.add(await self._parts.execute_run(claim))
         except asyncio.CancelledError:
             if claim.run_id not in self._pending_cancels:
                 self.completer.add(FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
@@ -366,7 +353,7 @@ class Loop:
         pending_cancel = self._pending_cancels[run_id]
         pending_cancel.is_detached = True
         try:
-            await self._wait_stopped(run_id)
+            await self._parts.wait_stopped(run_id)
         finally:
             # Also if the node is stopped meanwhile: it does not wait for what cannot be stopped.
             self.completer.add(FinishedRun(run_id, None, pending_cancel.outcome))
@@ -380,10 +367,6 @@ class Loop:
                 self.completer.add(FinishedRun(run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
         await self.completer.wait_drained()
 
-    def _next_poll_at(self, result: ClaimResult) -> datetime:
-        poll = self._timer.now() + self._settings.check_interval
-        return poll if result.wake_at is None else min(poll, result.wake_at)
-
     def on_rescue(self, finished: CompletionResult) -> None:
         """Publish runs of dead nodes that were rescued, and look again: their slots are free."""
         if finished.completed:
@@ -395,20 +378,11 @@ class Loop:
         is_sooner = finished.wake_at is not None and finished.wake_at < self._poll_at
         if is_sooner or self._was_full:
             self._wake_event.set()
-        self._publisher.publish_finished(finished)
+        for completed in finished.completed:
+            self._listener(RunFinished(finished.at, *completed))
         self._report_quarantined(finished.at, finished.quarantined)
 
     def _report_quarantined(self, now: datetime, quarantined: list[QuarantinedSchedule]) -> None:
         for each in quarantined:
             log.error("schedule quarantined schedule=%s reason=%s it rests until it is edited", *each)
-        self._publisher.publish_quarantined(now, quarantined)
-
-
-def _run_claim_cycle(
-    tx: Transaction, now: datetime, context: ClaimContext, gap: Gap | None, *, moved_back: bool
-) -> ClaimResult:
-    if gap is not None:
-        tx.add_gap(gap)
-    if moved_back:
-        tx.schedule_requeue_future(now)
-    return claim_due(tx, now, context)
+            self._listener(ScheduleQuarantined(now, *each))

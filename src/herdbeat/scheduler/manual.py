@@ -5,7 +5,7 @@ one more attempt at the same beat, which a target recognizes by its dedup id: it
 its failure adds nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
@@ -26,7 +26,7 @@ from herdbeat.scheduler.evaluate import (
     resolve_overlap,
 )
 from herdbeat.scheduler.instants import InstantRange
-from herdbeat.store.base import LastAttempt, NewBeat, ScheduleSnapshot, TargetCapacity, Transaction
+from herdbeat.store.base import LastAttempt, ScheduleSnapshot, TargetCapacity, Transaction
 
 _FINAL_SKIP_REASONS = (SkipReason.CONFIG_ERROR, SkipReason.DISABLED, SkipReason.PAUSED)
 """Reasons that waiting does not change."""
@@ -53,18 +53,18 @@ def enqueue_manual(
     snapshot = tx.schedules([schedule_id])[schedule_id]
     room = tx.target_get_capacity([snapshot.target_id])[snapshot.target_id]
     obstacle = _find_hold(now, snapshot, origin) or _find_obstacle(snapshot, room)
-    refused = obstacle in _FINAL_SKIP_REASONS or (
-        obstacle is not None and not queue and not _can_queue(snapshot, obstacle)
+    # A schedule that queues behind itself does so by hand, too.
+    queues = snapshot.plan.policies.overlap in _QUEUEING_OVERLAPS and obstacle is SkipReason.ALREADY_RUNNING
+    result = EnqueueResult(
+        beat_id=None, running=room.running, room=room.max_concurrent, next_run_at=snapshot.next_run_at
     )
-    beat_id = None if refused else tx.add_beats([_build_manual_beat(now, snapshot, origin, event_id, obstacle)])[0]
-    return EnqueueResult(
-        beat_id=beat_id,
-        skip_reason=obstacle if refused else None,
-        waits_for=None if refused else obstacle,
-        running=room.running,
-        room=room.max_concurrent,
-        next_run_at=snapshot.next_run_at,
-    )
+    if obstacle in _FINAL_SKIP_REASONS or (obstacle is not None and not queue and not queues):
+        return replace(result, skip_reason=obstacle)
+    # Due now, obstacle or not: the loop evaluates it once, and wakes it again when there is room.
+    instants, dedup_id = InstantRange.single(now), event_dedup_id(TriggerKind.MANUAL, event_id)
+    outcome, reason, source = BeatOutcome.PENDING, obstacle or "", Source.MANUAL
+    beat = build_beat(now, snapshot, instants, outcome, reason, source, dedup_id=dedup_id, origin=origin, wake_at=now)
+    return replace(result, beat_id=tx.add_beats([beat])[0], waits_for=obstacle)
 
 
 def _find_hold(now: datetime, snapshot: ScheduleSnapshot, origin: str) -> SkipReason | None:
@@ -85,28 +85,6 @@ def _find_obstacle(snapshot: ScheduleSnapshot, room: TargetCapacity) -> SkipReas
     policy, has_active_run = snapshot.plan.policies.overlap, snapshot.running > 0
     action = resolve_overlap(policy, has_active_run=has_active_run, has_queued_beat=False)
     return None if action is OverlapAction.START else SkipReason.ALREADY_RUNNING
-
-
-def _can_queue(snapshot: ScheduleSnapshot, obstacle: SkipReason) -> bool:
-    """A schedule that queues behind itself does so by hand, too."""
-    return obstacle is SkipReason.ALREADY_RUNNING and snapshot.plan.policies.overlap in _QUEUEING_OVERLAPS
-
-
-def _build_manual_beat(
-    now: datetime, snapshot: ScheduleSnapshot, origin: str, event_id: str, obstacle: SkipReason | None
-) -> NewBeat:
-    """Due now, obstacle or not: the loop evaluates it once, and wakes it again when there is room."""
-    return build_beat(
-        now,
-        snapshot,
-        InstantRange.single(now),
-        BeatOutcome.PENDING,
-        obstacle or "",
-        Source.MANUAL,
-        dedup_id=event_dedup_id(TriggerKind.MANUAL, event_id),
-        origin=origin,
-        wake_at=now,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,9 +139,8 @@ def claim_single(
     """Claim its beat if it is due, so that this run decides the next one; else a beat by hand beside it."""
     snapshot = tx.schedules([schedule_id])[schedule_id]
     context, result = ClaimContext(node_id, 100, CatchupPacer(1)), ClaimResult()
-    capacity = load_capacity(tx, now, context, [snapshot])
+    cycle = ClaimCycle(now, load_capacity(tx, now, context, [snapshot]), tuple(tx.gaps(snapshot.next_run_at or now)))
     if not is_quarantined(snapshot) and is_due(now, snapshot):
-        cycle = ClaimCycle(now, capacity, tuple(tx.gaps(snapshot.next_run_at or now)))
         claim_evaluated(tx, cycle, context, [evaluate(cycle, snapshot)], result)
         reason = next((beat.reason for _, beat in result.settled), "")
     else:
@@ -171,7 +148,7 @@ def claim_single(
         reason = enqueued.skip_reason or enqueued.waits_for or ""
         if enqueued.beat_id is not None:
             pending = [beat for beat in tx.beat_list_pending_by_schedule([schedule_id]) if beat.id == enqueued.beat_id]
-            claim_pending(tx, now, context, pending, {schedule_id: snapshot}, capacity, result)
-    tx.target_adjust_running(capacity.taken_by_target)
+            result.claims += claim_pending(tx, cycle, node_id, pending, {schedule_id: snapshot})
+    tx.target_adjust_running(cycle.capacity.taken_by_target)
     skipped = SkipReason(reason) if not result.claims and reason in set(SkipReason) else None
     return SingleClaim(claims=tuple(result.claims), skip_reason=skipped)

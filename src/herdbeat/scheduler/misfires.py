@@ -67,53 +67,39 @@ def _apply_gaps(
         within, rest = _split_ranges(trigger, rest, gap.until)
         missed_ranges += [(each, gap) for each in within]
     live += rest
-    results = _apply_grace(now, missed_ranges, trigger, policies, is_absorbed=bool(live))
+    results = _classify_missed(now, missed_ranges, trigger, policies, is_absorbed=bool(live))
     return results + [InstantOutcome(each, BeatOutcome.PENDING) for each in live]
 
 
-def _apply_grace(
-    now: datetime,
-    missed_ranges: list[tuple[InstantRange, Gap]],
-    trigger: Trigger,
-    policies: Policies,
-    *,
-    is_absorbed: bool,
+def _classify_missed(
+    now: datetime, missed: list[tuple[InstantRange, Gap]], trigger: Trigger, policies: Policies, *, is_absorbed: bool
 ) -> list[InstantOutcome]:
-    if not missed_ranges:
-        return []
+    """The newest runs if it is within `grace`; `catchup` decides the rest. Whatever runs anyway absorbs `once`."""
     results: list[InstantOutcome] = []
-    latest, gap = missed_ranges[-1]
-    if now - latest.last <= policies.grace:
-        rest, (just_late,) = take_newest(trigger, latest, 1)
-        results.append(InstantOutcome(InstantRange.single(just_late), BeatOutcome.PENDING))
-        missed_ranges, is_absorbed = [*missed_ranges[:-1], *([(rest, gap)] if rest else [])], True
-    return results + _apply_catchup(missed_ranges, trigger, policies, is_absorbed=is_absorbed)
-
-
-def _apply_catchup(
-    missed_ranges: list[tuple[InstantRange, Gap]], trigger: Trigger, policies: Policies, *, is_absorbed: bool
-) -> list[InstantOutcome]:
+    if missed and now - missed[-1][0].last <= policies.grace:
+        results.append(InstantOutcome(_pop_newest(missed, trigger), BeatOutcome.PENDING))
+        is_absorbed = True
     match policies.catchup:
         case Catchup.SKIP:
-            return [InstantOutcome(each, BeatOutcome.MISSED, gap.reason) for each, gap in missed_ranges]
+            return results + [InstantOutcome(each, BeatOutcome.MISSED, gap.reason) for each, gap in missed]
         case Catchup.ONCE:
-            return _apply_catchup_once([each for each, _ in missed_ranges], trigger, is_absorbed=is_absorbed)
+            if missed and not is_absorbed:
+                newest = _pop_newest(missed, trigger)
+                results.append(InstantOutcome(newest, BeatOutcome.PENDING, source=Source.CATCH_UP))
+            return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each, _ in missed]
         case Catchup.ALL:
-            return _apply_catchup_all(missed_ranges, trigger, policies.catchup_max)
+            return results + _apply_catchup_all(missed, trigger, policies.catchup_max)
         case never:
             assert_never(never)
 
 
-def _apply_catchup_once(
-    missed_ranges: list[InstantRange], trigger: Trigger, *, is_absorbed: bool
-) -> list[InstantOutcome]:
-    """One run for all of them: the newest, unless another beat runs anyway and absorbs it too."""
-    results: list[InstantOutcome] = []
-    if missed_ranges and not is_absorbed:
-        rest, (chosen,) = take_newest(trigger, missed_ranges[-1], 1)
-        results.append(InstantOutcome(InstantRange.single(chosen), BeatOutcome.PENDING, source=Source.CATCH_UP))
-        missed_ranges = [*missed_ranges[:-1], *([rest] if rest else [])]
-    return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each in missed_ranges]
+def _pop_newest(missed: list[tuple[InstantRange, Gap]], trigger: Trigger) -> InstantRange:
+    """Remove the newest instant from the last of the ranges, and return it."""
+    instants, gap = missed.pop()
+    rest, (newest,) = take_newest(trigger, instants, 1)
+    if rest is not None:
+        missed.append((rest, gap))
+    return InstantRange.single(newest)
 
 
 def _apply_catchup_all(

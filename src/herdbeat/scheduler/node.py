@@ -3,51 +3,19 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreUnavailable
-from herdbeat.events import EventListener, GapDetected, NodeReady, null_listener
-from herdbeat.scheduler.loop import (
-    ExecuteRun,
-    Loop,
-    NodeSettings,
-    PrefetchSpecs,
-    WaitStopped,
-    can_always_start,
-    no_prefetch,
-    no_wait,
-)
-from herdbeat.scheduler.membership import (
-    Lease,
-    NodeInfo,
-    OnLeaseRenewed,
-    Registration,
-    ignore_renewal,
-    register_node,
-    rescue_orphans,
-)
-from herdbeat.scheduler.timers import DatabaseTimer, Timer
-from herdbeat.store.base import SharedStore, Store
+from herdbeat.events import GapDetected, NodeReady
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start
+from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
+from herdbeat.scheduler.timers import DatabaseTimer
+from herdbeat.store.base import SharedStore
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class NodeParts:
-    """The collaborators of a node."""
-
-    store: Store
-    timer: Timer
-    execute_run: ExecuteRun
-    listener: EventListener = null_listener
-    maintenance: Callable[[], Coroutine[None, None, None]] | None = None
-    prefetch: PrefetchSpecs = no_prefetch
-    wait_stopped: WaitStopped = no_wait
-    shared: SharedStore | None = None
-    on_renewed: OnLeaseRenewed = ignore_renewal
 
 
 class Node:
@@ -124,17 +92,7 @@ class Node:
         settings = replace(
             self._settings, node_id=registration.node_id, gaps=registration.gaps, is_single_node=self._lease is None
         )
-        can_start = can_always_start if self._lease is None else self._lease.is_held
-        self.loop = Loop(
-            parts.store,
-            timer,
-            parts.execute_run,
-            settings,
-            parts.listener,
-            parts.prefetch,
-            parts.wait_stopped,
-            can_start,
-        )
+        self.loop = Loop(parts, settings, can_always_start if self._lease is None else self._lease.is_held)
         for gap in registration.gaps[-1:]:
             parts.listener(GapDetected(timer.now(), gap))
         parts.listener(NodeReady(timer.now(), registration.node_id, registration.interrupted))

@@ -67,7 +67,7 @@ def _reschedule_after_cancel(now: datetime, snapshot: ScheduleSnapshot, beats: l
         evaluation.keeps_time, evaluation.quarantine = True, snapshot.quarantine
     else:
         evaluation.snapshot = evaluation.snapshot._replace(is_new=False)
-        evaluation = _decide_after_settling(now, evaluation)
+        evaluation = decide_after_settling(now, evaluation)
     return change_from_evaluation(evaluation)
 
 
@@ -152,13 +152,14 @@ def reschedule_after_pending(
         evaluation = Evaluation(snapshots[schedule_id], anchor_at=now, settled_until=now)
         if not evaluation.is_rescheduled_on_completion or _is_reschedule_deferred(evaluation.snapshot):
             continue
-        change = change_from_evaluation(_decide_after_settling(now, evaluation))
+        change = change_from_evaluation(decide_after_settling(now, evaluation))
         changes.append(change)
         snapshots[schedule_id] = apply_change(evaluation.snapshot, change)
     return changes
 
 
-def _decide_after_settling(now: datetime, evaluation: Evaluation) -> Evaluation:
+def decide_after_settling(now: datetime, evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with the next run, counted from now; or in quarantine, if that cannot be decided."""
     state = replace(governor_state(evaluation.snapshot), anchor_at=now, is_new=False)
     return decide_or_quarantine(
         lambda: replace(evaluation, decision=decide(now, state)), lambda reason: replace(evaluation, quarantine=reason)

@@ -6,10 +6,10 @@ from typing import NamedTuple, TypeVar
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
-from herdbeat.errors import HerdbeatError, truncate_for_message
+from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable, truncate_for_message
 from herdbeat.scheduler.evaluate import Evaluation, build_beat, change_from_evaluation, is_due
 from herdbeat.scheduler.instants import InstantRange, due_since
-from herdbeat.store.base import ChangedBeat, CounterDelta, NewBeat, PendingBeat, ScheduleSnapshot, Transaction
+from herdbeat.store.base import ChangedBeat, CounterDelta, NewBeat, PendingBeat, ScheduleSnapshot, Store, Transaction
 from herdbeat.timestamps import format_timestamp
 
 T = TypeVar("T")
@@ -33,6 +33,27 @@ def decide_or_quarantine(decision: Callable[[], T], quarantine: Callable[[str], 
         return decision()
     except Exception as error:  # noqa: BLE001 - triggers and policies are data: one bad schedule must not stop a fleet
         return quarantine(format_reason(error))
+
+
+class BatchRefused(Exception):
+    """The store refuses a batch, with this error: because of one row of it, or more."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+async def write_batch(store: Store, work: Callable[[Transaction], T]) -> T:
+    """Write rows of many schedules. Raises StoreUnavailable, ClaimLost, and BatchRefused for any other error.
+
+    The caller then writes smaller batches, until the row that cannot be written is alone.
+    """
+    try:
+        return await store.write(work)
+    except (StoreUnavailable, ClaimLost):
+        raise
+    except Exception as error:  # one row that the store refuses must not stop the others
+        raise BatchRefused(error) from error
 
 
 def format_reason(error: Exception) -> str:

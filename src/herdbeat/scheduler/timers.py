@@ -185,9 +185,8 @@ class DatabaseTimer:
         error = received_at - sent_at
         boot_time = server_time - timedelta(seconds=(sent_at + received_at) / 2)
         aged_error = self._error + (received_at - self._measured_at) * CLOCK_DRIFT_RATE
-        has_jumped = (
-            abs(boot_time - self._boot_time) > timedelta(seconds=error + aged_error + 1) if self._error < 1e9 else True
-        )
+        is_first = self._error == float("inf")
+        has_jumped = is_first or abs(boot_time - self._boot_time) > timedelta(seconds=error + aged_error + 1)
         if error <= aged_error or has_jumped:
             self._boot_time, self._error, self._measured_at = boot_time, error, received_at
 

@@ -217,8 +217,8 @@ def changed_beat_columns(beat: ChangedBeat, now: int) -> Columns:
 
 
 def read_open_run(row: Sequence[Any]) -> OpenRun:
-    run, beat, schedule, attempt, target, source, due, dedup = row
-    return OpenRun(run, beat, schedule, attempt, target, Source(source), from_micros(due), dedup)
+    run, beat, schedule, attempt, target, source, has_reservation = row
+    return OpenRun(run, beat, schedule, attempt, target, Source(source), bool(has_reservation))
 
 
 def is_simple_success(run: FinishedRun) -> bool:

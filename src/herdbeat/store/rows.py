@@ -137,8 +137,7 @@ class OpenRun(NamedTuple):
     attempt: int
     target_id: int
     source: Source
-    due_at: datetime
-    dedup_id: str
+    has_reservation: bool
 
 
 class ChangedSchedule(NamedTuple):

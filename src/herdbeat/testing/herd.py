@@ -29,7 +29,7 @@ from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler import control
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.scheduler.execute import RunExecutor
-from herdbeat.scheduler.loop import Loop, NodeSettings
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo, register_node
 from herdbeat.store.base import FinishedRun, ScheduleSnapshot, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
@@ -110,7 +110,7 @@ class SimulatedHerd(ScheduleRegistry):
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
-        self._loop = Loop(store, clock, self._perform, settings, listener)
+        self._loop = Loop(NodeParts(store, clock, self._perform, listener), settings)
         self._is_applied = True
         self._recording = tasks.create_task(self._loop.completer.run(), name="recorder")
 
@@ -133,7 +133,8 @@ class SimulatedHerd(ScheduleRegistry):
         """Add or edit a schedule: `target` or `target/name`, one trigger, and any policies."""
         target, _, name = label.partition("/")
         trigger = _build_trigger(every, cron, at, zone)
-        defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=_default_catchup(trigger))
+        catchup = Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE
+        defaults = Policies(zone=ZoneInfo(zone), timeout=timedelta(hours=1), catchup=catchup)
         schedule = Schedule(
             target=target, name=name or DEFAULT_SCHEDULE_NAME, trigger=trigger, policies=replace(defaults, **policies)
         )
@@ -261,10 +262,9 @@ class SimulatedHerd(ScheduleRegistry):
 
     def _apply(self) -> None:
         """Apply what was scheduled since the last time, all at once, as a file would be."""
-        if self._is_applied:
-            return
-        self.store.write_now(lambda tx: apply_fleet(tx, self.fleet(""), self.now))
-        self._is_applied = True
+        if not self._is_applied:
+            self.store.write_now(lambda tx: apply_fleet(tx, self.fleet(""), self.now))
+            self._is_applied = True
 
     def close(self) -> None:
         for runner in self._runners.values():
@@ -322,7 +322,3 @@ def _build_trigger(every: str | None, cron: str | None, at: str | None, zone: st
         return Cron.parse(cron, ZoneInfo(zone))
     assert at is not None, "a schedule of a herd has every, cron or at"
     return Delay(parse_timestamp(at))
-
-
-def _default_catchup(trigger: Trigger) -> Catchup:
-    return Catchup.SKIP if trigger.kind is TriggerKind.CRON else Catchup.ONCE

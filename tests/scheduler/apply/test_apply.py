@@ -10,7 +10,7 @@ TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-async def test_an_edit_while_an_interval_runs_leaves_its_time_to_the_finish(tmp_path: Path) -> None:
+async def test_an_edit_while_an_interval_runs_leaves_its_next_time_to_the_completion(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("pace", every="5m", runner=runner)
@@ -39,7 +39,7 @@ async def test_an_edit_from_interval_to_cron_while_it_runs_has_a_next_time_at_on
 
 
 async def test_a_retry_that_finds_no_room_is_not_counted_as_waiting(tmp_path: Path) -> None:
-    """Seen once: the counter fell below zero, for a retry lost its mark when it had to wait for room."""
+    """Seen once: the counter fell below zero, because a retry lost its reason when it had to wait for a slot."""
     async with open_herd(tmp_path, TEN) as herd:
         blocker = ScriptedRunner(holds=True)
         herd.schedule(

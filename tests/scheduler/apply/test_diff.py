@@ -17,7 +17,7 @@ PLAN = ScheduleSpec(trigger=Interval(5 * MINUTE), policies=POLICIES)
 ROW = ScheduleRow(1, "default", "interval", 1, '{"prompt":"Look."}', "herdbeat.yaml:7:5", enabled=True)
 
 
-def test_only_what_differs_is_told_before_and_after() -> None:
+def test_only_what_differs_is_listed_before_and_after() -> None:
     policies = replace(POLICIES, limits=Limits(at_least=MINUTE), overlap=Overlap.QUEUE, tags=("ops",))
     new = ScheduleSpec(trigger=Interval(10 * MINUTE), policies=policies)
 
@@ -44,7 +44,7 @@ def test_a_plan_that_could_not_be_read_leaves_the_new_one_alone() -> None:
     assert (before["when"], after["when"]) == (None, "every 5m")
 
 
-def test_policies_are_told_as_the_file_writes_them() -> None:
+def test_policies_are_listed_as_the_file_writes_them() -> None:
     policies = replace(
         POLICIES,
         jitter=Jitter(share=0.1),
@@ -58,7 +58,7 @@ def test_policies_are_told_as_the_file_writes_them() -> None:
     assert (facts["ends_at"], facts["max_runs"], facts["timeout"]) == ("2026-04-01T00:00:00Z", 3, "1h")
 
 
-def test_of_a_target_only_the_names_of_its_keys_are_told() -> None:
+def test_of_a_target_only_the_names_of_its_keys_are_listed() -> None:
     before = TargetRow("api", "endpoint", '{"url":"https://a","headers":{"Authorization":"secret"}}', "", 1)
     after = before._replace(spec='{"url":"https://a","headers":{"Authorization":"other"}}', max_concurrent=2)
 

@@ -74,7 +74,7 @@ FLEETS = st.dictionaries(st.sampled_from(["a", "b", "b/x", "c", "d/y"]), st.inte
 
 @settings(max_examples=60, deadline=None)
 @given(before=FLEETS, after=FLEETS, is_whole=st.booleans())
-def test_a_plan_foresees_exactly_what_the_apply_then_does(
+def test_an_apply_does_exactly_what_its_plan_shows(
     before: dict[str, int], after: dict[str, int], is_whole: bool
 ) -> None:
     wanted = make_fleet(*schedules_of(after))
@@ -97,14 +97,14 @@ def test_a_plan_foresees_exactly_what_the_apply_then_does(
             assert times[label].next_run_at == each.next_after
 
 
-def test_a_plan_for_a_ledger_that_is_not_there_adds_everything() -> None:
+def test_a_plan_for_a_ledger_that_does_not_exist_adds_everything() -> None:
     plan = plan_apply(None, make_fleet(make_schedule("a", "1h")), NOW)
 
     assert [(each.what, each.subject, each.next_after) for each in plan.items] == [(ChangeKind.ADD, "a", NOW)]
     assert (plan.runs_before, plan.runs_after) == (0, 24)
 
 
-def test_a_plan_says_which_hints_new_limits_will_change() -> None:
+def test_a_plan_warns_of_hints_that_new_limits_change() -> None:
     with a_ledger(make_fleet(make_schedule("a", "1h"))) as store:
         wish = Hint(origin="human:you", every=timedelta(seconds=30), expires_at=LATER + timedelta(hours=1))
         store.write_now(lambda tx: control.give_hint(tx, NOW, 1, wish))

@@ -57,7 +57,7 @@ async def test_an_edit_after_an_outage_counts_the_old_instants_by_the_old_calend
         assert herd.outcomes("report") == [("missed", "scheduler_down", 12), ("ran", "", 1)]
 
 
-async def test_files_that_are_applied_before_a_node_has_come_find_the_outage_all_the_same(tmp_path: Path) -> None:
+async def test_an_apply_before_a_node_starts_finds_the_outage_too(tmp_path: Path) -> None:
     """`up` applies its files first, when the gap that ends with it is not yet in the ledger."""
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="*/10 * * * *")
@@ -88,7 +88,7 @@ async def test_an_edit_of_what_is_due_at_that_very_instant_runs_it_once(tmp_path
         ]
 
 
-async def test_a_calendar_that_becomes_a_pace_runs_what_was_due_and_then_goes_on_from_there(tmp_path: Path) -> None:
+async def test_a_calendar_that_becomes_an_interval_runs_what_was_due_and_counts_from_there(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="*/10 * * * *")
         await herd.tick()

@@ -44,7 +44,7 @@ def consult_the_oracle(herd: SimulatedHerd, schedule: str, expression: str) -> N
     reader.close()
 
 
-async def test_a_sound_ledger_has_nothing_to_find(herd: SimulatedHerd) -> None:
+async def test_a_consistent_ledger_has_no_findings(herd: SimulatedHerd) -> None:
     runner = ScriptedRunner(holds=True)
     herd.schedule("busy/first", every="5m", runner=runner)
     herd.schedule("busy/second", cron="*/5 * * * *")
@@ -96,7 +96,7 @@ async def test_a_next_run_that_nothing_would_wake_is_woken(herd: SimulatedHerd) 
     consult_the_oracle(herd, "report", "*/10 * * * *")
 
 
-async def test_counters_are_counted_again_and_the_waiting_go_on(herd: SimulatedHerd) -> None:
+async def test_counters_are_corrected_and_waiting_beats_start(herd: SimulatedHerd) -> None:
     herd.schedule("report", cron="*/10 * * * *")
     await herd.tick()
     damage(herd, "UPDATE target SET running = 7")
@@ -110,7 +110,7 @@ async def test_counters_are_counted_again_and_the_waiting_go_on(herd: SimulatedH
     consult_the_oracle(herd, "report", "*/10 * * * *")
 
 
-async def test_beats_that_wait_for_room_that_is_there_are_woken(herd: SimulatedHerd) -> None:
+async def test_beats_that_wait_for_a_free_slot_are_woken(herd: SimulatedHerd) -> None:
     herd.schedule("report", cron="*/10 * * * *")
     await herd.tick()
     damage(herd, "UPDATE target SET running = 1")
@@ -138,7 +138,7 @@ async def test_a_beat_that_waits_for_nothing_is_woken(herd: SimulatedHerd) -> No
     assert herd.outcomes("report") == [("ran", "", 1)]
 
 
-async def test_looking_changes_nothing(herd: SimulatedHerd) -> None:
+async def test_an_inspection_changes_nothing(herd: SimulatedHerd) -> None:
     herd.schedule("report", cron="*/10 * * * *")
     await herd.tick()
     damage(herd, "UPDATE schedule SET next_run_at = NULL, next_due_at = NULL, wake_at = NULL, running = 2")
@@ -166,8 +166,8 @@ async def test_a_plan_that_cannot_be_read_is_quarantined_before_it_is_due(herd: 
     assert herd.snapshot("report").quarantine is not None
 
 
-async def test_a_place_that_the_woken_beat_cannot_take_goes_to_the_next(herd: SimulatedHerd) -> None:
-    """Seen once: the woken beat waited for its own schedule, and the free place stayed free until that was over."""
+async def test_a_slot_that_the_woken_beat_cannot_take_goes_to_the_next(herd: SimulatedHerd) -> None:
+    """Seen once: the woken beat waited for its own schedule, and the free slot stayed free until that run ended."""
     slow, other = ScriptedRunner(holds=True), ScriptedRunner(holds=True)
     herd.schedule("pair/slow", cron="0 * * * *", overlap=Overlap.QUEUE, priority=9, max_concurrent=2, runner=slow)
     herd.schedule("pair/other", cron="1 * * * *", max_concurrent=2, runner=other)
@@ -198,7 +198,7 @@ async def test_two_waiting_beats_of_one_schedule_that_start_together_are_both_co
     assert sum(herd.snapshot(label).running for label in ("wide/first", "wide/all")) == 2
 
 
-async def test_two_beats_woken_for_two_places_of_which_one_can_start_leave_the_other_place_to_the_next(
+async def test_of_two_beats_woken_for_two_slots_the_one_that_cannot_start_leaves_its_slot_to_the_next(
     herd: SimulatedHerd,
 ) -> None:
     fill, first = ScriptedRunner(holds=True), ScriptedRunner(holds=True)

@@ -15,7 +15,7 @@ def take(herd: SimulatedHerd, label: str, memory: ImportedState) -> ImportOutcom
     return herd.store.write_now(lambda tx: import_state(tx, herd.now, number, memory, "human:you"))
 
 
-async def test_an_interval_goes_on_from_the_last_run_elsewhere(tmp_path: Path) -> None:
+async def test_an_interval_counts_from_the_last_run_in_the_other_scheduler(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("pace", every="1h")
 
@@ -36,7 +36,7 @@ async def test_an_interval_that_is_overdue_runs_once_and_now(tmp_path: Path) -> 
         assert herd.next_run("pace") == TEN + HOUR
 
 
-async def test_a_cron_schedule_owes_nothing_from_before(tmp_path: Path) -> None:
+async def test_a_cron_schedule_runs_nothing_that_was_due_before_the_import(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("standup", cron="0 9 * * *")
         take(herd, "standup", ImportedState(last_run_at=TEN - 100 * HOUR, last_error="it broke"))
@@ -68,7 +68,7 @@ async def test_a_one_shot_that_has_fired_there_does_not_fire_here(tmp_path: Path
         assert herd.outcomes("launch") == []
 
 
-async def test_a_schedule_with_a_past_of_its_own_keeps_it(tmp_path: Path) -> None:
+async def test_a_schedule_with_a_history_keeps_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("pace", every="1h")
         await herd.tick()
@@ -79,7 +79,7 @@ async def test_a_schedule_with_a_past_of_its_own_keeps_it(tmp_path: Path) -> Non
         assert herd.next_run("pace") == TEN + HOUR
 
 
-async def test_a_memory_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
+async def test_an_empty_imported_state_changes_nothing(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("pace", every="1h")
 

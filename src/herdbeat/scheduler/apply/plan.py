@@ -6,7 +6,7 @@ What it means for their next runs is computed when somebody looks at `items`.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
@@ -222,19 +222,14 @@ def plan_apply(
     _plan_schedules(plan, desired_schedules)
     if removes:
         desired_keys = {(desired.row.target_id, desired.row.name) for desired in desired_schedules}
-        plan.removals.extend(
-            key
-            for key, (_, row) in stored.schedules.items()
-            if key not in desired_keys and not is_unmanaged(row.origin)
-        )
+        managed = [key for key, (_, row) in stored.schedules.items() if not is_unmanaged(row.origin)]
+        plan.removals.extend(key for key in managed if key not in desired_keys)
         # A target whose schedules stay is kept: they would have nothing to run.
         kept_ids = {target_id for target_id, _ in stored.schedules.keys() - set(plan.removals)}
         names = {target.name for target in fleet.targets}
-        plan.removed_targets.extend(
-            name
-            for name, (number, row) in stored.targets.items()
-            if name not in names and number not in kept_ids and not is_unmanaged(row.origin)
-        )
+        for name, (number, row) in stored.targets.items():
+            if name not in names and number not in kept_ids and not is_unmanaged(row.origin):
+                plan.removed_targets.append(name)
     return plan
 
 
@@ -301,14 +296,11 @@ def _build_desired(
 ) -> list[DesiredSchedule]:
     texts = [_to_canonical_json(build_spec(schedule)) for schedule in schedules]
     plan_ids = {} if tx is None else tx.plan_find_many(texts)
-    return [
-        DesiredSchedule(
-            schedule,
-            text,
-            _schedule_row(schedule, target_ids.get(schedule.target, UNSAVED_ID), plan_ids.get(text, UNSAVED_ID)),
-        )
-        for schedule, text in zip(schedules, texts, strict=True)
-    ]
+    desired_schedules = []
+    for schedule, text in zip(schedules, texts, strict=True):
+        target_id, plan_id = target_ids.get(schedule.target, UNSAVED_ID), plan_ids.get(text, UNSAVED_ID)
+        desired_schedules.append(DesiredSchedule(schedule, text, _schedule_row(schedule, target_id, plan_id)))
+    return desired_schedules
 
 
 def _target_row(target: Target) -> TargetRow:
@@ -322,12 +314,7 @@ def _target_row(target: Target) -> TargetRow:
 
 
 def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleRow:
-    run_spec = RunSpec(
-        prompt=schedule.prompt,
-        work_source=schedule.work_source,
-        resume_session=schedule.resume_session,
-        output_to_file=schedule.output_to_file,
-    )
+    run_spec = RunSpec(**{name: getattr(schedule, name) for name in _RUN_SPEC_FIELDS})
     return ScheduleRow(
         target_id=target_id,
         name=schedule.name,
@@ -337,6 +324,9 @@ def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleR
         origin=str(schedule.origin or ""),
         enabled=schedule.enabled,
     )
+
+
+_RUN_SPEC_FIELDS = tuple(each.name for each in fields(RunSpec))
 
 
 def _to_canonical_json(value: object) -> str:

@@ -57,14 +57,8 @@ def has_run_at_changed(old: ScheduleSpec | None, new: ScheduleSpec) -> bool:
 
 def _keep_next_run(snapshot: ScheduleSnapshot) -> NextRunColumns:
     assert snapshot.next_source is not None
-    return NextRunColumns(
-        next_run_at=snapshot.next_run_at,
-        next_due_at=snapshot.next_due_at,
-        next_source=snapshot.next_source,
-        next_origin=snapshot.next_origin,
-        next_trace=None,
-        wake_at=snapshot.wake_at,
-    )
+    due_at, source, origin = snapshot.next_due_at, snapshot.next_source, snapshot.next_origin
+    return NextRunColumns(snapshot.next_run_at, due_at, source, origin, None, snapshot.wake_at)
 
 
 def _has_open_beat(snapshot: ScheduleSnapshot, tally: CounterCheck) -> bool:
@@ -75,11 +69,7 @@ def _has_open_beat(snapshot: ScheduleSnapshot, tally: CounterCheck) -> bool:
 
 def decide_next_run(now: datetime, state: ScheduleState) -> NextRunColumns:
     decision = decide(now, state)
+    trace = decision_to_text(decision)
     return NextRunColumns(
-        next_run_at=decision.next_run_at,
-        next_due_at=decision.due_at,
-        next_source=decision.source,
-        next_origin=decision.origin,
-        next_trace=decision_to_text(decision),
-        wake_at=decision.wake_at,
+        decision.next_run_at, decision.due_at, decision.source, decision.origin, trace, decision.wake_at
     )

@@ -4,7 +4,6 @@ It should never find anything. Without it, a ledger that was damaged, edited by 
 would keep a schedule silent for ever, and nothing would notice.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -41,6 +40,9 @@ class RepairPlan:
     beats_to_wake: list[int] = field(default_factory=list)
     stalled_targets: list[TargetCounterCheck] = field(default_factory=list)
 
+    def report(self, subject: str, what: str) -> None:
+        self.findings.append(Inconsistency(subject, what))
+
 
 def repair(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -> list[Inconsistency]:
     """Inspect the candidates again, under the locks of a writer, repair what is really wrong, and return it."""
@@ -65,42 +67,38 @@ def inspect(tx: Transaction, now: datetime, suspects: InconsistencyCandidates) -
         if target.counted != target.running:
             repair_plan.target_counters.append((target.id, target.running))
             what = f"its row said {target.counted} running, its open runs say {target.running}"
-            repair_plan.findings.append(Inconsistency(target.name, what))
+            repair_plan.report(target.name, what)
     for target in tx.target_list_stalled(suspects.stalled_targets, now):
         repair_plan.stalled_targets.append(target)
-        repair_plan.findings.append(Inconsistency(target.name, "beats waited for room that was there"))
+        repair_plan.report(target.name, "beats waited for room that was there")
     for beat_id, label in tx.beat_list_stuck(suspects.beats):
         repair_plan.beats_to_wake.append(beat_id)
-        repair_plan.findings.append(Inconsistency(label, "a beat waited for nothing"))
+        repair_plan.report(label, "a beat waited for nothing")
     return repair_plan
 
 
 def _inspect_schedule(now: datetime, snapshot: ScheduleSnapshot, tally: CounterCheck, repair_plan: RepairPlan) -> None:
     counted = snapshot._replace(running=tally.running, waiting=tally.waiting)
     if snapshot.unreadable is not None and snapshot.quarantine is None:
-        repair_plan.findings.append(Inconsistency(snapshot.label, snapshot.unreadable))
+        repair_plan.report(snapshot.label, snapshot.unreadable)
         repair_plan.changes.append(build_schedule_change(counted, quarantine=snapshot.unreadable))
         return
-    repair_plan.findings += _find_miscounts(snapshot, tally)
+    if snapshot.running != tally.running:
+        what = f"its row said {snapshot.running} running, its open runs say {tally.running}"
+        repair_plan.report(snapshot.label, what)
+    if snapshot.waiting != tally.waiting:
+        what = f"its row said {snapshot.waiting} waiting, its pending beats say {tally.waiting}"
+        repair_plan.report(snapshot.label, what)
     if (snapshot.running, snapshot.waiting) != (tally.running, tally.waiting):
         repair_plan.counters.append((snapshot.id, tally.running, tally.waiting))
     if snapshot.quarantine is not None or not snapshot.enabled:
         return
     if snapshot.next_run_at is not None:
         if snapshot.wake_at is None or snapshot.wake_at > snapshot.next_run_at:
-            repair_plan.findings.append(Inconsistency(snapshot.label, "nothing would have woken it for its next run"))
+            repair_plan.report(snapshot.label, "nothing would have woken it for its next run")
             repair_plan.schedules_to_wake.append(snapshot.id)
     elif snapshot.wake_at is None and not tally.running and not tally.open:
         _reschedule(now, counted, repair_plan)
-
-
-def _find_miscounts(snapshot: ScheduleSnapshot, tally: CounterCheck) -> Iterator[Inconsistency]:
-    if snapshot.running != tally.running:
-        what = f"its row said {snapshot.running} running, its open runs say {tally.running}"
-        yield Inconsistency(snapshot.label, what)
-    if snapshot.waiting != tally.waiting:
-        what = f"its row said {snapshot.waiting} waiting, its pending beats say {tally.waiting}"
-        yield Inconsistency(snapshot.label, what)
 
 
 def _reschedule(now: datetime, snapshot: ScheduleSnapshot, repair_plan: RepairPlan) -> None:
@@ -110,12 +108,11 @@ def _reschedule(now: datetime, snapshot: ScheduleSnapshot, repair_plan: RepairPl
     def reschedule() -> None:
         decision = decide(at, governor_state(snapshot))
         if decision.next_run_at is not None or decision.wake_at is not None:
-            what = "it had no next run, although it is to run again"
-            repair_plan.findings.append(Inconsistency(snapshot.label, what))
+            repair_plan.report(snapshot.label, "it had no next run, although it is to run again")
             repair_plan.changes.append(build_schedule_change(snapshot, decision))
 
     def quarantine(reason: str) -> None:
-        repair_plan.findings.append(Inconsistency(snapshot.label, f"it cannot be decided: {reason}"))
+        repair_plan.report(snapshot.label, f"it cannot be decided: {reason}")
         repair_plan.changes.append(build_schedule_change(snapshot, quarantine=reason))
 
     decide_or_quarantine(reschedule, quarantine)

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from herdbeat.domain.budget import Reservation
 from herdbeat.errors import ClaimLost
 from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
-from herdbeat.store.row_mapping import read_pending_beats, read_reservations
+from herdbeat.store.row_mapping import read_pending_beats
 from herdbeat.store.rows import (
     CatchupCursor,
     FinishedRun,
@@ -265,11 +264,6 @@ class PostgresTransaction(SqlTransaction):
         known = set(wanted)
         return {snapshot.id: snapshot for snapshot in self._read_snapshots(rows) if snapshot.id in known}
 
-    def reservations(self, run_ids: Iterable[int]) -> list[Reservation]:
-        wanted = list(run_ids)
-        rows = self._prefetch.receive("reservations", wanted)
-        return super().reservations(wanted) if rows is None else read_reservations(rows)
-
     def open_runs(self, ids: Iterable[int]) -> dict[int, OpenRun]:
         """Lock their targets and schedules: a rescue may be closing the same runs."""
         wanted = list(ids)
@@ -278,7 +272,6 @@ class PostgresTransaction(SqlTransaction):
         self._pg_connection.send_query("lock_targets_of_runs", wanted)
         self._pg_connection.send_query("lock_schedules_of_runs", wanted)
         snapshots = self._pg_connection.send_query("schedules_of_runs", wanted)
-        self._prefetch.send("reservations", wanted)
         found = super().open_runs(wanted)
         schedules = {run.schedule_id for run in found.values()}
         self._locked_schedules |= schedules
