@@ -65,7 +65,7 @@ def test_a_node_stopped_past_its_lease_changes_nothing_kills_its_children_and_re
         fleet.wait_for_starts(2)  # the only node, so the sleeping run is its own
         fleet.start(2)
         child = int((tmp_path / "sleeper").read_text(encoding="utf-8"))
-        fleet.send(1, signal.SIGSTOP)
+        fleet.suspend(1)
         fleet.wait_for_row(EXPIRED_NODES_QUERY)
 
         assert not is_going(child), "its guardian should have ended it"
