@@ -83,7 +83,7 @@ def arrival(
 
 
 def test_the_order_is_the_documented_one() -> None:
-    """SEMANTICS 19. The label comes right before the capacity: both are about where to run."""
+    """The gates have one order. The label comes right before the capacity: both are about where to run."""
     assert [gate for gate in AdmissionGate if gate is not AdmissionGate.LABEL] == [
         "enabled",
         "not_paused",
