@@ -183,4 +183,5 @@ async def test_processes_that_multiply_while_they_are_killed_are_all_ended(
 
     await cancel(task)
 
-    assert not [found for found in find_marked_processes("") if found.run == "0001"]
+    ours = [found for found in find_marked_processes("") if found.node.split(".")[1] == str(os.getpid())]
+    assert not [found for found in ours if found.run == "0001"]
