@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from herdbeat.platform import wait_without_reaping
 from herdbeat.runners.process.process_tree import (
     ProcessIdentity,
     find_marked_processes,
@@ -51,7 +52,7 @@ def test_a_process_is_identified_by_its_start_time(sleeper: subprocess.Popen[byt
     known = identity(sleeper)
 
     assert is_alive(known)
-    assert not is_alive(known._replace(start=known.start - 1))
+    assert not is_alive(known._replace(start=known.start - 5))
     assert read_parent_pid(sleeper.pid) == os.getpid()
     assert read_parent_pid(sleeper.pid) == os.getpid()
 
@@ -60,7 +61,7 @@ def test_an_ended_process_is_not_alive_even_before_it_is_reaped() -> None:
     process = subprocess.Popen(["/bin/true"])
     known = identity(process)
 
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    wait_without_reaping(process.pid)
 
     assert not is_alive(known)
     process.wait()

@@ -38,7 +38,7 @@ def test_a_watched_group_is_ended(child: ProcessIdentity) -> None:
 
 
 def test_a_process_that_reuses_the_pid_is_not_signalled(child: ProcessIdentity) -> None:
-    watched_runs(f"expect 0008\nwatch 0008 {child.pid} {child.start - 1}\n").terminate_all()
+    watched_runs(f"expect 0008\nwatch 0008 {child.pid} {child.start - 5}\n").terminate_all()
 
     assert is_alive(child)
 

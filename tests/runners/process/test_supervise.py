@@ -32,13 +32,13 @@ import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for _ in range(200):
     if os.fork():
-        time.sleep(0.05)
+        time.sleep(0.3)
         os._exit(0)
     os.setsid()
-    time.sleep(0.02)
+    time.sleep(0.1)
 signal.pause()
 """
-"""A process that is a new one, in a new session, thirty times a second."""
+"""A process that is a new one, in a new session, ten times a second."""
 
 
 @pytest.fixture
