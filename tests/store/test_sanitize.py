@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.store.sanitize import decode_lossy, has_suspect_escapes, sanitize
-from herdbeat.store.statements import dump_sanitized
+from herdbeat.store.sanitize import decode_lossy, dump_sanitized, has_suspect_escapes, sanitize
 
 letters = st.text(st.characters(exclude_categories=()))  # surrogates and NUL too
 values = st.recursive(

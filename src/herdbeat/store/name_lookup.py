@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sql_files import load_file
+from herdbeat.store.statements import load_file
+from herdbeat.timestamps import from_micros
 
 _MAX_CHAR = "\U0010ffff"
 _DEFAULT_LATE_AFTER = timedelta(seconds=30)

@@ -16,7 +16,6 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause
-from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.record_mapping import PLACEHOLDER_PLAN, UnreadablePlan, apply_arm, describe_read_error
 from herdbeat.store.rows import (
     ChangedBeat,
@@ -29,7 +28,8 @@ from herdbeat.store.rows import (
     ScheduleRow,
     ScheduleSnapshot,
 )
-from herdbeat.store.statements import dump_sanitized
+from herdbeat.store.sanitize import dump_sanitized
+from herdbeat.timestamps import from_micros, to_micros
 
 T = TypeVar("T")
 Columns = tuple[object, ...]

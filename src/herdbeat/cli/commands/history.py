@@ -26,7 +26,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.history import find_beats, find_changes, find_runs
+from herdbeat.service.queries.selectors import find_beats, find_changes, find_runs
 from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
 from herdbeat.timestamps import parse_timestamp
 
