@@ -58,9 +58,7 @@ def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
 
 def matches_selector(schedule: str, selector: str) -> bool:
     """Whether `target/schedule` is what a selector means."""
-    if "*" in selector:
-        return fnmatchcase(schedule, selector)
-    return selector in (schedule, schedule.rpartition("/")[0])
+    return fnmatchcase(schedule, selector) if "*" in selector else selector in (schedule, schedule.rpartition("/")[0])
 
 
 def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:

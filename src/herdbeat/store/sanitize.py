@@ -32,9 +32,7 @@ def sanitize(value: Any) -> Any:
         return sanitize_text(value)
     if isinstance(value, Mapping):
         return {sanitize(key): sanitize(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [sanitize(item) for item in value]
-    return value
+    return [sanitize(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def sanitize_text(text: str) -> str:

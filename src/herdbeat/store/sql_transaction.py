@@ -242,10 +242,8 @@ class SqlTransaction(SqlAdministration, ABC):
     def budget_get_usage(self, accounts: Collection[BudgetDay]) -> dict[BudgetDay, SpendTotals]:
         keys = [budget_day_columns(account) for account in accounts]
         self._connection.execute_many("open_spend", keys)
-        return {
-            read_budget_day(scope, number, day): SpendTotals(runs, tokens, usd)
-            for scope, number, day, runs, tokens, usd in self._connection.query("spent", keys)
-        }
+        rows = self._connection.query("spent", keys)
+        return {read_budget_day(scope, number, day): SpendTotals(*totals) for scope, number, day, *totals in rows}
 
     def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:
         return dict(self._connection.query("last_usage", schedule_ids, limit=limit))

@@ -15,7 +15,7 @@ RowCount: TypeAlias = Callable[[], int]
 """Returns how many rows a write has touched. Only calling it waits for the write."""
 
 _NAME_PATTERN = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
-_FRAGMENT_PATTERN = re.compile(r"\{(?P<name>\w+)\}")
+_FRAGMENT = re.compile(r"\{(?P<name>\w+)\}")
 _SQL_FOLDER = Path(__file__).parent / "sql"
 """Not by importlib.resources: that loads what reads zip files, and every command would wait for it."""
 
@@ -24,9 +24,7 @@ _SQL_FOLDER = Path(__file__).parent / "sql"
 def load_statements(dialect: str) -> Mapping[str, str]:
     """Return the statements of a dialect: those in `common`, and its own. `{name}` stands for another one's text."""
     statements = {**load_folder("common"), **load_folder(dialect)}
-    return {
-        name: _FRAGMENT_PATTERN.sub(lambda part: statements[part["name"]], text) for name, text in statements.items()
-    }
+    return {name: _FRAGMENT.sub(lambda part: statements[part["name"]], text) for name, text in statements.items()}
 
 
 def load_folder(folder: str) -> dict[str, str]:

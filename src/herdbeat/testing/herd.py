@@ -257,8 +257,7 @@ class SimulatedHerd(ScheduleRegistry):
         if claim.label not in self._runners:
             return await self._call(claim)
         started_at = self.now
-        outcome = await self._runners[claim.label](claim, self.clock)
-        return FinishedRun(claim.run_id, started_at, outcome)
+        return FinishedRun(claim.run_id, started_at, await self._runners[claim.label](claim, self.clock))
 
     def _apply(self) -> None:
         """Apply what was scheduled since the last time, all at once, as a file would be."""

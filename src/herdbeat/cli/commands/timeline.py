@@ -66,12 +66,9 @@ def run_timeline(args: ParsedArgs, context: Context) -> Output:
         max_rows=None if args.has(flags.JSON) or args.has(flags.PLAIN) else rows,
         has_live_node=handle.holder_pid is not None,
     )
-    return Output(
-        json=lambda: _timeline_object(timeline),
-        plain=_plain_lines(timeline),
-        lines=_chart_lines(context.terminal, handle, timeline),
-        notices=_notices(handle, timeline),
-    )
+    lines, notices = _chart_lines(context.terminal, handle, timeline), _notices(handle, timeline)
+    plain = _plain_lines(timeline)
+    return Output(json=lambda: _timeline_object(timeline), plain=plain, lines=lines, notices=notices)
 
 
 def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:

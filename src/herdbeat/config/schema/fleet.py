@@ -40,15 +40,11 @@ _WEBHOOKS_TABLE = Table(
     Field("port", Integer(1, 65_535), "The port that answers.", unset="8081"),
     Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures."),
 )
-_RETENTION_TABLE = Table(
-    "A retention block",
-    Field("age", DURATION, "How long history is kept.", "30d"),
-    Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000"),
-)
-_EGRESS_TABLE = Table(
-    "An egress block",
-    Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none"),
-)
+_AGE = Field("age", DURATION, "How long history is kept.", "30d")
+_BEATS = Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000")
+_RETENTION_TABLE = Table("A retention block", _AGE, _BEATS)
+_ALLOW = Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none")
+_EGRESS_TABLE = Table("An egress block", _ALLOW)
 
 FLEET_NAME = Field("name", TEXT, "The fleet's name.", unset="the folder's")
 FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "For people.")
@@ -69,27 +65,22 @@ ENGINE_SETTINGS: tuple[Field[object], ...] = (
 )
 """Settings of the scheduler, in the order of `config show`."""
 
-DEFAULTS = Field(
-    "defaults",
-    Table(
-        "Defaults",
-        *(*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
-        ignores_unknown=True,
-        suggestions=FOREIGN_KEY_SUGGESTIONS,
-    ),
-    "Policies for all schedules, and settings for all agents.",
-    nullable=True,
+_DEFAULTS_TABLE = Table(
+    "Defaults",
+    *(*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
+    ignores_unknown=True,
+    suggestions=FOREIGN_KEY_SUGGESTIONS,
 )
-AGENT_REFERENCE = Table(
-    "A reference",
-    Field("path", PATH, "The file, relative to this one.", required=True),
-    Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
-)
+_DEFAULTS_MEANING = "Policies for all schedules, and settings for all agents."
+DEFAULTS = Field("defaults", _DEFAULTS_TABLE, _DEFAULTS_MEANING, nullable=True)
+_OVERRIDES = Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says.")
+_REFERENCED_FILE = Field("path", PATH, "The file, relative to this one.", required=True)
+AGENT_REFERENCE = Table("A reference", _REFERENCED_FILE, _OVERRIDES)
 SUB_FLEET = Table(
     "A sub-fleet",
     Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
     Field("name", NAME, "Put before the names of its targets.", unset="its fleet.name, else its folder"),
-    Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
+    _OVERRIDES,
 )
 IMPORT_FOLDER = Field("agentd", PATH, "An .agentd folder.", required=True)
 IMPORT_ZONE = Field("timezone", ZONE, "The zone of its cron schedules.", "UTC")
@@ -131,11 +122,7 @@ _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
     Field("chat", _ANY_BLOCK, "", unsupported_reason="an old block; each agent has its own"),
 )
 
-FLEET_SETTINGS: tuple[Field[object], ...] = (
-    *(VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER),
-    *ENGINE_SETTINGS,
-    *(WEB, DEFAULTS, RULES, NOTIFY),
-)
+FLEET_SETTINGS = (VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER, *ENGINE_SETTINGS, WEB, DEFAULTS, RULES, NOTIFY)
 FLEET = Table(
     "A fleet file",
     *FLEET_SETTINGS,

@@ -17,7 +17,7 @@ from herdbeat.domain.codec import to_json
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import RunSpec, Schedule, display_name
-from herdbeat.domain.target import Target, is_unmanaged
+from herdbeat.domain.target import is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.durations import format_duration
 from herdbeat.governor import ScheduleState, decide
@@ -268,7 +268,8 @@ def budget_owner(name: str, target_ids: Mapping[str, int]) -> BudgetOwner:
 
 def _plan_targets(plan: ApplyPlan) -> None:
     for target in plan.fleet.targets:
-        row = _target_row(target)
+        spec, origin = _to_canonical_json(target.spec), str(target.origin or "")
+        row = TargetRow(target.name, target.kind, spec, origin, target.max_concurrent)
         number, before = plan.stored.targets.get(target.name, (UNSAVED_ID, None))
         if before is None:
             plan.new_targets.append(row)
@@ -301,16 +302,6 @@ def _build_desired(
         target_id, plan_id = target_ids.get(schedule.target, UNSAVED_ID), plan_ids.get(text, UNSAVED_ID)
         desired_schedules.append(DesiredSchedule(schedule, text, _schedule_row(schedule, target_id, plan_id)))
     return desired_schedules
-
-
-def _target_row(target: Target) -> TargetRow:
-    return TargetRow(
-        name=target.name,
-        kind=target.kind,
-        spec=_to_canonical_json(target.spec),
-        origin=str(target.origin or ""),
-        max_concurrent=target.max_concurrent,
-    )
 
 
 def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleRow:

@@ -310,10 +310,8 @@ class PostgresTransaction(SqlTransaction):
         force: bool = False,
     ) -> list[tuple[int, int]]:
         values: dict[str, object] = {"why": why, "node": node_id, "force": int(force)}
-        requested = [
-            *self._connection.query("ask_to_stop_runs_of", schedules, **values),
-            *self._connection.query("ask_to_stop_runs", runs, **values),
-        ]
+        query = self._connection.query
+        requested = [*query("ask_to_stop_runs_of", schedules, **values), *query("ask_to_stop_runs", runs, **values)]
         self._has_event |= bool(requested)
         return requested
 
