@@ -86,12 +86,8 @@ def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
 
 _type_hints = lru_cache(get_type_hints)
 _DECODERS: dict[Any, Callable[[Any], Any]] = {
-    str: str,
-    bool: bool,
-    int: int,
-    float: float,
+    **{kind: kind for kind in (str, bool, int, float, ZoneInfo)},
     datetime: datetime.fromisoformat,
     time: time.fromisoformat,
     timedelta: lambda microseconds: timedelta(microseconds=microseconds),
-    ZoneInfo: ZoneInfo,
 }

@@ -115,10 +115,8 @@ NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named channels for hooks.", null
 _ANY_BLOCK = AnyValue(lenient=True)
 _PER_AGENT_REASON = "only defaults and agents have it: write defaults."
 _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
-    *(
-        Field(name, _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}{name}")
-        for name in ("docker", "working_directory")
-    ),
+    Field("docker", _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}docker"),
+    Field("working_directory", _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}working_directory"),
     Field("chat", _ANY_BLOCK, "", unsupported_reason="an old block; each agent has its own"),
 )
 
