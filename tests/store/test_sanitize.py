@@ -38,7 +38,7 @@ def test_only_the_bad_letter_is_replaced(text: str, cleaned: str) -> None:
     assert json.loads(dump_sanitized([text])) == [cleaned]
 
 
-def test_plain_text_is_not_even_looked_at() -> None:
+def test_plain_json_has_no_suspect_escapes() -> None:
     assert not has_suspect_escapes(json.dumps(["nothing odd", 1, None]))
 
 
