@@ -15,7 +15,7 @@ from scripts.pages import PAGES
 import herdbeat
 from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
 from herdbeat.cli.table import COMMANDS
-from herdbeat.config.schema.json_schema import list_tables
+from herdbeat.config.schema.fleet import list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
