@@ -49,7 +49,7 @@ types: $(READY)
 
 docs: $(READY)  ## build the docs site, strictly, into site/
 	@echo "── docs"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/zensical build --strict > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }
 
 reference: $(READY)  ## write the generated pages and the outputs of the examples anew
 	@$(BIN)/python -m scripts.reference
