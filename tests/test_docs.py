@@ -38,6 +38,14 @@ TEST_NAME = re.compile(r"^- `(tests/[^`]+)`$", re.MULTILINE)
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+
+    listed = re.findall(r": (\S+\.md)$", navigation, re.MULTILINE)
+
+    assert sorted(listed) == sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
+
+
 def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
