@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.trigger import CalendarTrigger, Trigger
@@ -17,9 +17,9 @@ from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.active_hours import skipped_outside_hours
-from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
+from herdbeat.scheduler.admission import AdmissionRequest, Rejection, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.instants import InstantRange, due_since, take_newest, take_oldest
+from herdbeat.scheduler.instants import InstantRange, due_since, split_first, take_oldest
 from herdbeat.scheduler.misfires import InstantOutcome, classify_due
 from herdbeat.store.base import BeatExtension, ChangedSchedule, NewBeat, ScheduleSnapshot
 
@@ -291,25 +291,17 @@ def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) ->
         _enqueue(cycle.now, evaluation, replace(result, reason=Source.CATCH_UP), cycle.now)
         evaluation.catchup_count += 1
         return
-    for instants in _split_first(evaluation.snapshot, result.instants):
-        _apply_overlap(cycle, evaluation, instants, result.source)
+    remaining: InstantRange | None = result.instants
+    while remaining is not None:
+        remaining = _apply_overlap(cycle, evaluation, replace(result, instants=remaining))
 
 
-def _split_first(snapshot: ScheduleSnapshot, instants: InstantRange) -> list[InstantRange]:
-    """The first instant, then the others: one by one where each may run, else as one range."""
-    if instants.count == 1:
-        return [instants]
-    trigger, policies, first = snapshot.plan.trigger, snapshot.plan.policies, InstantRange.single(instants.first)
-    following = trigger.next_time(None, instants.first)
-    assert following is not None
-    rest = InstantRange(following, instants.last, instants.count - 1)
-    if policies.overlap not in (Overlap.ALLOW, Overlap.QUEUE_ALL):
-        return [first, rest]
-    older, listed = take_newest(trigger, rest, policies.catchup_max)
-    return [first, *([older] if older else []), *(InstantRange.single(instant) for instant in listed)]
+def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcome) -> InstantRange | None:
+    """Settle all of the instants if none of them may run. Else start or queue one, and return those after it.
 
-
-def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None) -> None:
+    A row that starts or waits is one instant, because it gets one run. Once a range waited as one row, and when that
+    had run, all of its instants were recorded as `ran`.
+    """
     now, snapshot, capacity = cycle.now, evaluation.snapshot, cycle.capacity
     has_active_run = snapshot.running + len(evaluation.start_indexes) > 0
     # A catch-up beat waits for its slot, not for room, so it absorbs nothing: while a node lives, every instant runs.
@@ -319,35 +311,71 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantR
         has_active_run=has_active_run,
         has_queued_beat=snapshot.waiting + evaluation.queue_count > catchup_count,
     )
-
-    def classify(outcome: BeatOutcome, reason: SkipReason) -> InstantOutcome:
-        return InstantOutcome(instants, outcome, reason, source)
-
     rejection = None
     if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
         is_unblocked = action is OverlapAction.START
-        rejection = find_rejection(_build_admission_request(cycle, evaluation, instants, source, is_unblocked))
-    if rejection is not None and rejection.until is not None:
-        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, rejection.reason), rejection.until)
-    elif rejection is not None:
-        _record_unrun(now, evaluation, classify(BeatOutcome.SKIPPED, rejection.reason))
-    elif action is OverlapAction.SKIP:
-        _record_unrun(now, evaluation, classify(BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING))
-    elif action is OverlapAction.MERGE:
-        # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
-        reason = SkipReason.ALREADY_RUNNING if has_active_run else SkipReason.AT_CAPACITY
-        _record_unrun(now, evaluation, classify(BeatOutcome.MERGED, reason))
+        rejection = find_rejection(_build_admission_request(cycle, evaluation, due, is_unblocked))
+    unrun = _find_unrun_outcome(action, rejection, has_active_run=has_active_run)
+    if unrun is not None:
+        outcome, reason = unrun
+        _record_unrun(now, evaluation, replace(due, outcome=outcome, reason=reason))
+        return None
+    first, remaining = _take_next_run(now, evaluation, due)
+    if rejection is not None:
+        _enqueue(now, evaluation, replace(first, reason=rejection.reason), rejection.until)
     elif action is not OverlapAction.START:
         evaluation.cancels_active_runs |= action is OverlapAction.REPLACE
-        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING))
+        _enqueue(now, evaluation, replace(first, reason=SkipReason.ALREADY_RUNNING))
     elif capacity.reserve(snapshot.target_id):
         capacity.reserve_budget(snapshot.id)
         evaluation.start_indexes.append(len(evaluation.beats))
-        evaluation.beats.append(build_beat(now, snapshot, instants, BeatOutcome.RUNNING, "", source))
+        evaluation.beats.append(build_beat(now, snapshot, first.instants, BeatOutcome.RUNNING, "", first.source))
     else:
         # No completion at this target wakes a beat that waits for the node, so it stays due.
         wake_at = now if capacity.is_node_full else None
-        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, SkipReason.AT_CAPACITY), wake_at)
+        _enqueue(now, evaluation, replace(first, reason=SkipReason.AT_CAPACITY), wake_at)
+    return remaining
+
+
+def _find_unrun_outcome(
+    action: OverlapAction, rejection: Rejection | None, *, has_active_run: bool
+) -> tuple[BeatOutcome, str] | None:
+    """Return outcome and reason of instants that neither start nor wait; None if they do."""
+    if rejection is not None:
+        return None if rejection.until is not None else (BeatOutcome.SKIPPED, rejection.reason)
+    if action is OverlapAction.SKIP:
+        return BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING
+    if action is OverlapAction.MERGE:
+        # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
+        return BeatOutcome.MERGED, MergedReason.ALREADY_RUNNING if has_active_run else MergedReason.AT_CAPACITY
+    return None
+
+
+def _take_next_run(
+    now: datetime, evaluation: Evaluation, due: InstantOutcome
+) -> tuple[InstantOutcome, InstantRange | None]:
+    """Return the one instant that starts or waits next, and those after it.
+
+    Of more than can run, the newest do; the older ones are recorded as merged into the first of those. Under `cancel`
+    one can: a run that is replaced at once would be recorded, and never start.
+    """
+    plan, instants = evaluation.snapshot.plan, due.instants
+    reason = _REASONS_OF_OLDER.get(plan.policies.overlap)
+    limit = 1 if reason is MergedReason.CANCEL else plan.policies.catchup_max
+    if reason is not None and instants.count > limit:
+        older, newest = take_oldest(plan.trigger, instants, instants.count - limit)
+        assert newest is not None
+        _record_unrun(now, evaluation, replace(due, instants=older, outcome=BeatOutcome.MERGED, reason=reason))
+        instants = newest
+    first, remaining = split_first(plan.trigger, instants)
+    return replace(due, instants=first), remaining
+
+
+_REASONS_OF_OLDER = {
+    Overlap.CANCEL: MergedReason.CANCEL,
+    Overlap.ALLOW: MergedReason.CATCHUP_MAX,
+    Overlap.QUEUE_ALL: MergedReason.CATCHUP_MAX,
+}
 
 
 def resolve_overlap(policy: Overlap, *, has_active_run: bool, has_queued_beat: bool) -> OverlapAction:
@@ -371,15 +399,15 @@ _ACTIONS_DURING_RUN = {
 
 
 def _build_admission_request(
-    cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None, is_unblocked: bool
+    cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcome, is_unblocked: bool
 ) -> AdmissionRequest:
-    snapshot = evaluation.snapshot
-    due_at = snapshot.next_due_at or instants.first
+    snapshot, first = evaluation.snapshot, due.instants.first
+    due_at = snapshot.next_due_at or first
     return AdmissionRequest(
         now=cycle.now,
-        due_at=instants.first,
-        run_at=instants.first + ((snapshot.next_run_at or due_at) - due_at),
-        source=source or snapshot.next_source or snapshot.plan.trigger.kind.source,
+        due_at=first,
+        run_at=first + ((snapshot.next_run_at or due_at) - due_at),
+        source=due.source or snapshot.next_source or snapshot.plan.trigger.kind.source,
         snapshot=snapshot,
         started_count=len(evaluation.start_indexes),
         is_unblocked=is_unblocked,
@@ -388,7 +416,7 @@ def _build_admission_request(
 
 
 def _enqueue(now: datetime, evaluation: Evaluation, queued: InstantOutcome, wake_at: datetime | None = None) -> None:
-    """Add one pending beat for all of the instants. Without `wake_at` it is looked at again when it expires."""
+    """Add one pending beat. Without `wake_at` it is looked at again when it expires."""
     snapshot, instants, outcome = evaluation.snapshot, queued.instants, queued.outcome
     evaluation.queue_count += 1
     wake_at = wake_at or expires_at(snapshot.plan.policies, instants.first)

@@ -42,6 +42,15 @@ def split_at(
     return early, InstantRange(late_first, instants.last, instants.count - early.count)
 
 
+def split_first(trigger: Trigger, instants: InstantRange) -> tuple[InstantRange, InstantRange | None]:
+    """Return the first instant, and the rest."""
+    if instants.count == 1:
+        return instants, None
+    following = trigger.next_time(None, instants.first)
+    assert following is not None
+    return InstantRange.single(instants.first), InstantRange(following, instants.last, instants.count - 1)
+
+
 def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:
     """Return the older rest as a range, and the newest `limit` one by one."""
     if instants.count == 1 or not isinstance(trigger, CalendarTrigger):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
@@ -86,7 +86,7 @@ def _classify_missed(
             if missed and not is_absorbed:
                 newest = _pop_newest(missed, trigger)
                 results.append(InstantOutcome(newest, BeatOutcome.PENDING, source=Source.CATCH_UP))
-            return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each, _ in missed]
+            return results + [InstantOutcome(each, BeatOutcome.MERGED, MergedReason.ONCE) for each, _ in missed]
         case Catchup.ALL:
             return results + _apply_catchup_all(missed, trigger, policies.catchup_max)
         case never:
