@@ -13,6 +13,7 @@ from itertools import pairwise
 from croniter import croniter
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import ActiveHours
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
@@ -55,8 +56,11 @@ def all_runs(reader: Reader) -> list[RunRecord]:
 def check_cron(reader: Reader, promise: CronExpectation) -> None:
     """Check that every instant is in exactly one row, and that every row consists of instants."""
     all_of_it = [beat for beat in all_beats(reader, promise.schedule) if promise.since < beat.due_at <= promise.until]
-    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(MANUAL_DEDUP_PREFIXES)]
     instants = promise.instants()
+    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(MANUAL_DEDUP_PREFIXES)]
+    one_shots = [beat for beat in beats if beat.source is Source.AI_ONESHOT and beat.due_at not in instants]
+    assert all(beat.count == 1 for beat in one_shots), f"{promise.schedule}: a hint counts as several instants"
+    beats = [beat for beat in beats if beat not in one_shots]
     covered: Counter[datetime] = Counter()
     for beat in beats:
         inside = [instant for instant in instants if beat.due_at <= instant <= beat.last_due_at]

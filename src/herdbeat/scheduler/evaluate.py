@@ -6,22 +6,24 @@ Pure except for the capacity it reserves: everything it needs is passed in, and 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.trigger import CalendarTrigger, Trigger
+from herdbeat.domain.trigger import CalendarTrigger, Trigger, TriggerKind
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
+from herdbeat.governor.candidates import rank_hints
 from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.active_hours import skipped_outside_hours
 from herdbeat.scheduler.admission import AdmissionRequest, Rejection, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.instants import InstantRange, due_since, split_first, take_oldest
+from herdbeat.scheduler.instants import InstantRange, due_since, insert_moments, split_first, take_oldest
 from herdbeat.scheduler.misfires import InstantOutcome, classify_due
 from herdbeat.store.base import BeatExtension, ChangedSchedule, NewBeat, ScheduleSnapshot
+from herdbeat.timestamps import format_timestamp
 
 MERGEABLE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
 """Outcomes of settled rows. The next instant joins the row before it if both have the same outcome and reason."""
@@ -31,6 +33,8 @@ SKIP_CONSUMING_REASONS = frozenset({SkipReason.BY_REQUEST, SkipReason.PAUSED, Sk
 
 The request was for that instant: if a pause has settled it already, the one after it runs.
 """
+
+_TICK = timedelta(microseconds=1)
 
 REPLACED_BY_NEXT = "its next beat takes its place (overlap: cancel)"
 """The error of a run that `overlap: cancel` ends."""
@@ -201,7 +205,36 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
     # Lateness counts from the jittered time, so `now` is moved back by the jitter.
     jitter = run_at - due_at
     gaps = [replace(gap, from_at=gap.from_at - jitter, until=gap.until - jitter) for gap in cycle.gaps]
-    return classify_due(cycle.now - jitter, due_at, plan.trigger, plan.policies, gaps)
+    one_shots = _find_one_shots(snapshot)
+    results = classify_due(cycle.now - jitter, due_at, plan.trigger, plan.policies, gaps, tuple(one_shots))
+    return [_attribute(snapshot, result, one_shots) for result in results] if one_shots else results
+
+
+def _find_one_shots(snapshot: ScheduleSnapshot) -> dict[datetime, str]:
+    """Return the moments of one-shot hints between the instants of a calendar, with the origin of each.
+
+    A claim uses up all hints up to its last instant, so each of them is an instant with an outcome, too. A hint for an
+    instant of the calendar is served by that.
+    """
+    trigger, due_at = snapshot.plan.trigger, snapshot.next_due_at
+    if not snapshot.hints or not isinstance(trigger, CalendarTrigger) or due_at is None:
+        return {}
+    hints = rank_hints(due_at, snapshot.hints).effective
+    origins = {hint.at: hint.origin for hint in hints if hint.at is not None and hint.at > due_at}
+    one_shots = {at: origin for at, origin in origins.items() if trigger.latest(at - _TICK, at) != at}
+    if snapshot.next_source is Source.AI_ONESHOT:
+        one_shots[due_at] = snapshot.next_origin
+    return one_shots
+
+
+def _attribute(snapshot: ScheduleSnapshot, result: InstantOutcome, one_shots: Mapping[datetime, str]) -> InstantOutcome:
+    """Return the outcome with the source of its instants: a one-shot hint, or the calendar beside it."""
+    origin = one_shots.get(result.instants.first)
+    if origin is not None:
+        return replace(result, source=result.source or Source.AI_ONESHOT, origin=origin)
+    if snapshot.next_source is Source.AI_ONESHOT:
+        return replace(result, source=result.source or snapshot.plan.trigger.kind.source, origin="")
+    return result
 
 
 def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count: int) -> list[InstantOutcome]:
@@ -251,8 +284,10 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     snapshot = evaluation.snapshot
     if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
-    instants = due_since(snapshot.plan.trigger, snapshot.next_due_at, now)
-    _record_unrun(now, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, reason))
+    trigger, one_shots = snapshot.plan.trigger, _find_one_shots(snapshot)
+    for instants in insert_moments(trigger, due_since(trigger, snapshot.next_due_at, now), tuple(one_shots)):
+        skipped = InstantOutcome(instants, BeatOutcome.SKIPPED, reason)
+        _record_unrun(now, evaluation, _attribute(snapshot, skipped, one_shots))
     evaluation.settled_until = evaluation.anchor_at = now
 
 
@@ -261,7 +296,9 @@ def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome)
     snapshot, instants = evaluation.snapshot, result.instants
     if snapshot.skips and result.reason in SKIP_CONSUMING_REASONS:
         evaluation.skip_count = min(snapshot.skips, evaluation.skip_count + instants.count)
-    can_extend_last = _last_outcome_key(evaluation) == f"{result.outcome}:{result.reason}"
+    beat = build_beat(now, snapshot, instants, result.outcome, result.reason, result.source, origin=result.origin)
+    key = _outcome_key(beat)
+    can_extend_last = key is not None and _last_outcome_key(evaluation) == key
     if can_extend_last and evaluation.beats:
         before = evaluation.beats[-1]
         evaluation.beats[-1] = before._replace(number=before.number + instants.count, last_due_at=instants.last)
@@ -270,15 +307,20 @@ def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome)
         more = instants.count + (evaluation.extensions.pop().more if evaluation.extensions else 0)
         evaluation.extensions.append(BeatExtension(snapshot.tail_id, more, instants.last))
     else:
-        evaluation.beats.append(build_beat(now, snapshot, instants, result.outcome, result.reason, result.source))
+        evaluation.beats.append(beat)
 
 
 def _last_outcome_key(evaluation: Evaluation) -> str | None:
     """Outcome and reason of the row that the next instants may extend; None if there is none."""
     if not evaluation.beats:
         return evaluation.snapshot.tail
-    last = evaluation.beats[-1]
-    return f"{last.outcome}:{last.reason}" if last.outcome in MERGEABLE_OUTCOMES else None
+    return _outcome_key(evaluation.beats[-1])
+
+
+def _outcome_key(beat: NewBeat) -> str | None:
+    """None for an open row, and for a one-shot: a row counts the instants of its calendar, and no others."""
+    is_extensible = beat.outcome in MERGEABLE_OUTCOMES and beat.source is not Source.AI_ONESHOT
+    return f"{beat.outcome}:{beat.reason}" if is_extensible else None
 
 
 def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) -> None:
@@ -329,7 +371,8 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcom
     elif capacity.reserve(snapshot.target_id):
         capacity.reserve_budget(snapshot.id)
         evaluation.start_indexes.append(len(evaluation.beats))
-        evaluation.beats.append(build_beat(now, snapshot, first.instants, BeatOutcome.RUNNING, "", first.source))
+        beat = build_beat(now, snapshot, first.instants, BeatOutcome.RUNNING, "", first.source, origin=first.origin)
+        evaluation.beats.append(beat)
     else:
         # No completion at this target wakes a beat that waits for the node, so it stays due.
         wake_at = now if capacity.is_node_full else None
@@ -420,7 +463,8 @@ def _enqueue(now: datetime, evaluation: Evaluation, queued: InstantOutcome, wake
     snapshot, instants, outcome = evaluation.snapshot, queued.instants, queued.outcome
     evaluation.queue_count += 1
     wake_at = wake_at or expires_at(snapshot.plan.policies, instants.first)
-    beat = build_beat(now, snapshot, instants, outcome, queued.reason, queued.source, wake_at=wake_at)
+    source, origin = queued.source, queued.origin
+    beat = build_beat(now, snapshot, instants, outcome, queued.reason, source, origin=origin, wake_at=wake_at)
     evaluation.beats.append(beat)
 
 
@@ -464,7 +508,7 @@ def build_beat(
     return NewBeat(
         schedule_id=snapshot.id,
         target_id=snapshot.target_id,
-        dedup_id=trigger.dedup_id(instants.first, snapshot.label) if dedup_id is None else dedup_id,
+        dedup_id=build_dedup_id(snapshot, instants.first) if dedup_id is None else dedup_id,
         due_at=instants.first,
         last_due_at=instants.last,
         number=instants.count,
@@ -477,6 +521,17 @@ def build_beat(
         created_at=now,
         settled_at=now if outcome in MERGEABLE_OUTCOMES else None,
     )
+
+
+def build_dedup_id(snapshot: ScheduleSnapshot, due_at: datetime) -> str:
+    """Return the id of the trigger. A calendar has whole seconds, so a moment between them keeps its microseconds.
+
+    Once it had the id of its second, and a hint in a second that had a beat was used up without a beat of its own.
+    """
+    trigger = snapshot.plan.trigger
+    if due_at.microsecond and trigger.kind is TriggerKind.CRON:
+        return f"{trigger.kind}:{format_timestamp(due_at)}"
+    return trigger.dedup_id(due_at, snapshot.label)
 
 
 def build_schedule_change(
