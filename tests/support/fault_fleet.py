@@ -22,8 +22,8 @@ from tests.support.oracle import (
 )
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.reader import SqliteReader
+from herdbeat.timestamps import from_micros
 
 ROOT = Path(__file__).parents[2]
 RECORDED_TARGETS_YAML = """\
