@@ -29,7 +29,7 @@ LOCKED_TABLES = ("schedule", "beat", "run")
 LOCK_MODES = ("EXCLUSIVE", "ACCESS EXCLUSIVE")
 
 
-def hold_locks(seed: str, lock: Callable[[random.Random], None], release: Callable[[], None]) -> None:
+def hold_locks(seed: str, lock: Callable[[random.Random], object], release: Callable[[], object]) -> None:
     """Hold the lock for most of a minute, with short breaks."""
     number = random.randrange(10**6) if seed == "any" else int(seed)
     print(f"HERDBEAT_SEEDS={number}")
