@@ -104,6 +104,13 @@ def find_holder_pid(state_dir: Path) -> int | None:
     return find_lock_holder(state_dir)
 
 
+def prepare_state_dir(state_dir: Path) -> None:
+    """Create the state directory, for this user only. Raises StoreUnavailable if others may write into it."""
+    from herdbeat.store import state_lock  # noqa: PLC0415
+
+    state_lock.prepare_state_dir(state_dir)
+
+
 def _missing_config_error(message: str) -> ConfigError:
     return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.info.fix)])
 
@@ -237,5 +244,7 @@ def _stat_file(path: Path) -> list[object]:
 def _write_atomically(path: Path, text: str) -> None:
     """Write all or nothing: another command may be reading the file."""
     temporary = path.with_name(f"{CACHE_FILE_NAME}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.unlink(missing_ok=True)
+    with temporary.open("x", encoding="utf-8") as file:  # a new file, never through a link
+        file.write(text)
     temporary.replace(path)
