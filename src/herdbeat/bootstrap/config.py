@@ -219,6 +219,21 @@ def write_config_cache(
         _write_atomically(ledger.parent / CACHE_FILE_NAME, json.dumps(entry))
 
 
+def drop_stale_cache(state_dir: Path, ledger: Path | None) -> None:
+    """Remove a cache that names another ledger than the one in use; None for a database.
+
+    A fleet that had moved to PostgreSQL ran in the same folder, and `status` went on reading the old file.
+    """
+    import json  # noqa: PLC0415
+
+    cache = state_dir / CACHE_FILE_NAME
+    with suppress(OSError, ValueError, KeyError, TypeError):  # missing, torn, or from another version: of no use either
+        if ledger is not None and json.loads(cache.read_text(encoding="utf-8"))["ledger"] == str(ledger.absolute()):
+            return
+    with suppress(OSError):
+        cache.unlink(missing_ok=True)
+
+
 def _is_same_config(entry: Mapping[str, Any], config_path: Path, system_zone: str) -> bool:
     return (
         entry["form"] == CACHE_FORMAT

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import drop_stale_cache, load_config
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
@@ -129,6 +129,7 @@ async def running_fleet(
     """
     location = store_location(fleet)
     with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
+        drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         context = await _open_context(fleet, store, timer or SystemTimer(), safe_listener(listener))
         apply_result = await _apply_config(context, apply_config=apply_config)
         settings = _loop_settings(context, max_concurrent, labels)

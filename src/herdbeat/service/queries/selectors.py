@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.ids import parse_short_id
 from herdbeat.domain.records import RunRecord, ScheduleRecord
 from herdbeat.domain.run import RunStatus
@@ -134,6 +135,13 @@ def find_latest_attempt(reader: Reader, beat: str) -> RunRecord | None:
     """Return the newest run of a beat, by the short id of the beat; None while there is none."""
     number = parse_short_id(beat)
     return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
+
+
+def is_beat_open(reader: Reader, beat: str) -> bool:
+    """Whether the beat with this short id may still get a run: it is neither settled nor unknown."""
+    number = parse_short_id(beat)
+    record = None if number is None else reader.beat(number)
+    return record is not None and record.outcome in (BeatOutcome.PENDING, BeatOutcome.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
