@@ -23,7 +23,7 @@ def run_nodes(args: ParsedArgs, context: Context) -> Output:
         handle.require_reader(),
         handle.now,
         limit=parse_row_count(args.value(flags.COUNT)),
-        has_live_node=handle.holder_pid is not None,
+        holder_pid=handle.holder_pid,
         include_stopped=args.has(flags.ALL),
     )
     return Output(json=lambda: serialize_nodes(nodes), lines=_node_lines(context.terminal, handle, nodes))
