@@ -20,6 +20,7 @@ from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC041
 from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
+from herdbeat.cli.output.symbols import format_time
 from herdbeat.cli.output.terminal import format_count
 from herdbeat.cli.output.time_parse import parse_zone_flags
 from herdbeat.cli.parser import ParsedArgs, parse_count
@@ -70,6 +71,17 @@ def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -
 
 MAX_ROWS = 10_000
 NEVER_RAN_NOTICE = "Nothing has run here yet. Start it with: herdbeat up"
+
+
+def not_running_notice(handle: FleetHandle) -> str | None:
+    """Return the line that says that nothing shown will happen by itself; None while a node runs the fleet."""
+    if handle.reader is None:
+        return NEVER_RAN_NOTICE
+    if handle.holder_pid is not None:
+        return None
+    node = handle.reader.last_node()
+    since = f" (since {format_time(node.stopped_at or node.seen_at, handle.now, handle.zone)})" if node else ""
+    return f"scheduler: not running{since}. Nothing starts until: herdbeat up"
 
 
 def open_fleet_handle(args: ParsedArgs, context: Context) -> FleetHandle:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, not_running_notice, open_fleet_handle
 from herdbeat.cli.output.details import fold_parts
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import format_time
@@ -68,6 +68,8 @@ def _find_explanation(args: ParsedArgs, handle: FleetHandle) -> Explanation:
 
 def explanation_lines(terminal: Terminal, handle: FleetHandle, explanation: Explanation) -> Iterator[str]:
     """Yield the answer first, then what it rests on. Long lines fold; nothing is cut off."""
+    if not explanation.has_live_node and (notice := not_running_notice(handle)) is not None:
+        yield from (terminal.style(line, "yellow") for line in terminal.wrap(notice, ""))
     yield from _headline(terminal, handle, explanation)
     yield from _field_lines(terminal, explanation)
     if explanation.gates or any(step["kind"] != _NOTE_STEP for step in explanation.steps):

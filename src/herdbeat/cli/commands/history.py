@@ -35,11 +35,12 @@ _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 
 def run_beats(args: ParsedArgs, context: Context) -> Output:
     outcome = parse_choice(flags.OUTCOME, args.value(flags.OUTCOME), BeatOutcome)
+    result = parse_choice(flags.RESULT, args.value(flags.RESULT), RunStatus)
     spec = ListingSpec(
         noun="beats",
-        find=partial(find_beats, selector=args.positional(0), outcome=outcome),
+        find=partial(find_beats, selector=args.positional(0), outcome=outcome, result=result),
         as_object=serialize_beat,
-        headings=["DUE", "SCHEDULE", "OUTCOME", "REASON", "WHY", "RUN"],
+        headings=["DUE", "SCHEDULE", "OUTCOME", "RESULT", "WHY", "RUN"],
         row=_beat_row,
         shrink=(4, 1, 3),
     )
@@ -53,13 +54,13 @@ def _beat_row(terminal: Terminal, handle: FleetHandle, beat: BeatRecord, *, is_b
     why = format_cause(beat.source, beat.origin, is_brief=is_brief)
     runs = " ".join(format_short_id(run) for run in beat.runs)
     outcome = terminal.style(f"{glyph} {beat.outcome}{many}", colour)
-    return [due, printable(beat.schedule), outcome, printable(_beat_reason(beat)), why, runs]
+    return [due, printable(beat.schedule), outcome, printable(_beat_result(beat)), why, runs]
 
 
-def _beat_reason(beat: BeatRecord) -> str:
-    """Return why a beat has its outcome; for one that ran and did not succeed, how its last run ended."""
-    has_failed = beat.outcome is BeatOutcome.RAN and beat.last_status not in (None, RunStatus.SUCCEEDED)
-    return str(beat.last_status) if has_failed else beat.reason
+def _beat_result(beat: BeatRecord) -> str:
+    """Return how its last run ended, or why there was none; both while it waits for a retry."""
+    result = "" if beat.result is None else RUN_STATUS_SYMBOLS[beat.result][1]
+    return ", ".join(filter(None, (result, beat.reason)))
 
 
 def run_changes(args: ParsedArgs, context: Context) -> Output:

@@ -99,6 +99,8 @@ class UpcomingSource:
     zone: ZoneInfo
     trigger: Trigger | None = None
     schedules: "tuple[ForecastInput, ...]" = ()
+    not_running: str | None = None
+    """The notice that nothing runs the fleet, so that nothing happens at these times."""
 
     @property
     def is_single(self) -> bool:
@@ -200,12 +202,12 @@ def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -
 
 def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
     """Read a fleet, with its ledger if it has one. Raises NotFound or ConfigError."""
-    from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415
+    from herdbeat.cli.fleet_handle import not_running_notice, open_fleet_handle  # noqa: PLC0415
 
     handle = open_fleet_handle(args, context)
     schedules = _load_forecasts(handle, context, args.positional(0))
     own = schedules[0].zone if len(schedules) == 1 else handle.zone
-    return UpcomingSource(zone=zone or own, schedules=tuple(schedules))
+    return UpcomingSource(zone=zone or own, schedules=tuple(schedules), not_running=not_running_notice(handle))
 
 
 def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | None) -> "list[ForecastInput]":
@@ -298,6 +300,8 @@ def _plain_lines(view: UpcomingView) -> Iterator[str]:
 
 
 def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> Iterator[str]:
+    if view.source.not_running is not None and view.time_range.is_from_now:
+        yield Notice(view.source.not_running)
     if view.source.is_single:
         yield from _headline(terminal, view)
         yield from (_trace_lines if is_verbose else _single_lines)(terminal, view)

@@ -128,6 +128,7 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),
         ("failures", failures),
+        ("error", record.last_error or "" if record.retry_attempt is not None else ""),
         ("skips", _format_skips(view.summary)),
         ("last", format_last_run(view.summary, handle.now).strip("—")),
     ]
@@ -226,6 +227,7 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
     fields = [
         ("due", _format_time(handle, beat.due_at)),
         ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
+        ("result", beat.result or ""),
         ("reason", _format_reason(beat)),
         ("why", f"{beat.source} {beat.origin}".strip()),
         ("dedup", beat.dedup_id),

@@ -23,6 +23,7 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.errors import UsageError
 from herdbeat.service.queries.nodes import format_hosts
+from herdbeat.service.queries.schedule_state import describe_retry
 from herdbeat.service.queries.status import (
     FleetStatus,
     HeldSchedule,
@@ -126,7 +127,8 @@ def _status_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus) 
     held = [_held_row(each, handle) for each in status.held]
     yield from _group_lines(terminal, "HELD", "blue", held, "by hand" if status.is_held_by_user else "")
     upcoming = [_next_row(record, status) for record in status.upcoming]
-    yield from _group_lines(terminal, "NEXT", "bold", upcoming, is_counted=False)
+    title = "NEXT" if status.pid else "NEXT, once the scheduler runs"
+    yield from _group_lines(terminal, title, "bold", upcoming, is_counted=False)
     if status.needs_attention:
         worst = status.late[0].schedule if status.late else status.failing[0].label
         yield ""
@@ -219,8 +221,9 @@ def _format_time(moment: datetime, handle: FleetHandle) -> str:
 
 def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     error = " ".join(printable(record.quarantine or record.last_error or "").split())
-    count = f"{record.failures} in a row" if record.failures else "broken"
+    count = f"{record.failures} in a row" if record.failures else "broken" if record.quarantine else "1 attempt"
     following = f"next {_format_time(record.next_run_at, handle)}" if record.next_run_at else ""
+    following = describe_retry(record, handle.now) or following
     return [printable(record.label), count, error, describe_backoff(record), following]
 
 

@@ -43,6 +43,7 @@ from herdbeat.service.queries.schedule_state import (
     ScheduleCondition,
     describe_disabled,
     describe_pause,
+    describe_retry,
     describe_skips,
     resolve_condition,
 )
@@ -61,7 +62,10 @@ _NOW_THRESHOLD = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer as data. `facts` are lines of a word and a text; `untraced_hints` are those that `steps` leave out."""
+    """The answer as data. `facts` are lines of a word and a text; `untraced_hints` are those that `steps` leave out.
+
+    Without `has_live_node` nothing starts, whatever is planned.
+    """
 
     schedule: str
     now: datetime
@@ -70,6 +74,7 @@ class Explanation:
     source: Source | None = None
     origin: str = ""
     state: DisplayState | None = None
+    has_live_node: bool = True
     steps: TraceSteps = ()
     gates: tuple[GateStatus, ...] = ()
     hints: tuple[HintView, ...] = ()
@@ -172,6 +177,7 @@ def explain_next(
         source=record.next_source,
         origin=record.next_origin,
         state=condition.state,
+        has_live_node=has_live_node,
         steps=steps,
         gates=gates,
         hints=hints,
@@ -196,7 +202,7 @@ def explain_instant(record: ScheduleRecord, past: BeatHistory, now: datetime, zo
         fix = _suggest_fix(record, rule.fix, is_shared=rule.is_shared) if rule.fix else ""
     if beat.settled_at is not None:
         facts.append(("recorded", f"beat {format_short_id(beat.id)}, {_format_local_time(beat.settled_at, zone)}"))
-    text = f"{record.label} was due {due} and {_OUTCOME_PHRASES.get(beat.outcome, 'did not run')}."
+    text = f"{record.label} was due {due} and {_describe_end(beat)}."
     return replace(
         _explain_past(record, now, text, facts, fix),
         source=beat.source,
@@ -288,6 +294,13 @@ def explain_run(
 
 # The sentences and lines of an explanation.
 
+
+def _describe_end(beat: BeatRecord) -> str:
+    phrase = _OUTCOME_PHRASES.get(beat.outcome, "did not run")
+    has_ended_badly = beat.outcome is BeatOutcome.RAN and beat.result not in (None, RunStatus.SUCCEEDED)
+    return f"{phrase}: {beat.result}" if has_ended_badly else phrase
+
+
 _OUTCOME_PHRASES = {BeatOutcome.RAN: "ran", BeatOutcome.RUNNING: "is running", BeatOutcome.PENDING: "waits"}
 
 
@@ -305,14 +318,25 @@ def _describe_next_run(
         return f"it is running; {pause or 'the next time is decided when the run ends'}"
     if pause:
         return pause
+    if (retry := describe_retry(record, now)) and state is not DisplayState.RUNNING:
+        then = "the next time is decided when that attempt ends"
+        then = then if at is None else _describe_planned(record, now, steps, has_live_node=has_live_node)
+        return f"{retry} (the last attempt: {record.last_status}); {then}"
     if at is None:
         return _describe_no_next_run(record, steps)
-    if state is DisplayState.LATE and at <= now:
-        what = "for its turn" if has_live_node else "nobody runs this fleet"
-        return f"it is due, {humanize(now - at)} ago, and waits: {what}"
     if state is DisplayState.RUNNING:
         return f"it is running; {_describe_overlap(record, at, now, steps)}"
-    return f"next run {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
+    return _describe_planned(record, now, steps, has_live_node=has_live_node)
+
+
+def _describe_planned(record: ScheduleRecord, now: datetime, steps: TraceSteps, *, has_live_node: bool) -> str:
+    at = record.next_run_at
+    assert at is not None
+    if at <= now and resolve_condition(record, now).state is DisplayState.LATE:
+        what = "for its turn" if has_live_node else "nobody runs this fleet"
+        return f"it is due, {humanize(now - at)} ago, and waits: {what}"
+    what = "next run" if has_live_node else "nothing runs this fleet; its next run would be"
+    return f"{what} {_format_distance(at, now)} because of {_describe_cause(record, steps)}"
 
 
 def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: datetime, *, has_live_node: bool) -> str:
@@ -324,7 +348,8 @@ def _describe_pending_beat(record: ScheduleRecord, beat: BeatRecord, now: dateti
 
 def _describe_last_failure(record: ScheduleRecord, now: datetime) -> str:
     """Describe how the last run ended, if that is why the schedule waits longer; else empty."""
-    if not record.failures or record.last_status is None or record.last_run_at is None:
+    is_failing = record.failures or record.retry_attempt is not None
+    if not is_failing or record.last_status is None or record.last_run_at is None:
         return ""
     error = f": {record.last_error}" if record.last_error else ""
     return f"{record.last_status} {humanize(now - record.last_run_at)} ago{error}"

@@ -14,10 +14,17 @@ Moment = datetime | None
 
 
 def find_beats(
-    reader: Reader, selector: str | None, outcome: BeatOutcome | None, *, since: Moment, before: int | None, limit: int
+    reader: Reader,
+    selector: str | None,
+    outcome: BeatOutcome | None,
+    result: RunStatus | None = None,
+    *,
+    since: Moment,
+    before: int | None,
+    limit: int,
 ) -> list[BeatRecord]:
     """Raises NotFound for what the ledger does not know."""
-    wanted = Filter(outcome=outcome, since=since, before=before, limit=limit)
+    wanted = Filter(outcome=outcome, result=result, since=since, before=before, limit=limit)
     return reader.beats(_narrow(reader, wanted, selector))
 
 

@@ -28,7 +28,13 @@ from herdbeat.service.queries.expressions import (
     stop_at_calendar_end,
 )
 from herdbeat.service.queries.hints import build_hint
-from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_enabled, resolve_condition
+from herdbeat.service.queries.schedule_state import (
+    describe_disabled,
+    describe_pause,
+    describe_retry_number,
+    is_enabled,
+    resolve_condition,
+)
 from herdbeat.service.queries.schedules import find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
@@ -42,7 +48,8 @@ class ForecastInput:
     """A schedule, and the state from which the governor forecasts its instants.
 
     `unscheduled` says why there are none. `start_override` lies before `as_of` if an instant was due by then and is
-    still going to start. `skips` counts the next beats that will be skipped by request.
+    still going to start. `skips` counts the next beats that will be skipped by request. `retry` is the next attempt at
+    a beat that has run; an interval is decided after it.
     """
 
     label: str
@@ -53,6 +60,7 @@ class ForecastInput:
     unscheduled: UnscheduledEntry | None = None
     start_override: datetime | None = None
     skips: int = 0
+    retry: UpcomingRun | None = None
 
     @property
     def id(self) -> str:
@@ -74,6 +82,9 @@ class ForecastInput:
         if not self.uses_ledger(start):
             new = replace(self.state, anchor_at=start, is_new=True, failures=0, runs=0, hints=(), pause=None)
             return start, new
+        if self.retry is not None and self.trigger.interval is not None:
+            at = max(start, self.retry.next_run_at)
+            return at, self.state.settled(self.retry.due_at, at)
         is_now = start == self.as_of and self.start_override is not None
         return (self.start_override or start) if is_now else start, self.state
 
@@ -96,7 +107,16 @@ def build_ledger_forecast(
         unscheduled=_find_unscheduled_in_ledger(record, now, has_live_node=has_live_node),
         start_override=_forecast_start(record, now, has_live_node=has_live_node),
         skips=record.skips,
+        retry=_build_retry(record, now),
     )
+
+
+def _build_retry(record: ScheduleRecord, now: datetime) -> UpcomingRun | None:
+    if record.retry_attempt is None or record.running:
+        return None
+    at = max(now, record.retry_at or now)
+    note = describe_retry_number(record)
+    return UpcomingRun(schedule=record.label, due_at=at, next_run_at=at, source=Source.RETRY, notes=(note,))
 
 
 def merge_files_and_ledger(
@@ -319,6 +339,8 @@ def find_unscheduled(forecasts: Iterable[ForecastInput], start: datetime) -> lis
 def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
     if forecast.find_unscheduled(start) is not None:
         return
+    if forecast.retry is not None and forecast.uses_ledger(start) and forecast.retry.next_run_at >= start:
+        yield forecast.retry
     previous: datetime | None = None
     for decision in forecast_decisions(*forecast.starting_point(start)):
         assert decision.next_run_at is not None

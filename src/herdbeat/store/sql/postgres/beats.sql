@@ -142,7 +142,8 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: wanted_beats
 (:outcome IS NULL OR outcome = :outcome) AND (:since IS NULL OR last_due_at >= :since)
-   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before);
+   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before)
+   AND {has_result};
 
 -- name: of_target
 (:target IS NULL OR schedule_id IN (SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id
