@@ -199,6 +199,7 @@ def write_config_cache(
     if config_path is None or fleet is None or load_result.errors or "${" in first_source or not ledger.exists():
         return
     files = [folder / name for name in load_result.sources]
+    first_folder = files[0].parent if files else config_path  # an .agentd folder may be empty
     entry = {
         "form": CACHE_FORMAT,
         "found": str(config_path.absolute()),
@@ -206,7 +207,7 @@ def write_config_cache(
         "name": fleet.name,
         "zone": fleet.zone.key,
         "ledger": str(ledger.absolute()),
-        "stamps": [_stat_file(file) for file in (*files, files[0].parent / ".env")],
+        "stamps": [_stat_file(file) for file in (*files, first_folder / ".env")],
     }
     with suppress(OSError):  # the state directory is not writable: the files are read again next time
         _write_atomically(ledger.parent / CACHE_FILE_NAME, json.dumps(entry))

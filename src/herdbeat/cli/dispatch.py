@@ -98,6 +98,7 @@ def confirm(args: ParsedArgs, context: Context, sentence: str) -> bool:
 
 
 def ask(context: Context, sentence: str, stdin: TextIO) -> bool:
+    context.terminal.out.flush()
     context.terminal.err.write(f"{sentence} Continue? [y/N] ")
     context.terminal.err.flush()
     return stdin.readline().strip().lower() in ("y", "yes")

@@ -120,6 +120,7 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
         headings=["RUN", "SCHEDULE", "STARTED", "TOOK", "RESULT", "WHY"],
         row=_run_row,
         shrink=(5, 4, 1),
+        cause=_run_cause,
         default_count=20,
     )
     return list_page(args, context, spec)
@@ -128,7 +129,7 @@ def run_runs(args: ParsedArgs, context: Context) -> Output:
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brief: bool) -> list[str]:
     glyph, _, colour = RUN_STATUS_SYMBOLS[run.status]
     spent = format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
-    error = f": {' '.join(printable(run.error).split())}" if run.error else ""
+    error = f": {_run_cause(run)}" if run.error and not is_brief else ""
     again = f"attempt {run.attempt}" if run.attempt > 1 else ""
     why = ", ".join(part for part in (format_cause(run.source, run.origin, is_brief=is_brief), again) if part)
     return [
@@ -139,3 +140,7 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brie
         terminal.style(f"{glyph} {format_run_result(run)}{error}", colour),
         why,
     ]
+
+
+def _run_cause(run: RunRecord) -> str:
+    return " ".join(printable(run.error or "").split())

@@ -56,7 +56,8 @@ MAX_COUNTED_INSTANTS = 1_000_000
 
 MAX_HOURS_RANGE = timedelta(days=31)
 
-_BAR_GLYPHS = " ▁▂▃▄▅▆▇█"
+_BAR_GLYPHS = " ▏▎▍▌▋▊▉█"
+_MAX_BAR_COLUMNS = 40
 _HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
 _UNSCHEDULED_LABELS = {
     NoNextRunReason.DISABLED: "○ disabled",
@@ -455,11 +456,18 @@ def _start_of_hour(moment: datetime, zone: ZoneInfo) -> datetime:
 def _histogram_lines(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo, *, has_days: bool) -> Iterator[str]:
     peak_count = max(hour.count for hour in hours)
     busiest_hour = max(hours, key=lambda hour: hour.peak)
+    bar_columns = _MAX_BAR_COLUMNS if terminal.columns is None else max(8, min(_MAX_BAR_COLUMNS, terminal.columns // 2))
     for hour in hours:
         local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
-        bar = terminal.style(_BAR_GLYPHS[-(-hour.count * 8 // peak_count)], "cyan") if peak_count else " "
+        bar = terminal.style(_format_bar(hour.count, peak_count, bar_columns), "cyan")
         remark = terminal.style(_thundering_herd_warning(hour, zone), "yellow") if hour is busiest_hour else ""
-        yield f"{local} {bar} {hour.count:>{len(str(peak_count))}}{remark}"
+        yield f"{local}  {hour.count:>{len(str(peak_count))}}  {bar}{remark}".rstrip()
+
+
+def _format_bar(count: int, peak: int, columns: int) -> str:
+    """Return a bar in eighths of a column; at least one for an hour that has anything."""
+    eighths = -(-count * columns * 8 // peak) if peak else 0
+    return _BAR_GLYPHS[-1] * (eighths // 8) + _BAR_GLYPHS[eighths % 8].strip()
 
 
 def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:

@@ -83,7 +83,7 @@ def _schedule_lines(terminal: Terminal, handle: FleetHandle, view: ScheduleView)
 
 
 def _runs_section(terminal: Terminal, handle: FleetHandle, title: str, runs: Sequence[RunRecord]) -> Iterator[str]:
-    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(3, 4))
+    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(4, 3))
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:

@@ -208,7 +208,7 @@ def _describe_schedule_event(
             names = event.schedules
             subject = names[0] if len(names) == 1 else format_count(len(names), "schedule")
             reason = f'   "{truncate_for_message(event.reason, 100)}"' if event.reason else ""
-            return subject, "↻", "blue", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
+            return subject, "↻", "magenta", f"{event.what.replace('_', ' ')} by {printable(event.who)}{reason}"
 
 
 MAX_NAMED_BEATS = 10

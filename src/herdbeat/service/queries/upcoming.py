@@ -20,6 +20,7 @@ from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
+from herdbeat.governor.forecast import clamp_interval
 from herdbeat.service.queries.expressions import (
     NoNextRunReason,
     UnscheduledEntry,
@@ -273,7 +274,7 @@ def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -
         pace=_describe_interval(record, instants),
         is_conditional=record.failures > 0 and record.plan.trigger.interval is not None and hint is None,
         until=hint.expires_at if hint else None,
-        after=record.plan.trigger.describe() if hint else "",
+        after=_describe_baseline(record) if hint else "",
     )
 
 
@@ -286,12 +287,24 @@ def _find_deciding_hint(decisions: Sequence[Decision], hints: Sequence[Hint]) ->
 
 
 def _describe_interval(record: ScheduleRecord, instants: Sequence[datetime]) -> str:
-    """Return `every 30s` with limits applied; a calendar describes itself."""
+    """Return `every 30s` with limits applied; a calendar describes itself, unless `max_interval` is shorter."""
     gaps = {later - earlier for earlier, later in pairwise(instants[1:])}
-    if record.plan.trigger.interval is None or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
-        return record.plan.trigger.describe()
+    if not _is_paced(record) or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
+        return _describe_baseline(record)
     whole = timedelta(seconds=round(gap.total_seconds()))
-    return f"every {format_duration(whole)}" if whole else record.plan.trigger.describe()
+    return f"every {format_duration(whole)}" if whole else _describe_baseline(record)
+
+
+def _is_paced(record: ScheduleRecord) -> bool:
+    return record.plan.trigger.interval is not None or record.next_source is Source.CLAMPED_MAX
+
+
+def _describe_baseline(record: ScheduleRecord) -> str:
+    """Return how the schedule continues without hints and failures: an interval with its limits applied."""
+    interval = record.plan.trigger.interval
+    if interval is None:
+        return record.plan.trigger.describe()
+    return f"every {format_duration(clamp_interval(interval, record.plan.policies.limits))}"
 
 
 _HINT_SOURCES = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
