@@ -17,6 +17,7 @@ from herdbeat.bootstrap.config import (
     write_config_cache,
 )
 from herdbeat.bootstrap.handle import FleetHandle as FleetHandle  # noqa: PLC0414 -- commands take it from here
+from herdbeat.bootstrap.handle import Reader as Reader  # noqa: PLC0414
 from herdbeat.bootstrap.handle import build_handle, open_bare_ledger
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context

@@ -16,7 +16,6 @@ from herdbeat.domain.ids import format_short_id, parse_short_id
 from herdbeat.errors import UsageError, truncate_for_message
 from herdbeat.service.serialize import JsonObject, serialize_page
 
-
 MAX_CAUSE_CHARS = 300
 """Characters of a cause that a list shows; `show` and the log have the rest."""
 

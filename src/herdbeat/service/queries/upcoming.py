@@ -41,6 +41,7 @@ from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
 
 MAX_SCHEDULES = 1_000_000
+BY_REQUEST_NOTE = "let pass: by_request"
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
@@ -338,7 +339,7 @@ def annotate_skips(instants: Iterable[UpcomingRun], skips: Mapping[str, int]) ->
     for each in instants:
         if left.get(each.schedule, 0) > 0:
             left[each.schedule] -= 1
-            yield replace(each, notes=("let pass: by_request", *each.notes))
+            yield replace(each, notes=(BY_REQUEST_NOTE, *each.notes))
         else:
             yield each
 
