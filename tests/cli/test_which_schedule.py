@@ -52,7 +52,10 @@ def test_a_target_with_one_schedule_needs_no_other_name(program: CommandLine) ->
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("job/b", "--at", "tomorrow 09:00"), "job/b is due Fri 27 Mar 09:00:00 UTC and would, with a scheduler, run in"),
+        (
+            ("job/b", "--at", "tomorrow 09:00"),
+            "job/b is due Fri 27 Mar 09:00:00 UTC and would, with a scheduler, run in",
+        ),
         (("job/a", "--at", "+9m"), "job/a is due Thu 26 Mar 13:14:00 UTC"),
         (("job/a", "--at", "in 5m"), "job/a has nothing planned for Thu 26 Mar 13:10:00 UTC (not_due)."),
         (("job/b", "--at", "2035-01-01T09:00:00Z"), "job/b is due Mon 01 Jan 09:00:00 UTC"),

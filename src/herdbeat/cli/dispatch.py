@@ -3,12 +3,14 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pwd import getpwuid
 from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, Reader
+from herdbeat.cli.fleet_handle import FleetHandle, Reader, open_fleet_handle
+from herdbeat.cli.fleet_handle import select_schedules as select_configured
 from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.parser import ParsedArgs
@@ -16,6 +18,7 @@ from herdbeat.domain.records import ScheduleRecord
 from herdbeat.errors import NotFound, UsageError
 from herdbeat.service.commands.base import (
     Actor,
+    ApplyFleet,
     ClearHints,
     PauseSchedules,
     ScheduleChanges,
@@ -23,7 +26,7 @@ from herdbeat.service.commands.base import (
     SkipBeats,
     result_to_json,
 )
-from herdbeat.service.commands.dispatch import Delivery, undo_steps
+from herdbeat.service.commands.dispatch import Delivery, LoadedFleet, undo_steps
 from herdbeat.service.queries.nodes import describe_nodes
 from herdbeat.service.queries.selectors import AmbiguousSchedule, Selection, find_single_schedule, select_schedules
 from herdbeat.service.serialize import JsonObject
@@ -32,6 +35,7 @@ from herdbeat.timestamps import format_timestamp
 DECLINED = Output(lines=(Notice("Nothing was changed."),), exit_status=1)
 """What a command returns whose user said no."""
 
+FIRST_START_NOTICE = "Nothing has run here yet: it takes effect at the first start: herdbeat up"
 STORED_NOTICE = "it is written down, and counts from the next herdbeat up."
 
 MAX_NAMED_SCHEDULES = 10
@@ -55,8 +59,33 @@ def _login_name() -> str:
         return str(os.getuid())
 
 
+def open_fleet_for_change(args: ParsedArgs, context: Context) -> FleetHandle:
+    """Open the fleet for a change of its schedules. Before the first `up`, its files are applied for it.
+
+    A shared ledger only takes what `herdbeat apply` brings. Raises NotFound for a name that the files do not have.
+    """
+    handle = open_fleet_handle(args, context)
+    is_known = handle.is_shared or not handle.has_files or handle.holder_pid is not None or _was_started(handle)
+    if is_known or args.has(flags.DRY_RUN):
+        return handle
+    fleet = handle.fleet
+    created_by_hand = set() if handle.reader is None else handle.reader.similar_names("")
+    for name in args.positionals:
+        if name not in created_by_hand:
+            select_configured(fleet, name)
+    unapplied = replace(handle, load_applied=lambda _: LoadedFleet(fleet=fleet))
+    unapplied.dispatcher.run(current_actor(context), ApplyFleet(path=""))
+    return open_fleet_handle(args, context)
+
+
+def _was_started(handle: FleetHandle) -> bool:
+    return handle.reader is not None and handle.reader.last_node() is not None
+
+
 def describe_effect(handle: FleetHandle) -> str:
     """From when on a change counts that no node here has executed."""
+    if not handle.is_shared and not _was_started(handle):
+        return FIRST_START_NOTICE
     working = [node for node in handle.live_nodes if node.works]
     if working:
         return f"{describe_nodes(working)} this fleet: it counts at once."

@@ -228,7 +228,11 @@ def test_a_backfill_can_be_previewed_and_cancelled(fleet: CommandLine) -> None:
     ("words", "message", "status"),
     [
         (("--from", "30d"), "720 instants of report lie in that window; --max is 100.", 1),
-        (("--from", "30d", "--max", "1000"), "24 Feb 14:04:00 CET to Thu 26 Mar 14:04:00 CET now. Nobody can be asked here.", 2),
+        (
+            ("--from", "30d", "--max", "1000"),
+            "24 Feb 14:04:00 CET to Thu 26 Mar 14:04:00 CET now. Nobody can be asked here.",
+            2,
+        ),
         (("--from", "5000d", "--max", "10000"), "at most 10000 are written at once", 1),
         (("--from", "14:01", "--until", "14:02"), "report has no instant in that window.", 3),
         (("--from", "1h", "--until", "2h ago"), "The window is empty", 2),
