@@ -83,3 +83,47 @@ async def test_an_instant_before_the_first_start_is_missed_and_not_run_late(earl
         await herd.tick()
 
         assert herd.outcomes("daily") == [("missed", "scheduler_down", 1)]
+
+
+def test_create_needs_no_file(tmp_path: Path) -> None:
+    fleet = UpFleet(tmp_path)
+    (tmp_path / "herdbeat.yaml").unlink()
+
+    created = fleet.call("create", "hello", "--command", "sh -c 'echo hi >> hello.txt'", "--every", "1h")
+    with fleet.up():
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "hello.txt").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    assert created.returncode == 0, created.stderr
+    assert (tmp_path / "hello.txt").read_text(encoding="utf-8") == "hi\n"
+
+
+def test_create_without_a_file_refuses_a_mistake_in_the_words_of_a_file(cli: CommandLine) -> None:
+    answer = cli.run("create", "hello", "--command", "true", "--cron", "61 * * * *")
+
+    assert answer.status == 2
+    assert "61" in answer.err
+    assert not (cli.folder / ".herdbeat").exists()
+
+
+async def test_create_on_the_ledger_of_a_program_does_not_crash(cli: CommandLine) -> None:
+    state = cli.folder / ".herdbeat"
+    state.mkdir()
+    async with open_herd(state, cli.clock.now()) as herd:
+        herd.schedule("poll", every="1h")
+        await herd.tick()
+
+    answer = cli.run("create", "hello", "--command", "true", "--every", "1h")
+
+    assert answer.status == 0, answer
+    assert cli.run("up").status == 2  # the program has to run its own schedules
+
+
+@pytest.mark.parametrize("words", [("status",), ("list",), ("create", "x", "--command", "true", "--every", "1h")])
+def test_an_empty_agentd_folder_is_an_empty_fleet(cli: CommandLine, words: tuple[str, ...]) -> None:
+    for folder in ("agents", "workflows"):
+        (cli.folder / ".agentd" / folder).mkdir(parents=True)
+    assert cli.run("create", "first", "--command", "true", "--every", "1h").status == 0
+
+    assert cli.run(*words).status == 0

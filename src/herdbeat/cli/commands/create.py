@@ -9,7 +9,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.control import format_until
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_flag, parse_reason
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, open_fleet_to_extend
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.terminal import format_count, printable
 from herdbeat.cli.output.time_parse import parse_future_time
@@ -182,7 +182,7 @@ def _capitalize(text: str) -> str:
 
 
 def run_create(args: ParsedArgs, context: Context) -> Output:
-    handle = open_fleet_handle(args, context)
+    handle = open_fleet_to_extend(args, context)
     target_name, name = split_selector(args.positionals[0])
     inline_spec = build_inline_spec(args, handle, target_name, name or DEFAULT_SCHEDULE_NAME)
     target, schedule = _load_spec(inline_spec, args, context)
