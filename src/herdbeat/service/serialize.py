@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from herdbeat.domain.ids import format_short_id
 from herdbeat.durations import format_duration
-from herdbeat.service.queries.schedule_state import is_enabled
+from herdbeat.service.queries.schedule_state import is_enabled, is_fired
 from herdbeat.timestamps import format_optional_timestamp, format_timestamp
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def serialize_schedule(record: "ScheduleRecord", state: str) -> JsonObject:
         "when": trigger.describe(),
         "timezone": policies.zone.key,
         **_pick(policies, "tags", "group"),
-        "enabled": is_enabled(record),
+        "enabled": is_enabled(record) and not is_fired(record, state),
         **_pick(record, "disabled_by", "paused", "paused_until", "paused_by", "paused_reason", "quarantine"),
         **_pick(record, "next_run_at"),
         "source": record.next_source,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from herdbeat.bootstrap.inline import InlineSpec, load_inline_spec
 from herdbeat.cli import spec as flags
-from herdbeat.cli.commands.control import format_until
+from herdbeat.cli.commands.control import format_until, run_change
 from herdbeat.cli.context import Context
 from herdbeat.cli.dispatch import current_actor, describe_effect, format_config_flag, parse_reason
 from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, open_fleet_to_extend
@@ -24,6 +24,7 @@ from herdbeat.errors import Conflict, NotFound, UsageError, did_you_mean_suffix,
 from herdbeat.service.commands.base import (
     DeletedSchedules,
     DeleteSchedule,
+    EnableSchedules,
     NewSchedule,
     UpsertedSchedule,
     UpsertSchedule,
@@ -31,6 +32,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.service.commands.dispatch import Delivery
 from herdbeat.service.commands.fleet import build_new_schedule, build_new_target, list_targets, require_unmanaged
+from herdbeat.service.queries.schedule_state import is_fired, resolve_condition
 from herdbeat.service.queries.selectors import find_schedule, split_selector
 from herdbeat.timestamps import format_timestamp, parse_zone
 
@@ -207,6 +209,9 @@ def run_update(args: ParsedArgs, context: Context) -> Output:
     require_unmanaged(record.label, record.origin)
     before = _load_stored(handle, record)
     after = _merge_update(args, context, handle, record, before)
+    state = resolve_condition(record, handle.now).state
+    if args.value(flags.ENABLED) == "true" and after == before and is_fired(record, state):
+        return run_change(args, context, handle, EnableSchedules())  # which arms it again
     if after == before:
         return Output(notices=[f"{record.label} is so already. Nothing was changed."])
     command = UpsertSchedule(

@@ -23,6 +23,7 @@ from herdbeat.service.queries.details import BeatView, DetailView, RunView, Sche
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
+from herdbeat.service.queries.schedule_state import is_fired
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject, serialize_details
 
@@ -125,6 +126,7 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
         ("prompt", _truncate(" ".join((view.brief.prompt or "").split()), MAX_PROMPT_CHARS)),
         ("written", record.origin),
         ("paused", _format_pause(handle, view.summary)),
+        ("enabled", _format_fired(view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),
         ("failures", failures),
@@ -132,6 +134,12 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
         ("skips", _format_skips(view.summary)),
         ("last", format_last_run(view.summary, handle.now).strip("—")),
     ]
+
+
+def _format_fired(each: ScheduleSummary) -> str:
+    if not is_fired(each.record, each.state):
+        return ""
+    return f"false: it has fired; arm it again: herdbeat enable {each.record.label}"
 
 
 def _format_pause(handle: FleetHandle, each: ScheduleSummary) -> str:

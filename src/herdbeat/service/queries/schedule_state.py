@@ -97,6 +97,11 @@ def is_enabled(facts: ScheduleFacts) -> bool:
     return facts.enabled and facts.disabled_by is None
 
 
+def is_fired(record: "ScheduleRecord", state: str) -> bool:
+    """Whether it is a one-shot that is done. It counts as disabled, as documented, until it is armed again."""
+    return record.plan.trigger.kind == "delay" and state == DisplayState.DONE
+
+
 def documented_status(facts: ScheduleFacts) -> Literal["running", "disabled", "idle"]:
     """The three words of `state.yaml` and of the Python API, which know nothing of pauses and failures."""
     if facts.running:
