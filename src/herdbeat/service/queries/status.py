@@ -219,10 +219,10 @@ def _find_late(reader: Reader, now: datetime, pid: int | None) -> Iterable[LateB
             run = next(iter(reader.runs(running)), None) if reason == SkipReason.AT_CAPACITY else None
             yield LateBeat(schedule=beat.schedule, due_at=due_at, reason=reason, detail=detail, blocking_run=run)
     for record in _load_records(reader, reader.overdue_schedules(now, MAX_ROWS)):
-        due_at = resolve_condition(record, now).late_since
-        if due_at is not None:
+        late_since = resolve_condition(record, now).late_since
+        if late_since is not None:
             reason, detail = _explain_pending(record, "", pid)
-            yield LateBeat(schedule=record.label, due_at=due_at, reason=reason, detail=detail)
+            yield LateBeat(schedule=record.label, due_at=late_since, reason=reason, detail=detail)
 
 
 def _find_failing(reader: Reader, now: datetime) -> Iterable[ScheduleRecord]:
