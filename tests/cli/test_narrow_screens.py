@@ -71,8 +71,10 @@ async def failing(cli: CommandLine) -> CommandLine:
 
 def test_eighty_columns_keep_the_cause_of_a_failure(failing: CommandLine) -> None:
     answer = failing.run("status", COLUMNS="80")
+    coloured = failing.run("status", COLUMNS="80", FORCE_COLOR="1")
 
     assert CAUSE in answer.out
+    assert CAUSE in coloured.out
     assert max(map(len, answer.lines())) <= 80
 
 

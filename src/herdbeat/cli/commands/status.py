@@ -142,14 +142,15 @@ def _failing_lines(terminal: Terminal, handle: FleetHandle, status: FleetStatus)
     if terminal.columns is None or max(map(display_width, lines), default=0) <= terminal.columns:
         yield from lines
         return
-    brief = [[label, count, *rest] for label, count, _, *rest in rows]
-    title, shown = lines[:2], lines[2 + min(len(rows), MAX_GROUP_ROWS) :]
-    yield from title
-    table = list(_group_lines(terminal, "", "", brief))[2:]
-    for line, (_, _, cause, *_) in zip(table, rows[:MAX_GROUP_ROWS], strict=False):
+    shown = rows[:MAX_GROUP_ROWS]
+    blank, title, *rest = lines
+    yield from (blank, title)
+    brief = [[label, count, *others] for label, count, _, *others in shown]
+    table = terminal.format_table(select_columns(brief, filled_columns(brief)), indent="  ", shrink=(2, 3, 0, 1))
+    for line, (_, _, cause, *_) in zip(table, shown, strict=True):
         yield line
         yield from terminal.wrap(truncate_for_message(cause, MAX_CAUSE_CHARS), "    ") if cause else ()
-    yield from shown
+    yield from rest[len(shown) :]
 
 
 def _next_commands(status: FleetStatus, worst: str) -> list[str]:
@@ -248,7 +249,8 @@ def _format_time(moment: datetime, handle: FleetHandle) -> str:
 
 def _failing_row(record: ScheduleRecord, handle: FleetHandle) -> list[str]:
     error = " ".join(printable(record.quarantine or record.last_error or "").split())
-    count = f"{record.failures} in a row" if record.failures else "broken" if record.quarantine else "1 attempt"
+    attempts = format_count((record.retry_attempt or 1) - 1, "attempt")
+    count = f"{record.failures} in a row" if record.failures else "broken" if record.quarantine else attempts
     following = f"next {_format_time(record.next_run_at, handle)}" if record.next_run_at else ""
     following = describe_retry(record, handle.now) or following
     return [printable(record.label), count, error, describe_backoff(record), following]
