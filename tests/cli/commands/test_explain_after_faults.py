@@ -65,7 +65,7 @@ def test_after_kill_9(tmp_path: Path) -> None:
     assert "because of baseline every 1h" in schedule
     assert f"slow run {killed} happened because of first-run." in run
     assert "result interrupted" in run
-    assert "and ran." in instant
+    assert "and ran: interrupted." in instant
     assert f"ran {killed} interrupted" in instant
 
 
@@ -213,4 +213,4 @@ def test_after_its_file_broke(tmp_path: Path) -> None:
     assert "because of baseline at 00:00 on 1 January" in " ".join(later.stdout.split())
     assert "The files cannot be read (1 problem); this is the ledger. See: herdbeat validate" in later.stderr
     assert f"quick run {ran} happened because of manual by human:" in run.stdout
-    assert "and ran." in instant.stdout
+    assert "and ran: interrupted." in instant.stdout

@@ -293,7 +293,8 @@ def _plain_lines(view: UpcomingView) -> Iterator[str]:
 
 
 def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> Iterator[str]:
-    if view.source.not_running is not None and view.time_range.is_from_now:
+    has_rows = bool(view.instants or view.unscheduled)
+    if view.source.not_running is not None and view.time_range.is_from_now and has_rows:
         yield Notice(view.source.not_running)
     if view.source.is_single:
         yield from _headline(terminal, view)
