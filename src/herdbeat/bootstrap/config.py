@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     # Adapters name these types and may not import `config`: an alias makes them names of this module.
     from herdbeat.config import LoadResult as LoadResult  # noqa: PLC0414
     from herdbeat.config import ResolvedValue as ResolvedValue  # noqa: PLC0414
+    from herdbeat.domain.fleet import Fleet
 
 _LOCALTIME_LINK = Path("/etc/localtime")
 _TIMEZONE_FILE = Path("/etc/timezone")
@@ -48,6 +49,14 @@ def load_config(path: str | None, environ: Mapping[str, str], folder: Path) -> "
     if config_path is None:
         raise _missing_config_error(f'There is no herdbeat.yaml, herdctl.yaml or .agentd/ in "{found}".')
     return try_load_fleet(config_path, environ=environ, system_zone=detect_system_zone(environ), base=folder)
+
+
+def empty_load_result(fleet: "Fleet") -> "LoadResult":
+    """Return what no files say, for a fleet that has none."""
+    from herdbeat.config import LoadResult  # noqa: PLC0415
+    from herdbeat.config.locate import FileKind  # noqa: PLC0415
+
+    return LoadResult(kind=FileKind.FLEET, fleet=fleet)
 
 
 def load_agents(agents: Sequence[Mapping[str, Any]]) -> "LoadResult":
@@ -206,6 +215,7 @@ def write_config_cache(
     if config_path is None or fleet is None or load_result.errors or "${" in first_source or not ledger.exists():
         return
     files = [folder / name for name in load_result.sources]
+    first_folder = files[0].parent if files else config_path  # an .agentd folder may be empty
     entry = {
         "form": CACHE_FORMAT,
         "found": str(config_path.absolute()),
@@ -213,7 +223,7 @@ def write_config_cache(
         "name": fleet.name,
         "zone": fleet.zone.key,
         "ledger": str(ledger.absolute()),
-        "stamps": [_stat_file(file) for file in (*files, files[0].parent / ".env")],
+        "stamps": [_stat_file(file) for file in (*files, first_folder / ".env")],
     }
     with suppress(OSError):  # the state directory is not writable: the files are read again next time
         _write_atomically(ledger.parent / CACHE_FILE_NAME, json.dumps(entry))

@@ -48,11 +48,19 @@ def build_handle(fleet: "Fleet", clock: Clock) -> "FleetHandle":
 
 
 def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
-    """The fleet of a ledger without files. Its name alone is known: its program has the rest."""
+    """The fleet of a ledger without files, which may be yet to be written. A program or `create` has the rest."""
     from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415 -- most ledgers have files
 
-    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) or ""
-    fleet = Fleet(name=name, zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
+    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) if path.exists() else None
+    fleet = Fleet(
+        name=name or path.absolute().parent.parent.name,
+        zone=zone,
+        targets=(),
+        schedules=(),
+        store=f"sqlite:{path.absolute()}",
+        server=ServerSettings(),
+        home=str(path.absolute().parent.parent),
+    )
     return replace(build_handle(fleet, clock), path=path, has_files=False)
 
 

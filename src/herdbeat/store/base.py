@@ -128,6 +128,9 @@ class Transaction(Protocol):
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
         """Make a settled beat pending again, for a manual attempt."""
 
+    def rename_beats(self, beats: Sequence[tuple[int, str]]) -> None:
+        """Give beats (id, dedup id) that start another dedup id. One that its schedule has already stays."""
+
     def last_backfill(self, schedule_id: int) -> int:
         """Return the number of the newest backfill in the ledger; 0 if there is none."""
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.dispatch import current_actor
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle
+from herdbeat.cli.dispatch import choose_schedule, current_actor, open_fleet_for_change
+from herdbeat.cli.fleet_handle import FleetHandle
 from herdbeat.cli.output.render import ErrorLine, Output
 from herdbeat.cli.output.symbols import RUN_STATUS_SYMBOLS, format_run_result, format_time
 from herdbeat.cli.output.terminal import printable
@@ -18,13 +18,7 @@ from herdbeat.durations import format_elapsed
 from herdbeat.errors import Conflict, StoreUnavailable, UsageError
 from herdbeat.service.commands.base import TriggeredBeat, TriggerSchedule, result_to_json
 from herdbeat.service.queries.logs import RunOutputFollower
-from herdbeat.service.queries.selectors import (
-    find_latest_attempt,
-    find_run,
-    find_schedule,
-    is_beat_open,
-    split_selector,
-)
+from herdbeat.service.queries.selectors import find_latest_attempt, find_run, is_beat_open, split_selector
 from herdbeat.service.serialize import JsonObject, serialize_run
 
 EXIT_REFUSED = 1
@@ -83,8 +77,8 @@ def _format_end(context: Context, run: RunRecord) -> str:
 
 def run_run(args: ParsedArgs, context: Context) -> Output:
     selector = _parse_selector(args)
-    handle = open_fleet_handle(args, context)
-    record = find_schedule(handle.require_reader(), selector)
+    handle = open_fleet_for_change(args, context)
+    record = choose_schedule(args, context, handle.require_reader(), selector)
     if args.has(flags.WAIT) and handle.holder_pid is None:
         where = "No node runs this fleet" if handle.is_shared else "Nothing runs here"
         raise Conflict(f"{where}, so there is nothing to wait for.", hint="Start it with: herdbeat up")
