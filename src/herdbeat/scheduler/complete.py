@@ -312,13 +312,13 @@ class RunCompleter:
     async def _write(self, group: list[FinishedRun]) -> bool:
         """Return whether to continue. False if the store fails the last attempt: what is left stays unwritten."""
         is_last_attempt = self._draining.is_set()
-        now = self._timer.now()
         failpoint(Failpoint.BEFORE_FINISH)
         try:
-            finished = await write_batch(self._store, lambda tx: complete_runs(tx, now, group))
+            # The time is read inside: a clock that is set back while this write waits must not leave a future anchor.
+            finished = await write_batch(self._store, lambda tx: complete_runs(tx, self._timer.now(), group))
         except StoreUnavailable as error:
             if not is_last_attempt:
-                await self._back_off(error, now)
+                await self._back_off(error, self._timer.now())
             return not is_last_attempt
         except ClaimLost as error:
             # Another node has completed these runs already, and may have started what follows them.

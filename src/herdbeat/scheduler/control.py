@@ -26,6 +26,7 @@ from herdbeat.scheduler.evaluate import (
     skip_passed,
 )
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
 MAX_LISTED_INSTANTS = 20
@@ -155,7 +156,8 @@ def _decide_and_write(
 
     A hold that begins settles what is due. After a hold, that is everything since it began.
     """
-    snapshot = evaluation.snapshot
+    (snapshot,) = load_recorded(tx, now, [evaluation.snapshot])
+    evaluation.snapshot = snapshot
 
     def settle_and_decide() -> Evaluation:
         if reason is None or begins_hold:

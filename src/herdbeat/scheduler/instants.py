@@ -1,5 +1,6 @@
 """Past due instants as ranges: a year of outage is three numbers, not half a million rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,6 +41,36 @@ def split_at(
     late_first = trigger.next_time(None, early.last)
     assert late_first is not None
     return early, InstantRange(late_first, instants.last, instants.count - early.count)
+
+
+def without_recorded(
+    trigger: Trigger, instants: InstantRange, recorded: Sequence[tuple[datetime, datetime]]
+) -> list[InstantRange]:
+    """Return what is left without the instants of some rows (first, last), which are in order of time."""
+    ranges: list[InstantRange] = []
+    rest: InstantRange | None = instants
+    for first, last in _join_neighbours(trigger, recorded):
+        if rest is None:
+            break
+        before, rest = split_at(trigger, rest, first - _TICK)
+        ranges += [before] if before is not None else []
+        if rest is not None:
+            _, rest = split_at(trigger, rest, last)
+    return [*ranges, rest] if rest is not None else ranges
+
+
+def _join_neighbours(
+    trigger: Trigger, recorded: Sequence[tuple[datetime, datetime]]
+) -> list[tuple[datetime, datetime]]:
+    """Join rows between which the calendar has no instant: an hour of beats is then one range."""
+    joined: list[tuple[datetime, datetime]] = []
+    for first, last in recorded:
+        following = trigger.next_time(None, joined[-1][1]) if joined else None
+        if following is not None and following >= first:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:

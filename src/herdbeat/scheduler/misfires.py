@@ -15,7 +15,7 @@ from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
 from herdbeat.scheduler.active_hours import split_by_active_hours
-from herdbeat.scheduler.instants import InstantRange, due_since, split_at, take_newest
+from herdbeat.scheduler.instants import InstantRange, due_since, split_at, take_newest, without_recorded
 
 _TICK = timedelta(microseconds=1)
 
@@ -31,12 +31,25 @@ class InstantOutcome:
 
 
 def classify_due(
-    now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+    now: datetime,
+    due_at: datetime,
+    trigger: Trigger,
+    policies: Policies,
+    gaps: Sequence[Gap],
+    recorded: Sequence[tuple[datetime, datetime]] = (),
 ) -> list[InstantOutcome]:
-    """Return the outcomes of `due_at` and everything the calendar had since, in order of time."""
+    """Return the outcomes of `due_at` and everything the calendar had since, in order of time.
+
+    Instants of `recorded` rows (first, last) have their outcome already, and get no other.
+    """
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
-    inside, outside = split_by_active_hours(trigger, due_since(trigger, due_at, until), policies.active_hours)
+    inside: list[InstantRange] = []
+    outside: list[InstantRange] = []
+    for instants in without_recorded(trigger, due_since(trigger, due_at, until), recorded):
+        active, inactive = split_by_active_hours(trigger, instants, policies.active_hours)
+        inside += active
+        outside += inactive
     results = [InstantOutcome(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
     if policies.max_late is not None:
         # An instant exactly max_late old still runs: only what is older is too late.
