@@ -16,6 +16,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo
 
 from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.timestamps import clamp_to_calendar
 
 T = TypeVar("T")
 TriggerLoader = Callable[[TriggerKind, Mapping[str, str]], Trigger]
@@ -95,7 +96,7 @@ _DECODERS: dict[Any, Callable[[Any], Any]] = {
     bool: bool,
     int: int,
     float: float,
-    datetime: datetime.fromisoformat,
+    datetime: lambda text: clamp_to_calendar(datetime.fromisoformat(text)),
     time: time.fromisoformat,
     timedelta: lambda microseconds: timedelta(microseconds=microseconds),
     ZoneInfo: ZoneInfo,

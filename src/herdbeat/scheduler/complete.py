@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
-from herdbeat.domain.policies import OnInterrupt
+from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
@@ -244,8 +245,14 @@ def _compute_retry_at(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, o
         return now if policies.on_interrupt is OnInterrupt.RETRY else None
     if not outcome.status.is_failure or run.attempt >= policies.retry.attempts or run.source is Source.RETRY:
         return None  # who retries by hand looks at the result, and may retry again
-    at = now + policies.retry.wait * float(policies.retry.factor ** (run.attempt - 1))
+    at = now + _retry_wait(policies.retry, run.attempt)
     return None if snapshot.next_run_at is not None and at >= snapshot.next_run_at else at
+
+
+def _retry_wait(retry: Retry, attempt: int) -> timedelta:
+    """Each failed attempt multiplies the wait, up to a hundred years."""
+    factor = float(retry.factor ** (attempt - 1))
+    return MAX_DURATION if retry.wait and factor > MAX_DURATION / retry.wait else retry.wait * factor
 
 
 def _release_capacity(tx: Transaction, now: datetime, runs: list[OpenRun]) -> None:

@@ -3,8 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from typing import overload
 
+from herdbeat.timestamps import CALENDAR_END, CALENDAR_START, clamp_to_calendar
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST = (CALENDAR_START - _EPOCH) // _MICROSECOND
+_LAST = (CALENDAR_END - _EPOCH) // _MICROSECOND
 
 
 @overload
@@ -20,4 +24,13 @@ def from_micros(micros: int) -> datetime: ...
 @overload
 def from_micros(micros: None) -> None: ...
 def from_micros(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+    """Times at the ends of the calendar are cut (`clamp_to_calendar`). Raises OverflowError beyond them."""
+    if micros is None:
+        return None
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment if _FIRST <= micros <= _LAST else clamp_to_calendar(moment)
+
+
+def from_any_micros(micros: int) -> datetime:
+    """The same for screens: a damaged row shows an odd time, and does not hide the rows beside it."""
+    return from_micros(min(max(micros, _FIRST), _LAST))
