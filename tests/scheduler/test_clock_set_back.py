@@ -17,6 +17,7 @@ from herdbeat.scheduler.instants import due_since, without_recorded
 from herdbeat.scheduler.loop import NodeParts, NodeSettings
 from herdbeat.scheduler.membership import NodeInfo
 from herdbeat.scheduler.node import Node
+from herdbeat.scheduler.recorded import move_clock_back
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.store.sqlite.store import SqliteStore
@@ -95,6 +96,22 @@ async def test_a_row_of_skips_does_not_grow_over_an_instant_that_ran(tmp_path: P
         herd.pause("report")
         await herd.advance(20 * MINUTE)
         herd.resume("report")
+
+        assert_each_minute_once(herd, "report", MONDAY, herd.now)
+
+
+async def test_a_clock_that_goes_on_before_the_next_turn_loses_no_instant(tmp_path: Path) -> None:
+    """A node may lose its lease, or be full, between the step back and the next evaluation."""
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("report", cron=EVERY_MINUTE)
+        await herd.advance(5 * MINUTE)
+        herd.pause("report")
+        herd.clock.advance(10 * MINUTE)
+        herd.resume("report")
+        herd.store.write_now(lambda tx: move_clock_back(tx, herd.now - 8 * MINUTE, 8 * MINUTE))
+
+        await herd.tick()
+        await herd.advance(5 * MINUTE)
 
         assert_each_minute_once(herd, "report", MONDAY, herd.now)
 

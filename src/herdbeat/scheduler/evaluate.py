@@ -103,7 +103,7 @@ def evaluate(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> Evaluation:
     if snapshot.recorded:
         snapshot = _limit_recorded(now, snapshot)
     evaluation = Evaluation(snapshot)
-    if snapshot.plan.policies.active_hours is not None:
+    if snapshot.plan.policies.active_hours is not None and snapshot.next_due_at is not None:
         skip_outside_hours(now, evaluation)
     if not is_due(now, snapshot):
         _decide_again(now, evaluation)
@@ -188,9 +188,13 @@ def _decide_again(now: datetime, evaluation: Evaluation) -> None:
         skip_passed(now, evaluation, SkipReason.PAUSED, pause_ended_at)
         # Decided as of the end of the pause: instants after it are late or missed, not paused.
         evaluation.decision = decide(pause_ended_at, governor_state(snapshot))
+    elif not snapshot.enabled:
+        evaluation.decision = decide(now, governor_state(snapshot))  # what passes is settled when it is enabled
+    elif snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger):
+        # The clock was set back, and may have moved on since: the next cycle settles what has passed after the mark.
+        evaluation.decision = decide(min(now, snapshot.settled_until), governor_state(snapshot))
     else:
-        if snapshot.enabled:  # else what passes belongs to the hold, and is settled at its end
-            evaluation.settled_until = _settled_through(snapshot, now)
+        evaluation.settled_until = _settled_through(snapshot, now)
         evaluation.decision = decide(now, governor_state(snapshot))
 
 
