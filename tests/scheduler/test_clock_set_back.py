@@ -116,6 +116,21 @@ async def test_a_clock_that_goes_on_before_the_next_turn_loses_no_instant(tmp_pa
         assert_each_minute_once(herd, "report", MONDAY, herd.now)
 
 
+async def test_a_run_that_ends_before_the_next_turn_loses_no_instant(tmp_path: Path) -> None:
+    """Its completion must not decide the schedule in between."""
+    async with open_herd(tmp_path) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("report", cron=EVERY_MINUTE, runner=runner)
+        await herd.advance(10 * MINUTE)  # the first runs, the others are skipped
+        herd.store.write_now(lambda tx: move_clock_back(tx, herd.now - 8 * MINUTE, 8 * MINUTE))
+
+        runner.let_go()
+        await herd.settle()
+        await herd.advance(5 * MINUTE)
+
+        assert_each_minute_once(herd, "report", MONDAY, herd.now)
+
+
 async def test_a_schedule_that_runs_while_the_clock_is_set_back_continues(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         runner = ScriptedRunner(holds=True)

@@ -30,6 +30,7 @@ from herdbeat.scheduler.evaluate import (
     governor_state,
     has_pause_ended,
     is_in_flight,
+    is_undecided,
     require_readable,
 )
 from herdbeat.scheduler.quarantine import (
@@ -172,7 +173,7 @@ def complete_run(
     if not run.source.is_clock and (counted.failures == snapshot.failures or snapshot.next_run_at is None):
         # Without a next run, a beat of its own is active and decides when it ends, or there is nothing to decide.
         return beat, _build_change(now, counted, outcome)
-    if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot):
+    if is_in_flight(now, snapshot) or has_pause_ended(now, snapshot) or is_undecided(now, snapshot):
         # Due already, and not yet claimed: deciding now would lose that instant.
         return beat, _build_change(now, counted, outcome)
     return beat, _build_change(now, counted, outcome, decide(now, governor_state(counted)))

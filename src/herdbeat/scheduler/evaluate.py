@@ -157,6 +157,15 @@ def has_pause_ended(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     return snapshot.next_source is Source.PAUSED and snapshot.wake_at is not None and snapshot.wake_at <= now
 
 
+def is_undecided(now: datetime, snapshot: ScheduleSnapshot) -> bool:
+    """True if the clock was set back and no cycle has decided this calendar since.
+
+    Only a cycle may: it decides as of the mark, and settles what has passed since then.
+    """
+    has_wake = snapshot.wake_at is not None and snapshot.wake_at <= now
+    return has_wake and snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger)
+
+
 def is_quarantined(snapshot: ScheduleSnapshot) -> bool:
     """True if it is not decided any more: it failed to be decided before, or its plan cannot be read."""
     return snapshot.quarantine is not None or snapshot.unreadable is not None
