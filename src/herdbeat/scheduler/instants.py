@@ -47,6 +47,9 @@ def without_recorded(
     trigger: Trigger, instants: InstantRange, recorded: Sequence[tuple[datetime, datetime]]
 ) -> list[InstantRange]:
     """Return what is left without the instants of some rows (first, last), which are in order of time."""
+    if instants.count == 1:
+        is_recorded = any(first <= instants.first <= last for first, last in recorded)
+        return [] if is_recorded else [instants]
     ranges: list[InstantRange] = []
     rest: InstantRange | None = instants
     for first, last in _join_neighbours(trigger, recorded):
@@ -71,6 +74,32 @@ def _join_neighbours(
         else:
             joined.append((first, last))
     return joined
+
+
+def insert_moments(trigger: Trigger, instants: InstantRange, moments: Sequence[datetime]) -> list[InstantRange]:
+    """Return the instants with the moments between them, in order of time. Each moment is a range of its own.
+
+    The first of the instants may be such a moment itself.
+    """
+    ranges: list[InstantRange] = []
+    rest: InstantRange | None = instants
+    for moment in sorted(set(moments)):
+        if rest is None or not instants.first <= moment < instants.last:
+            continue
+        before, rest = split_at(trigger, rest, moment)
+        ranges += [before] if before is not None else []
+        if before is None or before.last != moment:
+            ranges.append(InstantRange.single(moment))
+    return [*ranges, rest] if rest is not None else ranges
+
+
+def split_first(trigger: Trigger, instants: InstantRange) -> tuple[InstantRange, InstantRange | None]:
+    """Return the first instant, and the rest."""
+    if instants.count == 1:
+        return instants, None
+    following = trigger.next_time(None, instants.first)
+    assert following is not None
+    return InstantRange.single(instants.first), InstantRange(following, instants.last, instants.count - 1)
 
 
 def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:

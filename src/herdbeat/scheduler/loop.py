@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.domain.beat import Gap, SkipReason
+from herdbeat.domain.beat import Gap, MergedReason, SkipReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import (
@@ -192,7 +192,11 @@ class Loop:
     def _complete_unstarted(self, run_id: int) -> None:
         """A task that is cancelled before its first step cannot complete its run: that would keep its slot for ever."""
         if self.active_runs.pop(run_id, None) is not None:
-            self.completer.add(FinishedRun(run_id, None, self._pending_cancels.pop(run_id).outcome))
+            outcome = self._pending_cancels.pop(run_id).outcome
+            if outcome.error == REPLACED_BY_NEXT:
+                # Nothing has started, so the instant has not run: it is merged into the one that takes its place.
+                outcome = Outcome(status=RunStatus.SKIPPED, skip=MergedReason.CANCEL)
+            self.completer.add(FinishedRun(run_id, None, outcome))
 
     def cancel_schedule_runs(self, schedule_id: int, reason: str, *, force: bool = False) -> list[int]:
         """Cancel all runs of a schedule, and return their ids."""

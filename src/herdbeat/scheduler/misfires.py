@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
 from herdbeat.scheduler.active_hours import split_by_active_hours
-from herdbeat.scheduler.instants import InstantRange, due_since, split_at, take_newest, without_recorded
+from herdbeat.scheduler.instants import (
+    InstantRange,
+    due_since,
+    insert_moments,
+    split_at,
+    take_newest,
+    without_recorded,
+)
 
 _TICK = timedelta(microseconds=1)
 
@@ -28,6 +35,7 @@ class InstantOutcome:
     outcome: BeatOutcome
     reason: str = ""
     source: Source | None = None
+    origin: str | None = None
 
 
 def classify_due(
@@ -36,17 +44,21 @@ def classify_due(
     trigger: Trigger,
     policies: Policies,
     gaps: Sequence[Gap],
+    *,
+    one_shots: Sequence[datetime] = (),
     recorded: Sequence[tuple[datetime, datetime]] = (),
 ) -> list[InstantOutcome]:
     """Return the outcomes of `due_at` and everything the calendar had since, in order of time.
 
-    Instants of `recorded` rows (first, last) have their outcome already, and get no other.
+    One-shot hints whose moments lie between them are instants of their own. Instants of `recorded` rows (first, last)
+    have their outcome already, and get no other.
     """
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
     inside: list[InstantRange] = []
     outside: list[InstantRange] = []
-    for instants in without_recorded(trigger, due_since(trigger, due_at, until), recorded):
+    passed = insert_moments(trigger, due_since(trigger, due_at, until), one_shots)
+    for instants in (each for part in passed for each in without_recorded(trigger, part, recorded)):
         active, inactive = split_by_active_hours(trigger, instants, policies.active_hours)
         inside += active
         outside += inactive
@@ -99,7 +111,7 @@ def _classify_missed(
             if missed and not is_absorbed:
                 newest = _pop_newest(missed, trigger)
                 results.append(InstantOutcome(newest, BeatOutcome.PENDING, source=Source.CATCH_UP))
-            return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each, _ in missed]
+            return results + [InstantOutcome(each, BeatOutcome.MERGED, MergedReason.ONCE) for each, _ in missed]
         case Catchup.ALL:
             return results + _apply_catchup_all(missed, trigger, policies.catchup_max)
         case never:
