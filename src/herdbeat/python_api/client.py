@@ -36,6 +36,7 @@ from herdbeat.service.commands.dispatch import NotRunning
 from herdbeat.service.queries.explain import Explanation, load_next_explanation
 from herdbeat.service.queries.selectors import find_latest_attempt, find_schedule
 from herdbeat.service.queries.upcoming import iter_schedule_runs
+from herdbeat.timestamps import require_supported_year
 
 POLL_INTERVAL_S = 0.02
 RUN_START_TIMEOUT_S = 5.0
@@ -111,7 +112,7 @@ class HerdClient(ScheduleRegistry, ABC):
         if until is not None and lasts is not None:
             raise UsageError("A pause has an end or a length, not both.", hint="Leave until or lasts out.")
         now = self.timer.now()
-        end = require_aware(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
+        end = _pause_until(until) if until is not None else None if lasts is None else _pause_end(now, lasts)
         await self._change(label, by, PauseSchedules(reason=reason, until=end))
 
     async def resume(self, label: str, *, reason: str = "", by: str | None = None) -> None:
@@ -178,6 +179,10 @@ def _trigger(state_dir: Path, schedule: str, by: str, clock: Clock, *, queue: bo
     with open_ledger_reader(state_dir) as reader:
         command = TriggerSchedule(schedule=find_schedule(reader, schedule).id, queue=queue)
     return open_state_dir(state_dir, clock).dispatcher.deliver_to_node(Actor(name=by), command).result
+
+
+def _pause_until(until: datetime) -> datetime:
+    return require_supported_year(require_aware(until), until.isoformat())
 
 
 def _pause_end(now: datetime, lasts: DurationLike) -> datetime:

@@ -15,7 +15,7 @@ from herdbeat.domain.policies import Jitter
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.durations import parse_duration
+from herdbeat.durations import MAX_DURATION, parse_duration
 from herdbeat.errors import ConfigError, Problem, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
 
@@ -82,6 +82,8 @@ def parse_duration_option(value: DurationLike, name: str) -> timedelta:
         raise UsageError(f"{name} is no length of time: {value}.", hint='Write seconds, or a text: "30s".') from error
     if length < timedelta(0):
         raise UsageError(f"{name} is negative: {value}.", hint='Write seconds, a timedelta, or a text such as "30s".')
+    if length > MAX_DURATION:
+        raise UsageError(f"{name} is longer than 100 years: {value}.", hint="Write a shorter duration.")
     return length
 
 

@@ -21,11 +21,13 @@ from herdbeat.scheduler.evaluate import (
     governor_state,
     is_in_flight,
     is_quarantined,
+    is_undecided,
     skip_due,
     skip_outside_hours,
     skip_passed,
 )
 from herdbeat.scheduler.quarantine import decide_or_quarantine, quarantine_evaluation
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import CounterDelta, ScheduleSnapshot, Transaction
 
 MAX_LISTED_INSTANTS = 20
@@ -103,7 +105,7 @@ def reset(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
 def reschedule(tx: Transaction, now: datetime, schedule_id: int) -> Decision | None:
     """Decide the next run by the state the schedule has now. What is due stays due: its claim decides."""
     snapshot = _load_snapshot(tx, schedule_id)
-    if is_quarantined(snapshot) or is_in_flight(now, snapshot):
+    if is_quarantined(snapshot) or is_in_flight(now, snapshot) or is_undecided(now, snapshot):
         return None
     # A pause may be over without an evaluation since: deciding now would forget what passed inside it.
     was_paused = snapshot.next_source is Source.PAUSED
@@ -155,7 +157,8 @@ def _decide_and_write(
 
     A hold that begins settles what is due. After a hold, that is everything since it began.
     """
-    snapshot = evaluation.snapshot
+    (snapshot,) = load_recorded(tx, now, [evaluation.snapshot])
+    evaluation.snapshot = snapshot
 
     def settle_and_decide() -> Evaluation:
         if reason is None or begins_hold:

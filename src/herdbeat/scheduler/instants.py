@@ -43,6 +43,39 @@ def split_at(
     return early, InstantRange(late_first, instants.last, instants.count - early.count)
 
 
+def without_recorded(
+    trigger: Trigger, instants: InstantRange, recorded: Sequence[tuple[datetime, datetime]]
+) -> list[InstantRange]:
+    """Return what is left without the instants of some rows (first, last), which are in order of time."""
+    if instants.count == 1:
+        is_recorded = any(first <= instants.first <= last for first, last in recorded)
+        return [] if is_recorded else [instants]
+    ranges: list[InstantRange] = []
+    rest: InstantRange | None = instants
+    for first, last in _join_neighbours(trigger, recorded):
+        if rest is None:
+            break
+        before, rest = split_at(trigger, rest, first - _TICK)
+        ranges += [before] if before is not None else []
+        if rest is not None:
+            _, rest = split_at(trigger, rest, last)
+    return [*ranges, rest] if rest is not None else ranges
+
+
+def _join_neighbours(
+    trigger: Trigger, recorded: Sequence[tuple[datetime, datetime]]
+) -> list[tuple[datetime, datetime]]:
+    """Join rows between which the calendar has no instant: an hour of beats is then one range."""
+    joined: list[tuple[datetime, datetime]] = []
+    for first, last in recorded:
+        following = trigger.next_time(None, joined[-1][1]) if joined else None
+        if following is not None and following >= first:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined
+
+
 def insert_moments(trigger: Trigger, instants: InstantRange, moments: Sequence[datetime]) -> list[InstantRange]:
     """Return the instants with the moments between them, in order of time. Each moment is a range of its own.
 

@@ -27,7 +27,8 @@ from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
 from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
-from herdbeat.scheduler.timers import Timer, detect_gap, has_clock_moved_back
+from herdbeat.scheduler.recorded import move_clock_back
+from herdbeat.scheduler.timers import ClockReading, Timer, cut_gaps, detect_gap, step_back
 from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,9 @@ class NodeSettings:
     catchup_rate: float = 10.0
     lease: timedelta = timedelta(seconds=30)
     gaps: tuple[Gap, ...] = ()
+    first_reading: ClockReading | None = None
+    """The clocks when the node registered. What changes before its first cycle is compared with it."""
+
     labels: frozenset[str] = frozenset()
     is_single_node: bool = True
     """Otherwise other nodes work while this one sleeps, and only a time without any live lease is a gap."""
@@ -117,7 +121,9 @@ class Loop:
         self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
-        self._last_reading = self._timer.pulse()
+        self._last_reading = settings.first_reading or self._timer.pulse()
+        self._unwritten_step = timedelta(0)
+        self._unwritten_gaps: list[Gap] = []
         self._wake_event = asyncio.Event()
         self._is_stopping = False
         self._is_hard_stopping = False
@@ -228,19 +234,22 @@ class Loop:
     async def run_cycle(self, tasks: asyncio.TaskGroup) -> ClaimResult:
         """Claim what is due, and start it."""
         self.cycles += 1
-        self.last_cycle_at = now = self._timer.now()
+        # One reading for both: between two, the clock could be set.
+        reading = self._timer.pulse()
+        self.last_cycle_at = now = reading.wall
         free_slots = self._settings.max_concurrent - len(self.active_runs)
         self._was_full = free_slots <= 0
         if self._was_full:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
-        gap, moved_back = self._detect_clock_change(now)
+        self._detect_clock_change(reading)
         context = self._claim_context(free_slots)
+        step, new_gaps = self._unwritten_step, tuple(self._unwritten_gaps)
 
         def claim(tx: Transaction) -> ClaimResult:
-            if gap is not None:
+            if step:
+                move_clock_back(tx, now, step)
+            for gap in new_gaps:
                 tx.add_gap(gap)
-            if moved_back:
-                tx.schedule_requeue_future(now)
             return claim_due(tx, now, context)
 
         try:
@@ -253,6 +262,7 @@ class Loop:
             return ClaimResult()
         except BatchRefused as refused:
             return await self._bisect_batch(now, refused.error)
+        self._unwritten_step, self._unwritten_gaps = timedelta(0), []
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)
@@ -324,19 +334,23 @@ class Loop:
         self._report_quarantined(now, quarantined)
         return ClaimResult(wake_at=now)
 
-    def _detect_clock_change(self, now: datetime) -> tuple[Gap | None, bool]:
-        """Return the time that was lost since the last cycle, and whether the clock was set back."""
-        reading = self._timer.pulse()
+    def _detect_clock_change(self, reading: ClockReading) -> None:
+        """Note the time that was lost since the last cycle, or by how much the clock was set back.
+
+        Both are kept until they are written: the store may be unavailable just now.
+        """
         max_silence = max(self._settings.lease / 3, 3 * self._settings.check_interval)
         gap = detect_gap(self._last_reading, reading, max_silence)
-        moved_back = has_clock_moved_back(self._last_reading, reading)
+        step = step_back(self._last_reading, reading)
         self._last_reading = reading
-        if not self._settings.is_single_node:
-            return None, moved_back
-        if gap is not None:
+        if step:
+            self._unwritten_step += step
+            self._gaps = cut_gaps(self._gaps, reading.wall)
+            self._unwritten_gaps = cut_gaps(self._unwritten_gaps, reading.wall)
+        if gap is not None and gap.from_at < reading.wall and self._settings.is_single_node:
             self._gaps.append(gap)
-            self._listener(GapDetected(now, gap))
-        return gap, moved_back
+            self._unwritten_gaps.append(gap)
+            self._listener(GapDetected(reading.wall, gap))
 
     async def _run(self, claim: Claim) -> None:
         try:

@@ -14,7 +14,7 @@ from herdbeat.events import GapDetected, NodeReady
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
 from herdbeat.scheduler.timers import DatabaseTimer
-from herdbeat.store.base import SharedStore
+from herdbeat.store.base import SharedStore, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +67,12 @@ class Node:
         if isinstance(timer, DatabaseTimer):
             await timer.measure()
         sent_at = timer.pulse().boottime
-        registration = await self._parts.store.write(
-            lambda tx: register_node(tx, timer.now(), self._node_info, previous_node_id)
-        )
+
+        def register(tx: Transaction) -> Registration:
+            reading = timer.pulse()
+            return replace(register_node(tx, reading.wall, self._node_info, previous_node_id), reading=reading)
+
+        registration = await self._parts.store.write(register)
         if self._lease is not None:
             self._lease.begin(sent_at)
         return registration
@@ -91,7 +94,11 @@ class Node:
         """Serve until stopped, and return False; or until the lease is lost, and return True."""
         parts, timer = self._parts, self._parts.timer
         settings = replace(
-            self._settings, node_id=registration.node_id, gaps=registration.gaps, is_single_node=self._lease is None
+            self._settings,
+            node_id=registration.node_id,
+            gaps=registration.gaps,
+            first_reading=registration.reading,
+            is_single_node=self._lease is None,
         )
         self.loop = Loop(parts, settings, can_always_start if self._lease is None else self._lease.is_held)
         for gap in registration.gaps[-1:]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_timestamp, parse_stored_timestamp, parse_timestamp
 from herdbeat.triggers.variables import beat_variables
 
 
@@ -26,7 +26,7 @@ class Delay:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        return cls(parse_timestamp(options["run_at"]), int(options.get("arm", "1")))
+        return cls(parse_stored_timestamp(options["run_at"]), int(options.get("arm", "1")))
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
         """Return `run_at`, also if it is past (it is then due at once); None once it has fired."""

@@ -15,6 +15,7 @@ from herdbeat.scheduler.claim import assign_catchup_slots, evaluate_or_quarantin
 from herdbeat.scheduler.control import is_held, is_paused, settle_outside_hours
 from herdbeat.scheduler.evaluate import ClaimCycle, Evaluation, is_due, is_quarantined, skip_passed
 from herdbeat.scheduler.quarantine import decide_or_quarantine
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import ScheduleSnapshot, Transaction
 
 DEFAULT_LEASE = timedelta(seconds=30)
@@ -44,10 +45,11 @@ def settle_due_instants(
     What may still run becomes pending, and has the first pick of the next cycle.
     """
     due = {snapshot.id for snapshot, plan in replacements if _is_due_under_old_plan(now, snapshot, plan)}
-    gaps = _load_gaps(tx, now, [snapshot for snapshot, _ in replacements if snapshot.id in due], lease) if due else ()
+    snapshots = load_recorded(tx, now, [snapshot for snapshot, _ in replacements])
+    gaps = _load_gaps(tx, now, [snapshot for snapshot in snapshots if snapshot.id in due], lease) if due else ()
     cycle = ClaimCycle(now, CapacitySnapshot(0), gaps)  # no capacity: nothing starts here
-    evaluations = [evaluate_or_quarantine(cycle, snapshot) for snapshot, _ in replacements if snapshot.id in due]
-    evaluations += _skip_held_instants(now, [snapshot for snapshot, _ in replacements if snapshot.id not in due])
+    evaluations = [evaluate_or_quarantine(cycle, snapshot) for snapshot in snapshots if snapshot.id in due]
+    evaluations += _skip_held_instants(now, [snapshot for snapshot in snapshots if snapshot.id not in due])
     assign_catchup_slots(tx, now, CatchupPacer(catchup_rate), evaluations)
     write_evaluations(tx, now, evaluations)
     return tx.schedules(due) if due else {}
