@@ -86,6 +86,18 @@ def interrupts() -> None:
     raise KeyboardInterrupt
 
 
+class OwnBaseException(BaseException):
+    pass
+
+
+async def raises_own_base_exception() -> None:
+    raise OwnBaseException("mine")
+
+
+async def raises_generator_exit() -> None:
+    raise GeneratorExit
+
+
 def exits_badly() -> None:
     sys.exit("no disk")
 
@@ -125,6 +137,16 @@ def waits_and_fails() -> None:
 async def waits_async() -> None:
     ENTERED.set()
     await asyncio.Event().wait()
+
+
+async def ignores_cancellation() -> None:
+    """Go on until the gate opens, whatever it is told."""
+    ENTERED.set()
+    while not GATE.is_set():
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            continue
 
 
 def looks_sync() -> object:
