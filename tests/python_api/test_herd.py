@@ -228,7 +228,7 @@ async def test_a_fatal_error_of_a_herd_is_logged_at_once_and_raised_by_stop(
     assert herd._engine is not None
     assert herd._engine.loop is not None
 
-    herd._engine.loop.run_cycle = broken  # type: ignore[method-assign]
+    herd._engine.loop.run_cycle = broken  # type: ignore[method-assign, assignment]
     herd._engine.loop.wake()
     with pytest.raises(ExceptionGroup):
         await herd._engine.wait_stopped()

@@ -101,6 +101,11 @@ class Engine:
         assert self._task is not None, "an engine that was never started"
         await asyncio.shield(self._task)
 
+    async def wait_ended(self) -> None:
+        """Return when the engine has stopped, however it ended."""
+        assert self._task is not None, "an engine that was never started"
+        await asyncio.wait([self._task])
+
     @property
     def is_running(self) -> bool:
         return self._task is not None and not self._task.done()

@@ -113,8 +113,8 @@ class Node:
             stop_wait = tasks.create_task(self._stop.wait(), name="stop")
             hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="cut off")
             lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
-            for task in (heartbeat, loop_task, maintenance, stop_watch, lease_watch):
-                task.add_done_callback(log_task_failure)
+            for essential in (heartbeat, loop_task, maintenance, stop_watch, lease_watch):
+                essential.add_done_callback(log_task_failure)
             await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=asyncio.FIRST_COMPLETED)
             is_lost = lease_watch.done()
             loop.stop()
