@@ -4,14 +4,16 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from herdbeat import Herd
+from herdbeat.events import Event
 from herdbeat.testing import open_herd
 
 ROOT = Path(__file__).parents[2]
@@ -83,3 +85,23 @@ def test_the_program_without_an_event_loop_runs_through() -> None:
 async def test_the_trigger_example_runs_as_printed(mark: str) -> None:
     async with asyncio.timeout(60):
         await played(example(PAGE, mark))["main"]()
+
+
+async def test_the_listener_example_hears_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    herd = played(example(PAGE, "listener"))["herd"]
+
+    @herd.by_hand()
+    def fails() -> None:
+        raise ValueError("the queue is closed")
+
+    async with herd:
+        await herd.trigger("fails", wait=True)
+
+    assert "fails/default failed: ValueError: the queue is closed; next run None" in capsys.readouterr().out
+
+
+def test_the_reference_lists_every_event_with_its_fields() -> None:
+    text = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    for event in get_args(Event):
+        row = next((line for line in text.splitlines() if f"`{event.__name__}`" in line), "")
+        assert [each.name for each in fields(event) if f"`{each.name}`" not in row] == ["at"], event.__name__

@@ -96,7 +96,7 @@ class Herd(HerdClient):
             self._temporary = tempfile.TemporaryDirectory(prefix="herdbeat-")
         self._engine = Engine(
             self._fleet(),
-            LocalFunctions(functions=self.functions),
+            LocalFunctions(functions=self.functions, by_schedule=self.bound_functions),
             timer=self.timer,
             listener=self._listener,
             max_concurrent=self._max_concurrent,

@@ -145,8 +145,9 @@ class CallableRunner:
         return self._functions[name]
 
     async def _call_named(self, job: Job, name: str) -> object:
-        registered = self._settings.local_functions.functions
-        function = registered.get(name) or self._functions.get(name) or await self._import_once(job, name)
+        local = self._settings.local_functions
+        registered = local.by_schedule.get(job.claim.label) or local.functions.get(name)
+        function = registered or self._functions.get(name) or await self._import_once(job, name)
         call = partial(function.call, _run_context(job)) if function.takes_run else function.call
         return await self.call(job, call, is_async=function.is_async)
 

@@ -106,7 +106,7 @@ class SimulatedHerd(ScheduleRegistry):
         self._runners: dict[str, ScriptedRunner] = {}
         self._budget: Budget | None = None
         self._reader = SqliteReader(store.path)
-        local_functions = LocalFunctions(functions=self.functions)
+        local_functions = LocalFunctions(functions=self.functions, by_schedule=self.bound_functions)
         runner_settings = RunnerSettings(state_dir=store.path.parent, environ={}, local_functions=local_functions)
         self._functions = CallableRunner(runner_settings, clock)
         self._call = RunExecutor(SpecCache(self._reader), self._functions, clock)
