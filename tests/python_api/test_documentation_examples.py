@@ -88,7 +88,7 @@ async def test_the_trigger_example_runs_as_printed(mark: str) -> None:
 
 
 async def test_the_listener_example_hears_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    herd = played(example(PAGE, "listener"))["herd"]
+    herd: Herd = played(example(PAGE, "listener"))["herd"]
 
     @herd.by_hand()
     def fails() -> None:

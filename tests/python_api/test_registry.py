@@ -15,6 +15,7 @@ from herdbeat.domain.target import CallableSpec
 from herdbeat.errors import NotFound
 from herdbeat.python_api.options import ScheduleOptions
 from herdbeat.python_api.registry import ScheduleRegistry
+from herdbeat.triggers import FixedRate
 
 
 def roster(**defaults: Any) -> ScheduleRegistry:
@@ -243,3 +244,11 @@ def test_arguments_that_a_function_does_not_take_are_refused_at_the_decorator(
 
     with pytest.raises(ConfigError, match=message):
         Herd(None).every("5m", **options)(fetch)
+
+
+def test_a_fixed_rate_counts_from_due_instants() -> None:
+    herd = roster()
+
+    herd.every("5m", fixed_rate=True)(poll)
+
+    assert herd.own("poll").trigger == FixedRate.parse("5m")

@@ -87,10 +87,9 @@ async def test_a_start_during_a_stop_waits_and_then_really_starts(tmp_path: Path
     await starting
 
     assert not was_pretending
-    assert scheduler.status is SchedulerStatus.RUNNING
+    assert scheduler.is_running
     assert (await scheduler.trigger("other")).success
     await scheduler.stop()
-    assert scheduler.status is SchedulerStatus.STOPPED
 
 
 async def test_stop_times_out_if_jobs_take_too_long(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from herdbeat.config.sources import ScheduleSource, TargetSource
 from herdbeat.domain.policies import ActiveHours, Policies
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import ToolPolicy
-from herdbeat.domain.trigger import Trigger, TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, Trigger, TriggerKind
 from herdbeat.error_codes import Code
 from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
 from herdbeat.prompts import validate_prompt
-from herdbeat.triggers import Cron, Delay, Interval, load_trigger
+from herdbeat.triggers import Cron, Delay, FixedRate, Interval, load_trigger
 
 _KEY_BY_KIND: dict[TriggerKind, Field[str]] = {
     TriggerKind.INTERVAL: keys.INTERVAL,
@@ -157,11 +157,16 @@ def build_trigger(
         hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}"
         diagnostics.error(Code.MISSING_KEY, f'Type {kind} needs "{key.name}".', settings.node.report_location, hint)
         return None
+    anchor = None
+    with suppress(HerdbeatError):  # the check of all keys has reported it
+        anchor = settings.get(keys.ANCHOR) if kind is TriggerKind.INTERVAL else None
     try:
         text = settings.get(key)
         if kind is TriggerKind.CRON:
             return Cron.parse(text, zone)
-        return Interval.parse(text) if kind is TriggerKind.INTERVAL else Delay.parse(text)
+        if kind is TriggerKind.DELAY:
+            return Delay.parse(text)
+        return (FixedRate if anchor is IntervalAnchor.START else Interval).parse(text)
     except HerdbeatError as error:
         diagnostics.add(redact_value(error, child, key.field_type.describe()), child)
     return None

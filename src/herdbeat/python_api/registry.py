@@ -44,9 +44,15 @@ class ScheduleRegistry:
         self._targets: dict[str, Target] = {}
         self._schedules: dict[str, Schedule] = {}
 
-    def every(self, interval: DurationOption, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
-        """Run it at once, and then so long after the end of each run: "30s", "5m", "1h", "1d"."""
-        return self._build_decorator({"every": interval}, options)
+    def every(
+        self, interval: DurationOption, *, fixed_rate: bool = False, **options: Unpack[ScheduleOptions]
+    ) -> Callable[[F], F]:
+        """Run it at once, and then so long after the end of each run: "30s", "5m", "1h", "1d".
+
+        With `fixed_rate`, so long after each due instant instead, however long the runs take.
+        """
+        anchor = {"anchor": "start"} if fixed_rate else {}
+        return self._build_decorator({"every": interval, **anchor}, options)
 
     def cron(self, expression: str, **options: Unpack[ScheduleOptions]) -> Callable[[F], F]:
         """Run it when a cron expression says so, in `timezone` or the herd's own."""

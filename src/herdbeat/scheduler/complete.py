@@ -16,6 +16,7 @@ from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
 from herdbeat.governor import Pause, decide
@@ -202,7 +203,9 @@ def _count_outcome(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outc
     if not run.source.is_clock:
         return snapshot._replace(failures=failures, running=running)
     runs = snapshot.runs + int(outcome.status is not RunStatus.SKIPPED)
-    return snapshot._replace(failures=failures, running=running, anchor_at=now, is_new=False, runs=runs)
+    # The claim has moved the anchor of a fixed rate already, to the instant itself.
+    anchor_at = snapshot.anchor_at if snapshot.plan.trigger.anchor is IntervalAnchor.START else now
+    return snapshot._replace(failures=failures, running=running, anchor_at=anchor_at, is_new=False, runs=runs)
 
 
 def _build_change(

@@ -7,7 +7,7 @@ from herdbeat.domain.trigger import Trigger, TriggerKind
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.event import Chat, Manual, Webhook
-from herdbeat.triggers.interval import Interval
+from herdbeat.triggers.interval import FixedRate, Interval
 
 
 class TriggerType(Protocol):
@@ -31,4 +31,15 @@ def load_trigger(kind: TriggerKind | str, options: Mapping[str, str]) -> Trigger
     return KINDS[TriggerKind(kind)].from_options(options)
 
 
-__all__ = ["KINDS", "Chat", "Cron", "Delay", "Interval", "Manual", "TriggerType", "Webhook", "load_trigger"]
+__all__ = [
+    "KINDS",
+    "Chat",
+    "Cron",
+    "Delay",
+    "FixedRate",
+    "Interval",
+    "Manual",
+    "TriggerType",
+    "Webhook",
+    "load_trigger",
+]

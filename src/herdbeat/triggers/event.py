@@ -16,6 +16,7 @@ class EventTrigger:
 
     kind: ClassVar[TriggerKind]
     interval: ClassVar[None] = None
+    anchor: ClassVar[None] = None
     title: ClassVar[str]
     sentence: ClassVar[str]
 
