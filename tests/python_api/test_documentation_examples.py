@@ -50,9 +50,10 @@ async def test_the_script_schedules_what_it_shows(page: Path, mark: str, tmp_pat
         assert driven.outcomes("standup") == [("ran", "", 1)]
 
 
-async def test_the_application_has_the_herd_while_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mark", ["lifespan", "workers"])
+async def test_the_application_has_the_herd_while_it_lives(mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", web_framework())
-    names = played(example(PAGE, "lifespan"))
+    names = played(example(PAGE, mark))
     herd: Herd = names["herd"]
 
     async with names["app"].lifespan(names["app"]):

@@ -178,6 +178,7 @@ class Engine:
             timer=self.timer,
             max_concurrent=self._max_concurrent,
             local_functions=self._local_functions,
+            apply_config=True,  # a program has no files that somebody could apply to a shared ledger
         )
         async with opened as running, control_socket(running):
             self._running_fleet = running

@@ -157,19 +157,22 @@ def build_trigger(
         hint = f"Add {key.name}: {key.meaning[0].lower()}{key.meaning[1:]}"
         diagnostics.error(Code.MISSING_KEY, f'Type {kind} needs "{key.name}".', settings.node.report_location, hint)
         return None
-    anchor = None
-    with suppress(HerdbeatError):  # the check of all keys has reported it
-        anchor = settings.get(keys.ANCHOR) if kind is TriggerKind.INTERVAL else None
     try:
         text = settings.get(key)
         if kind is TriggerKind.CRON:
             return Cron.parse(text, zone)
         if kind is TriggerKind.DELAY:
             return Delay.parse(text)
-        return (FixedRate if anchor is IntervalAnchor.START else Interval).parse(text)
+        return _interval_type(settings).parse(text)
     except HerdbeatError as error:
         diagnostics.add(redact_value(error, child, key.field_type.describe()), child)
     return None
+
+
+def _interval_type(settings: SectionReader) -> type[Interval]:
+    with suppress(HerdbeatError):  # the check of all keys has reported it
+        return FixedRate if settings.get(keys.ANCHOR) is IntervalAnchor.START else Interval
+    return Interval
 
 
 def _warn_unused_trigger_keys(node: ConfigNode, kind: TriggerKind, diagnostics: Diagnostics) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from herdbeat.bootstrap.embedding import LocalFunctions, Runner, SystemTimer, Timer
-from herdbeat.bootstrap.handle import Filter, open_ledger_reader, open_state_dir
+from herdbeat.bootstrap.handle import Filter, FleetHandle, PostgresLocation, open_ledger_reader, open_state_dir
 from herdbeat.bootstrap.single_run import run_single
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.ids import format_short_id
@@ -162,16 +162,20 @@ async def change_schedule(
     state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock
 ) -> ScheduleChange:
     """Run a command on one schedule. Raises NotFound for one that is not there, Conflict with the reason if refused."""
-    change = await asyncio.to_thread(_dispatch, state_dir, label, who, command, clock)
+    handle = open_state_dir(state_dir, clock)
+    return await asyncio.to_thread(dispatch_change, handle, state_dir, label, who, command)
+
+
+def dispatch_change(
+    handle: FleetHandle, place: Path | PostgresLocation, label: str, who: str, command: ScheduleCommand
+) -> ScheduleChange:
+    """Do the same on any ledger. Blocks: call it in a thread."""
+    with open_ledger_reader(place) as reader:
+        command = replace(command, schedules=(find_schedule(reader, label).id,))
+    change = handle.dispatcher.run(Actor(name=who), command).items[0]
     if change.refused:
         raise Conflict(f"{label}: {change.refused}.", hint=change.hint)
     return change
-
-
-def _dispatch(state_dir: Path, label: str, who: str, command: ScheduleCommand, clock: Clock) -> ScheduleChange:
-    with open_ledger_reader(state_dir) as reader:
-        command = replace(command, schedules=(find_schedule(reader, label).id,))
-    return open_state_dir(state_dir, clock).dispatcher.run(Actor(name=who), command).items[0]
 
 
 def _read_records(state_dir: Path, agent: str | None = None) -> Sequence[ScheduleRecord]:
