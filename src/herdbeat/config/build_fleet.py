@@ -180,13 +180,9 @@ class FleetBuilder:
         settings = SectionReader(file.tree, "")
         fleet = _build_fleet(file, settings)
         self.values[:0] = settings.values
-        return replace(
-            fleet,
-            targets=tuple(self.targets),
-            schedules=tuple(self.schedules),
-            files=tuple(self.diagnostics.sources),
-            is_sound=not self.diagnostics.error_count,
-        )
+        targets, schedules, files = tuple(self.targets), tuple(self.schedules), tuple(self.diagnostics.sources)
+        is_sound = not self.diagnostics.error_count
+        return replace(fleet, targets=targets, schedules=schedules, files=files, is_sound=is_sound)
 
     def _add(self, source: TargetSource, names: Collection[str], *, has_fleet_budget: bool) -> None:
         schedule_sources = list(iter_schedule_sources(source, self.diagnostics))

@@ -6,6 +6,7 @@ process that has the same herd.
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -73,15 +74,15 @@ def _result_from_skip(reader: Reader, beat: str) -> TriggerResult | None:
     return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(record.reason))
 
 
-class HerdClient(ScheduleRegistry):
+class HerdClient(ScheduleRegistry, ABC):
     """Methods that change something are awaited; those that only read return at once."""
 
     timer: Timer
 
     @property
+    @abstractmethod
     def state_dir(self) -> Path:
         """The folder of the ledger, or of this process's node if the ledger is in a database."""
-        raise NotImplementedError
 
     @property
     def ledger(self) -> StorePlace:

@@ -54,11 +54,9 @@ def run_status(args: ParsedArgs, context: Context) -> Output | int:
         return _watch_status(args, context, handle)
     status = _load_status(args, handle)
     is_failed_check = args.has(flags.CHECK) and status.needs_attention
-    return Output(
-        json=lambda: serialize_status(status, handle.name),
-        lines=_status_lines(context.terminal, handle, status),
-        exit_status=EXIT_CHECK_FAILED if is_failed_check else 0,
-    )
+    lines = _status_lines(context.terminal, handle, status)
+    exit_status = EXIT_CHECK_FAILED if is_failed_check else 0
+    return Output(json=lambda: serialize_status(status, handle.name), lines=lines, exit_status=exit_status)
 
 
 def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:

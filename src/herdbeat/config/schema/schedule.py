@@ -43,15 +43,12 @@ SECRET_ENV = Field(
 SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
 MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
 TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
-TOOL_POLICY = Field(
-    "tool_policy", Table("A tool policy", MODE, TOOLS), "Which tools a run may use.", unset="the agent's"
-)
+_TOOL_POLICY_TABLE = Table("A tool policy", MODE, TOOLS)
+TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Which tools a run may use.", unset="the agent's")
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
-SCHEDULE_KEYS: tuple[Field[object], ...] = (
-    *(PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION),
-    *(OUTPUT_TO_FILE, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR),
-)
+_RUN_KEYS = (PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION, OUTPUT_TO_FILE)
+SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)
 
 SCHEDULE = Table(
     "A schedule", *TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES, ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS
