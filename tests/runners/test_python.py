@@ -197,6 +197,18 @@ async def test_a_function_that_ignores_its_cancellation_is_abandoned_when_the_no
     assert "function ended by force schedule=scribe/hourly it ignored its cancellation" in caplog.text
 
 
+async def test_a_function_that_returns_although_it_was_cancelled_does_not_succeed(runners: RunnerRegistry) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await runners.run(make_job(callable_spec(f"{HERE}:returns_when_cancelled")))
+
+
+async def test_a_function_may_use_timeouts_and_cancel_its_own_tasks(runners: RunnerRegistry) -> None:
+    outcome = await runners.run(make_job(callable_spec(f"{HERE}:uses_timeouts")))
+
+    assert (outcome.error, outcome.response) == ("", "timed out inside")
+
+
 async def test_an_exception_of_a_cancelled_function_is_dropped(runners: RunnerRegistry) -> None:
     unhandled: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))

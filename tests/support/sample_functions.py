@@ -149,6 +149,26 @@ async def ignores_cancellation() -> None:
             continue
 
 
+async def returns_when_cancelled() -> str:
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        return "as if nothing had happened"
+    return "late"
+
+
+async def uses_timeouts() -> str:
+    task = asyncio.create_task(asyncio.sleep(3600))
+    task.cancel()
+    await asyncio.wait([task])
+    try:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(3600)
+    except TimeoutError:
+        return "timed out inside"
+    return "late"
+
+
 def looks_sync() -> object:
     return nothing_async()
 

@@ -21,6 +21,8 @@ class CallResult:
 class FunctionTask:
     """Calls an async function in a task of its own, so that a run can end before a function that does not.
 
+    Without a task (30 µs a run), cancelling the run could not be told from a timeout that the function itself uses.
+
     The result has also what the function raises: a task that raised SystemExit or KeyboardInterrupt would end the loop,
     and one that raised GeneratorExit its whole task group.
     """
