@@ -61,7 +61,7 @@ COMMANDS: list[Command[Any]] = [
     HintSchedules(**ONE, reason="once", at=NOW),
     ClearHints(**ONE, reason="calm"),
     ResetSchedules(**ONE, reason="fixed"),
-    RecordState(**ONE, last_run_at=NOW, last_error="the disk is full"),
+    RecordState(**ONE, reason="moved", last_run_at=NOW, next_run_at=NOW + HOUR, last_error="the disk is full"),
     SkipBeats(**ONE, reason="holiday", count=3),
     CancelSchedules(**ONE, reason="enough", force=True),
     CancelRuns(runs=(7, 8), reason="enough", force=True),

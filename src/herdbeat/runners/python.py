@@ -116,10 +116,11 @@ class CallableRunner:
             self._close_output(job, printed)
         return replace(outcome, output=printed.text) if printed.text and not outcome.output else outcome
 
-    async def wait_stopped(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> str:
         call = self._unfinished.get(run_id)
         if call is not None:
             await asyncio.wait((call.future,))  # does not raise what the function raises, and does not cancel it
+        return ""
 
     def open(self) -> None:
         """Make functions beside the fleet file importable."""
