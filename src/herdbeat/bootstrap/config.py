@@ -104,6 +104,13 @@ def find_holder_pid(state_dir: Path) -> int | None:
     return find_lock_holder(state_dir)
 
 
+def prepare_state_dir(state_dir: Path) -> None:
+    """Create the state directory, for this user only. Raises StoreUnavailable if others may write into it."""
+    from herdbeat.store import state_lock  # noqa: PLC0415
+
+    state_lock.prepare_state_dir(state_dir)
+
+
 def _missing_config_error(message: str) -> ConfigError:
     return ConfigError([Problem(code=Code.NO_CONFIG, message=message, hint=Code.NO_CONFIG.info.fix)])
 
@@ -212,6 +219,21 @@ def write_config_cache(
         _write_atomically(ledger.parent / CACHE_FILE_NAME, json.dumps(entry))
 
 
+def drop_stale_cache(state_dir: Path, ledger: Path | None) -> None:
+    """Remove a cache that names another ledger than the one in use; None for a database.
+
+    A fleet that had moved to PostgreSQL ran in the same folder, and `status` went on reading the old file.
+    """
+    import json  # noqa: PLC0415
+
+    cache = state_dir / CACHE_FILE_NAME
+    with suppress(OSError, ValueError, KeyError, TypeError):  # missing, torn, or from another version: of no use either
+        if ledger is not None and json.loads(cache.read_text(encoding="utf-8"))["ledger"] == str(ledger.absolute()):
+            return
+    with suppress(OSError):
+        cache.unlink(missing_ok=True)
+
+
 def _is_same_config(entry: Mapping[str, Any], config_path: Path, system_zone: str) -> bool:
     wanted = (CACHE_FORMAT, str(config_path.absolute()), system_zone)
     return (entry["form"], entry["found"], entry["system_zone"]) == wanted and Path(entry["ledger"]).exists()
@@ -233,5 +255,7 @@ def _stat_file(path: Path) -> list[object]:
 def _write_atomically(path: Path, text: str) -> None:
     """Write all or nothing: another command may be reading the file."""
     temporary = path.with_name(f"{CACHE_FILE_NAME}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.unlink(missing_ok=True)
+    with temporary.open("x", encoding="utf-8") as file:  # a new file, never through a link
+        file.write(text)
     temporary.replace(path)

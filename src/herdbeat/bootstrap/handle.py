@@ -28,7 +28,7 @@ from herdbeat.store.location import (
 )
 from herdbeat.store.reader import Filter as Filter  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.reader import Reader as Reader  # noqa: PLC0414
-from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
@@ -91,7 +91,11 @@ def answers_ping(state_dir: Path, **options: float) -> bool:
 
 
 def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
-    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers."""
+    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers.
+
+    Raises StoreUnavailable if others may write into the folder: they could have named any process in the lock.
+    """
+    require_private_dir(state_dir)
     answer = _send_to_node(state_dir, {"do": "stop", "timeout": timeout.total_seconds(), "force": force})
     return None if answer is None else int(answer["running"])
 

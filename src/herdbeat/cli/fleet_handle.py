@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from herdbeat.bootstrap.config import (
     CachedConfig,
     detect_system_zone,
+    drop_stale_cache,
     find_bare_ledger,
     find_cached_config,
     load_config,
@@ -110,9 +111,11 @@ def _build_from_cache(cached: CachedConfig, config: str | None, context: Context
 
 def _read_files(config: str | None, context: Context) -> Fleet:
     reading, fleet = load_fleet_files(config, context)
-    path = build_handle(fleet, context.clock).path
-    if isinstance(path, Path):  # the way to a database may have a password in it, and is not written down
-        write_config_cache(config, context.environ, context.folder, reading, path)
+    handle = build_handle(fleet, context.clock)
+    if isinstance(handle.path, Path):
+        write_config_cache(config, context.environ, context.folder, reading, handle.path)
+    else:  # the way to a database may have a password in it, and is not written down
+        drop_stale_cache(handle.state_dir, None)
     return fleet
 
 

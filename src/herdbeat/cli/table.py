@@ -83,7 +83,7 @@ _FLEET_COMMANDS = (
             ("herdbeat down --timeout 5m", "give them five minutes"),
             ("herdbeat down --force", "cut them off now"),
         ),
-        notes=("Exit status: 0 nothing runs (any more), 124 it was still running when the time was over.",),
+        notes=("Exit status: 0 nothing runs (any more), 1 runs were cut off at the timeout, 124 it still runs.",),
     ),
     CliCommand(
         names=("run", "trigger"),

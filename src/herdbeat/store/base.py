@@ -360,6 +360,9 @@ class SharedStore(Protocol):
     def publish_output(self, texts: Mapping[int, str]) -> None:
         """Store the tail of what runs have printed so far, for other nodes to show. Raises StoreUnavailable."""
 
+    def end_abandoned_sessions(self) -> None:
+        """End transactions whose node was stopped in the middle of one: its locks keep all others from their work."""
+
     def abandon_node(self) -> None:
         """Stop writing as a node: later writes are not fenced, until this process joins again."""
 

@@ -141,6 +141,13 @@ def find_latest_attempt(reader: Reader, beat: str) -> RunRecord | None:
     return None if number is None else next(iter(reader.runs(Filter(beat=number, limit=1))), None)
 
 
+def is_beat_open(reader: Reader, beat: str) -> bool:
+    """Whether the beat with this short id may still get a run: it is neither settled nor unknown."""
+    number = parse_short_id(beat)
+    record = None if number is None else reader.beat(number)
+    return record is not None and record.outcome in (BeatOutcome.PENDING, BeatOutcome.RUNNING)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorMatch:
     """Either schedules or one run."""
