@@ -137,9 +137,14 @@ TimeOption = str | datetime
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """`name` is `target` or `target/schedule`, the function's own name by default; the rest is checked as in a file."""
+    """`name` is `target` or `target/schedule`, the function's own name by default.
+
+    `args` and `kwargs` are what it is called with; the rest is checked as in a file.
+    """
 
     name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
     description: str
     max_concurrent: int
     prompt: str

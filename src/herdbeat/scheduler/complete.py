@@ -16,6 +16,7 @@ from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt, Retry
 from herdbeat.domain.run import Outcome, RunStatus
+from herdbeat.domain.trigger import IntervalAnchor
 from herdbeat.durations import MAX_DURATION
 from herdbeat.errors import ClaimLost, StoreUnavailable, truncate_for_message
 from herdbeat.failpoints import Failpoint, failpoint
@@ -219,7 +220,9 @@ def _count_outcome(now: datetime, snapshot: ScheduleSnapshot, run: OpenRun, outc
     if not run.source.is_clock:
         return snapshot._replace(failures=failures, running=running)
     runs = snapshot.runs + int(outcome.status is not RunStatus.SKIPPED)
-    return snapshot._replace(failures=failures, running=running, anchor_at=now, is_new=False, runs=runs)
+    # The claim has moved the anchor of a fixed rate already, to the instant itself.
+    anchor_at = snapshot.anchor_at if snapshot.plan.trigger.anchor is IntervalAnchor.START else now
+    return snapshot._replace(failures=failures, running=running, anchor_at=anchor_at, is_new=False, runs=runs)
 
 
 def _build_change(
@@ -304,10 +307,12 @@ class RunCompleter:
         self._batch_limit = MAX_COMPLETION_BATCH
         self._last_attempt_runs: set[int] = set()
         self._draining = asyncio.Event()
+        self._has_ended = False
 
     def add(self, run: FinishedRun) -> None:
         self._queue.append(run)
-        self._queue_empty.clear()
+        if not self._has_ended:
+            self._queue_empty.clear()
         self._results_added.set()
 
     @property
@@ -320,16 +325,21 @@ class RunCompleter:
         self._draining.set()
 
     async def wait_drained(self) -> None:
-        """Return once everything that was added is durable, or given up after `drain_once`."""
+        """Return once everything that was added is durable, given up after `drain_once`, or nobody writes any more."""
         await self._queue_empty.wait()
 
     async def run(self) -> None:
         """Write until cancelled: wait for the first result, then take all that are there."""
-        while True:
-            await self._results_added.wait()
-            self._results_added.clear()
-            while self._queue and await self._write(self._queue[: self._batch_limit]):
-                pass
+        try:
+            while True:
+                await self._results_added.wait()
+                self._results_added.clear()
+                while self._queue and await self._write(self._queue[: self._batch_limit]):
+                    pass
+                self._queue_empty.set()
+        finally:
+            # A node that waited for results that nobody writes would never end, and never say why.
+            self._has_ended = True
             self._queue_empty.set()
 
     async def _write(self, group: list[FinishedRun]) -> bool:

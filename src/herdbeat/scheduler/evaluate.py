@@ -12,7 +12,7 @@ from enum import StrEnum
 from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.trigger import CalendarTrigger, Trigger, TriggerKind
+from herdbeat.domain.trigger import CalendarTrigger, IntervalAnchor, Trigger, TriggerKind
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.candidates import rank_hints
@@ -89,8 +89,9 @@ class Evaluation:
     @property
     def is_rescheduled_on_completion(self) -> bool:
         """True if it has no next time while it runs: the completion of the run decides."""
-        snapshot = self.snapshot
-        return snapshot.plan.trigger.interval is not None or snapshot.next_source is Source.AI_INTERVAL
+        anchor = self.snapshot.plan.trigger.anchor
+        is_hinted_calendar = anchor is None and self.snapshot.next_source is Source.AI_INTERVAL
+        return anchor is IntervalAnchor.END or is_hinted_calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ def is_in_flight(now: datetime, snapshot: ScheduleSnapshot) -> bool:
     """True if it is due, or between its nominal instant and its jittered start: deciding again would lose that."""
     if snapshot.next_due_at is None or snapshot.next_run_at is None or snapshot.next_source is Source.PAUSED:
         return False
-    return snapshot.next_run_at <= now or (snapshot.plan.trigger.interval is None and snapshot.next_due_at <= now)
+    has_instants = snapshot.plan.trigger.anchor is not IntervalAnchor.END
+    return snapshot.next_run_at <= now or (has_instants and snapshot.next_due_at <= now)
 
 
 def has_pause_ended(now: datetime, snapshot: ScheduleSnapshot) -> bool:
@@ -232,7 +234,7 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
     assert due_at is not None
     plan = snapshot.plan
     is_within_grace = cycle.now - run_at <= plan.policies.grace and plan.policies.max_late is None
-    if plan.trigger.interval is not None and is_within_grace:
+    if plan.trigger.anchor is IntervalAnchor.END and is_within_grace:
         return [InstantOutcome(InstantRange.single(due_at), BeatOutcome.PENDING)]  # nearly every beat takes this way
     # Lateness counts from the jittered time, so `now` is moved back by the jitter.
     jitter = run_at - due_at
@@ -323,11 +325,13 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
     trigger, one_shots = snapshot.plan.trigger, _find_one_shots(snapshot)
-    for instants in insert_moments(trigger, due_since(trigger, snapshot.next_due_at, now), tuple(one_shots)):
+    due = due_since(trigger, snapshot.next_due_at, now)
+    for instants in insert_moments(trigger, due, tuple(one_shots)):
         for each in without_recorded(trigger, instants, snapshot.recorded):
             skipped = InstantOutcome(each, BeatOutcome.SKIPPED, reason)
             _record_unrun(now, evaluation, _attribute(snapshot, skipped, one_shots))
-    evaluation.settled_until = evaluation.anchor_at = now
+    evaluation.settled_until = now
+    evaluation.anchor_at = due.last if trigger.anchor is IntervalAnchor.START else now
 
 
 def _skip(
@@ -533,11 +537,12 @@ def _schedule_next(now: datetime, evaluation: Evaluation) -> None:
     is_active = bool(evaluation.start_indexes or evaluation.queue_count)
     if is_active and evaluation.is_rescheduled_on_completion:
         return
-    evaluation.anchor_at = snapshot.anchor_at if is_active else now
-    last = evaluation.last_due_at or now
+    last, anchor = evaluation.last_due_at or now, snapshot.plan.trigger.anchor
+    # A fixed rate counts from the instants themselves, whatever becomes of them.
+    evaluation.anchor_at = last if anchor is IntervalAnchor.START else snapshot.anchor_at if is_active else now
     remaining_hints = tuple(hint for hint in snapshot.hints if hint.at is None or hint.at > last)
     state = replace(governor_state(snapshot), anchor_at=evaluation.anchor_at, is_new=False, hints=remaining_hints)
-    evaluation.decision = decide(min(last, now) if snapshot.plan.trigger.interval is None else now, state)
+    evaluation.decision = decide(now if anchor is IntervalAnchor.END else min(last, now), state)
 
 
 def _settled_through(snapshot: ScheduleSnapshot, now: datetime) -> datetime:

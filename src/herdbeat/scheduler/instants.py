@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from herdbeat.domain.trigger import CalendarTrigger, Trigger
-
-_TICK = timedelta(microseconds=1)
+from herdbeat.domain.trigger import InstantSeries, Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +21,8 @@ class InstantRange:
 
 
 def due_since(trigger: Trigger, first: datetime, until: datetime) -> InstantRange:
-    """Return `first`, which is due, and what the calendar had after it up to `until`."""
-    if not isinstance(trigger, CalendarTrigger) or (last := trigger.latest(first, until)) is None:
+    """Return `first`, which is due, and what its trigger had after it up to `until`."""
+    if not isinstance(trigger, InstantSeries) or (last := trigger.latest(first, until)) is None:
         return InstantRange.single(first)
     return InstantRange(first, last, 1 + trigger.count(first, until))
 
@@ -104,7 +102,7 @@ def split_first(trigger: Trigger, instants: InstantRange) -> tuple[InstantRange,
 
 def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:
     """Return the older rest as a range, and the newest `limit` one by one."""
-    if instants.count == 1 or not isinstance(trigger, CalendarTrigger):
+    if instants.count == 1 or not isinstance(trigger, InstantSeries):
         return None, [instants.last]
     rest = _drop_newest(trigger, instants, limit)
     listed: list[datetime] = []
@@ -117,7 +115,7 @@ def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[I
 
 def take_oldest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange, InstantRange | None]:
     """Return the first `limit` (at least one), and the rest."""
-    if instants.count <= limit or not isinstance(trigger, CalendarTrigger):
+    if instants.count <= limit or not isinstance(trigger, InstantSeries):
         return instants, None
     first = _drop_newest(trigger, instants, instants.count - limit)
     assert first is not None
@@ -126,7 +124,7 @@ def take_oldest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[I
     return first, InstantRange(following, instants.last, instants.count - first.count)
 
 
-def _drop_newest(trigger: CalendarTrigger, instants: InstantRange, dropped: int) -> InstantRange | None:
+def _drop_newest(trigger: InstantSeries, instants: InstantRange, dropped: int) -> InstantRange | None:
     """Return all but the newest ones. Found by bisecting the time, because counting is cheap and iterating is not."""
     kept_count = instants.count - dropped
     if kept_count <= 0:
@@ -136,6 +134,6 @@ def _drop_newest(trigger: CalendarTrigger, instants: InstantRange, dropped: int)
         middle = low + (high - low) / 2
         count_so_far = 1 + trigger.count(instants.first, middle)
         if count_so_far == kept_count:
-            last = trigger.latest(instants.first - _TICK, middle) or instants.first
+            last = trigger.latest(instants.first, middle) or instants.first
             return InstantRange(instants.first, last, kept_count)
         low, high = (middle, high) if count_so_far < kept_count else (low, middle)

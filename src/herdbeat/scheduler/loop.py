@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -92,6 +93,17 @@ class NodeParts:
     wait_stopped: WaitStopped = no_wait
     shared: SharedStore | None = None
     on_renewed: OnLeaseRenewed = ignore_renewal
+
+
+current_claim: ContextVar[Claim | None] = ContextVar("current_claim", default=None)
+"""The claim that the current task belongs to: the task of a run, and whatever that starts."""
+
+
+def log_task_failure(task: "asyncio.Task[None]") -> None:
+    """Log at once what ends a node. Its other tasks end first, and that may take long."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.critical("node ends task=%s error=%r nothing new is started", task.get_name(), error, exc_info=error)
 
 
 class ActiveRun(NamedTuple):
@@ -208,6 +220,7 @@ class Loop:
         """Run until stop(), then until the last result is written. Cancelling it interrupts the active runs."""
         async with asyncio.TaskGroup() as tasks:
             completer_task = tasks.create_task(self.completer.run(), name="recorder")
+            completer_task.add_done_callback(log_task_failure)
             try:
                 await self._claim_until_stopped(tasks)
                 if self._is_hard_stopping:
@@ -353,6 +366,7 @@ class Loop:
             self._listener(GapDetected(reading.wall, gap))
 
     async def _run(self, claim: Claim) -> None:
+        current_claim.set(claim)
         try:
             self._require_lease()
             self.completer.add(await self._parts.execute_run(claim))
@@ -364,6 +378,11 @@ class Loop:
         finally:
             self._pending_cancels.pop(claim.run_id, None)
             del self.active_runs[claim.run_id]
+
+    def is_executing(self, claim: Claim | None) -> bool:
+        """Whether this is the claim of one of the active runs."""
+        active_run = self.active_runs.get(claim.run_id) if claim is not None else None
+        return active_run is not None and active_run.claim is claim
 
     def _require_lease(self) -> None:
         """A run whose lease is over may already run on another node."""

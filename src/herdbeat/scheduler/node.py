@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import GapDetected, NodeReady
-from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start
+from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start, log_task_failure
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
 from herdbeat.scheduler.timers import DatabaseTimer
 from herdbeat.store.base import SharedStore, Transaction
@@ -121,6 +121,8 @@ class Node:
             stop_wait = tasks.create_task(self._stop.wait(), name="stop")
             hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="cut off")
             lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
+            for essential in (heartbeat, loop_task, maintenance, stop_watch, lease_watch):
+                essential.add_done_callback(log_task_failure)
             await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=FIRST_COMPLETED)
             is_lost = lease_watch.done()
             loop.stop()

@@ -16,6 +16,7 @@ class Delay:
 
     kind: ClassVar[TriggerKind] = TriggerKind.DELAY
     interval: ClassVar[None] = None
+    anchor: ClassVar[None] = None
     run_at: datetime
     arm: int = 1
 

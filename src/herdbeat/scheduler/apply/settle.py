@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from herdbeat.domain.beat import Gap, MissedReason, SkipReason
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.trigger import CalendarTrigger
+from herdbeat.domain.trigger import InstantSeries
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.claim import assign_catchup_slots, evaluate_or_quarantine, write_evaluations
 from herdbeat.scheduler.control import is_held, is_paused, settle_outside_hours
@@ -64,8 +64,8 @@ def _is_due_under_old_plan(now: datetime, snapshot: ScheduleSnapshot, plan: Sche
 
 def has_calendar_changed(old: ScheduleSpec, new: ScheduleSpec) -> bool:
     """True if instants of one plan cannot be counted by the other. An interval has none of its own."""
-    has_calendar = isinstance(old.trigger, CalendarTrigger) or isinstance(new.trigger, CalendarTrigger)
-    return has_calendar and old.trigger != new.trigger
+    has_instants = isinstance(old.trigger, InstantSeries) or isinstance(new.trigger, InstantSeries)
+    return has_instants and old.trigger != new.trigger
 
 
 def _skip_held_instants(now: datetime, snapshots: Iterable[ScheduleSnapshot]) -> list[Evaluation]:
