@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from tests.support import postgres_server as servers
 
+from herdbeat import redaction
 from herdbeat.store.location import PostgresLocation
 
 settings.register_profile("repeatable", derandomize=True)
@@ -27,6 +28,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         servers.stop_shared_server()
+
+
+@pytest.fixture(autouse=True)
+def _forget_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secrets of one test must not be hidden in the output of the next."""
+    monkeypatch.setattr(redaction, "_registered", set())
+    monkeypatch.setattr(redaction, "_known_values", None)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ LAYER_0_ORDER = (
     "clock",
     "durations",
     "timestamps",
+    "redaction",
     "domain",
     "events",
 )

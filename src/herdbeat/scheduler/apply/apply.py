@@ -9,6 +9,7 @@ from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import Conflict
 from herdbeat.governor import ScheduleState
+from herdbeat.redaction import register_secrets
 from herdbeat.scheduler.apply.diff import diff_schedule, diff_target
 from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, ApplyPlan, budget_owner, plan_apply
 from herdbeat.scheduler.apply.reschedule import (
@@ -58,6 +59,8 @@ def apply_fleet(
     """
     if is_whole:
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
+    register_secrets(fleet.secrets)
+    tx.set_secrets(fleet.secrets, is_whole=is_whole and fleet.is_sound)
     return execute_plan(tx, plan_apply(tx, fleet, now, is_whole=is_whole), who, reason)
 
 
