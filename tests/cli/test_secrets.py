@@ -119,6 +119,19 @@ def test_no_command_prints_a_secret(fleet: RunningFleet) -> None:
     assert "***" in printed["runs"]
 
 
+def test_a_target_made_by_hand_keeps_its_secrets_hidden(fleet: RunningFleet) -> None:
+    fleet.write("commands: [{ name: quiet, command: ['true'], every: 1h }]\n")
+    url = "http://me:lit-url-pw-77@127.0.0.1:1/x?token=lit-query-77"
+    printed = [fleet.call("create", "made", "--url", url, "--every", "1h")]
+    printed.append(fleet.call("apply"))  # of the whole fleet, which knows nothing of it
+
+    commands = ("show made", "show made --json", "changes --json", "run made", "doctor", "list --json")
+    printed += [fleet.call(*words.split()) for words in commands]
+
+    assert "http://me:***@127.0.0.1:1/x?token=***" in printed[2].stdout
+    assert [CANARY.findall(each.stdout + each.stderr) for each in printed] == [[]] * len(printed)
+
+
 def test_a_changed_secret_is_in_no_plan_and_in_no_record_of_changes(
     fleet: RunningFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
