@@ -1,9 +1,11 @@
-# Two commands from nothing: `make demo` and `make test`. They need Python 3.11 or newer, git, make and pip;
-# everything else goes into .venv, pinned and hashed by requirements.lock. Nothing is written outside the checkout.
+# Two commands from nothing: `make demo` and `make test`. They need Python 3.11 or newer with venv and pip, git and make;
+# everything else goes into .venv, pinned and hashed: for `make demo` only what herdbeat itself needs
+# (requirements-run.lock), for the other targets the tools too (requirements.lock). Nothing is written outside the checkout.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.uv-cache
@@ -16,7 +18,7 @@ export PYTHONPYCACHEPREFIX :=
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY)  ## set everything up, then show what herdbeat can do
+demo: $(RUN)  ## set up what running needs, then show what herdbeat can do
 	@bash demo/run
 
 test: $(READY) check suite  ## set everything up, then every check and every test
@@ -47,7 +49,7 @@ types: $(READY)
 
 docs: $(READY)  ## build the docs site, strictly, into site/
 	@echo "── docs"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/zensical build --strict > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }
 
 reference: $(READY)  ## write the generated pages and the outputs of the examples anew
 	@$(BIN)/python -m scripts.reference
@@ -67,24 +69,35 @@ dist: $(READY)  ## build the sdist and the wheel into dist/; with TAG=v0.1.0, ch
 	@rm -rf dist
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
-lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into requirements.lock
+lock: $(READY)  ## freeze the newest versions that fit pyproject.toml into the two locks
 	@$(BIN)/uv lock --quiet --upgrade
 	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --group dev --no-annotate --no-header \
 	    --output-file requirements.lock
+	@$(BIN)/uv export --quiet --format requirements-txt --no-emit-project --no-dev --group build --no-annotate \
+	    --no-header --output-file requirements-run.lock
 	@rm -f uv.lock
 
 clean:  ## remove everything make has made
 	@rm -rf $(VENV) .demo site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
-# The lock is the only source of versions: first uv by pip, then the rest by uv, each checked against its hash.
+# The locks are the only source of versions: each package is checked against its hash.
 # The installed metadata states the version, so a new version in __init__.py installs the checkout again.
-$(READY): requirements.lock pyproject.toml src/herdbeat/__init__.py
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	    || { echo "herdbeat needs Python 3.11 or newer; say which: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@echo "── setting up $(VENV) (once; about a minute)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(RUN): requirements-run.lock pyproject.toml src/herdbeat/__init__.py | $(BIN)/python
+	@echo "── setting up $(VENV) (once; a few seconds)"
+	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements-run.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# First uv by pip, then the rest by uv. It includes what running needs.
+$(READY): requirements.lock pyproject.toml src/herdbeat/__init__.py | $(BIN)/python
+	@echo "── setting up $(VENV) with the tools (once; about a minute)"
 	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock > $(VENV)/uv.txt
 	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r $(VENV)/uv.txt
 	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
-	@touch $@
+	@touch $(RUN) $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "herdbeat needs Python 3.11 or newer; say which: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)

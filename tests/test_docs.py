@@ -15,7 +15,7 @@ from scripts.pages import PAGES
 import herdbeat
 from herdbeat.cli.spec import COMMON_FLAGS, TOP_LEVEL_FLAGS, CliCommand
 from herdbeat.cli.table import COMMANDS
-from herdbeat.config.schema.json_schema import list_tables
+from herdbeat.config.schema.fleet import list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.schema.table import Field
 from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
@@ -36,6 +36,14 @@ PYCON = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RULE = re.compile(r'^<a id="([^"]+)"></a>\n### (?:.*?)(?=^<a id=|\Z)', re.MULTILINE | re.DOTALL)
 TEST_NAME = re.compile(r"^- `(tests/[^`]+)`$", re.MULTILINE)
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+
+    listed = re.findall(r": (\S+\.md)$", navigation, re.MULTILINE)
+
+    assert sorted(listed) == sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
 
 
 def read(path: Path) -> str:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from herdbeat.config.compat.agentd import AGENTD_AGENT, AGENTD_WORKFLOW, SOURCE_TABLES, UNSUPPORTED_SOURCES
-from herdbeat.config.schema.fleet import AGENT_REFERENCE
-from herdbeat.config.schema.json_schema import list_tables
+from herdbeat.config.schema.fleet import AGENT_REFERENCE, list_tables
 from herdbeat.config.schema.schedule import SCHEDULE
 from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.types import FieldType

@@ -1,8 +1,9 @@
-"""Timestamps and time zones: parse and format RFC 3339 <-> aware UTC datetime, IANA name -> ZoneInfo."""
+"""Timestamps and time zones: RFC 3339 or microseconds <-> aware UTC datetime, IANA name -> ZoneInfo."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from typing import overload
 from zoneinfo import ZoneInfo, available_timezones
 
 from herdbeat.errors import TimeParseError, TimezoneError, truncate_for_message
@@ -12,6 +13,8 @@ _TIMESTAMP_PATTERN = re.compile(
     r"([Tt ](?P<time>[0-9]{2}:[0-9]{2})(?P<seconds>:[0-9]{2})?([.,](?P<fraction>[0-9]{1,9}))?)?"
     r"(?P<offset>[Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
 )
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _FORMAT_HINT = 'Write for example "2026-04-01T09:00:00Z", or "2026-04-01T09:00:00+02:00".'
 _ZONE_FORMAT_HINT = 'Write an IANA name such as "Europe/Berlin" or "UTC".'
 
@@ -106,3 +109,20 @@ def _closest_zone(normalized: str) -> str | None:
         if close := get_close_matches(wanted, known, n=1, cutoff=0.75):
             return known[close[0]]
     return None
+
+
+@overload
+def to_micros(moment: datetime) -> int: ...
+@overload
+def to_micros(moment: None) -> None: ...
+def to_micros(moment: datetime | None) -> int | None:
+    """Return whole microseconds since 1970, UTC: times as the tables of the ledger have them."""
+    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+
+
+@overload
+def from_micros(micros: int) -> datetime: ...
+@overload
+def from_micros(micros: None) -> None: ...
+def from_micros(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)

@@ -12,7 +12,7 @@ import pytest
 from tests.support.fault_fleet import LEASE, ROOT, FaultFleet, wait_until
 
 from herdbeat.clock import SystemClock
-from herdbeat.store.microseconds import from_micros
+from herdbeat.timestamps import from_micros
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from tests.support.governor_builders import (
 from herdbeat.domain.decision import Decision, Source, StepKind
 from herdbeat.durations import humanize
 from herdbeat.governor import Pause, ScheduleState, decide
+from herdbeat.triggers import Webhook
 from herdbeat.triggers.delay import Delay
-from herdbeat.triggers.event import Webhook
 
 SECOND = timedelta(seconds=1)
 

@@ -27,7 +27,7 @@ from herdbeat.scheduler.quarantine import quarantine_evaluation, quarantine_firs
 from herdbeat.store.base import ChangedSchedule, Transaction
 from herdbeat.store.reader import Filter, SqliteReader
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
-from herdbeat.triggers.event import Manual
+from herdbeat.triggers import Manual
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -129,7 +129,7 @@ def test_commands_through_the_socket_look_as_they_always_did() -> None:
     assert [command_from_json(each) for each in _golden("requests")["commands"]] == COMMANDS
 
 
-def test_no_field_is_overlooked() -> None:
+def test_every_field_of_the_golden_samples_is_filled() -> None:
     assert find_unfilled_fields([BEAT, RUN, SCHEDULE, CHANGE, COMMANDS, CHANGED, APPLIED, PRUNED, IMPORTED]) == []
 
 

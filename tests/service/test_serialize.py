@@ -58,13 +58,13 @@ def assert_keys(answer: JsonObject, *keys: str) -> None:
     json.dumps(answer)  # everything in it is JSON
 
 
-async def test_a_schedule_in_a_list(herd: SimulatedHerd, reader: SqliteReader) -> None:
+async def test_a_schedule_summary_is_serialized(herd: SimulatedHerd, reader: SqliteReader) -> None:
     (first, _) = list_schedules(reader, ScheduleQuery(now=herd.now)).rows
 
     assert_keys(serialize.serialize_summary(first), SCHEDULE, "pace recent")
 
 
-async def test_details_of_each_kind(herd: SimulatedHerd, reader: SqliteReader) -> None:
+async def test_the_details_of_each_kind_are_serialized(herd: SimulatedHerd, reader: SqliteReader) -> None:
     (run,) = reader.runs(Filter(limit=1))
     run_id, beat_id = format_short_id(run.id), format_short_id(run.beat_id)
     answers = [
@@ -78,7 +78,7 @@ async def test_details_of_each_kind(herd: SimulatedHerd, reader: SqliteReader) -
     assert_keys(answers[3], BEAT)
 
 
-async def test_an_explanation_with_its_gates(herd: SimulatedHerd, reader: SqliteReader) -> None:
+async def test_an_explanation_is_serialized_with_its_gates(herd: SimulatedHerd, reader: SqliteReader) -> None:
     record = find_schedule(reader, "triage/standup")
     explanation = load_next_explanation(reader, record, herd.now, has_live_node=True)
 
@@ -89,7 +89,7 @@ async def test_an_explanation_with_its_gates(herd: SimulatedHerd, reader: Sqlite
     assert_keys(serialize.serialize_gate(explanation.gates[-1]), "gate ok used max")
 
 
-async def test_the_status_of_a_fleet(herd: SimulatedHerd, reader: SqliteReader) -> None:
+async def test_the_status_of_a_fleet_is_serialized(herd: SimulatedHerd, reader: SqliteReader) -> None:
     status = serialize.serialize_status(read_status(reader, herd.now, 7, zone=ZoneInfo("UTC")), "herd")
 
     assert_keys(status, "fleet now scheduler schedules today running late failing held next")
@@ -105,7 +105,7 @@ async def test_the_status_of_a_fleet(herd: SimulatedHerd, reader: SqliteReader) 
     assert status["failing"] == [{"schedule": "triage/standup", "failures": 1, "error": "it was told to fail"}]
 
 
-def test_spans_of_a_timeline() -> None:
+def test_the_spans_of_a_timeline_are_serialized() -> None:
     span = TimelineSpan(1, BeatOutcome.RAN, NOW, NOW, 1, RunStatus.SUCCEEDED, NOW, None)
 
     assert_keys(
@@ -114,7 +114,7 @@ def test_spans_of_a_timeline() -> None:
     )
 
 
-def test_nodes() -> None:
+def test_nodes_are_serialized() -> None:
     node = NodeRecord(id=7, host="web1", pid=1, version="1", started_at=NOW, seen_at=NOW, stopped_at=None)
 
     (answer,) = serialize.serialize_nodes([NodeView(record=node, state=NodeState.ALIVE)]).values()
@@ -123,7 +123,7 @@ def test_nodes() -> None:
     assert_keys(answer[0], "id host pid version state works labels running started_at seen_at lease_until stopped_at")
 
 
-def test_hints_changes_and_lines_of_output() -> None:
+def test_hints_changes_and_output_lines_are_serialized() -> None:
     hint = HintRecord(
         id=1,
         schedule="triage/standup",

@@ -15,10 +15,10 @@ from bench.load.bulk_insert import ScheduleBatch, insert_schedules
 from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.run import RunStatus
 from herdbeat.store import reader as finding
-from herdbeat.store.microseconds import to_micros
 from herdbeat.store.reader import Filter, SqliteReader, find_beat_ids, find_run_ids
-from herdbeat.store.sql_files import load_statements
 from herdbeat.store.sqlite.store import SqliteStore
+from herdbeat.store.statements import load_statements
+from herdbeat.timestamps import to_micros
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdbeat.store.sanitize import decode_lossy, has_suspect_escapes, sanitize
-from herdbeat.store.statements import dump_sanitized
+from herdbeat.store.sanitize import decode_lossy, dump_sanitized, has_suspect_escapes, sanitize
 
 letters = st.text(st.characters(exclude_categories=()))  # surrogates and NUL too
 values = st.recursive(
@@ -39,7 +38,7 @@ def test_only_the_bad_letter_is_replaced(text: str, cleaned: str) -> None:
     assert json.loads(dump_sanitized([text])) == [cleaned]
 
 
-def test_plain_text_is_not_even_looked_at() -> None:
+def test_plain_json_has_no_suspect_escapes() -> None:
     assert not has_suspect_escapes(json.dumps(["nothing odd", 1, None]))
 
 

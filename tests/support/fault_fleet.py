@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.support.oracle import CronExpectation, all_runs, check_cron, check_interval, check_reasons, check_runs
 
 from herdbeat.domain.run import RunStatus
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.reader import SqliteReader
+from herdbeat.timestamps import from_micros
 
 ROOT = Path(__file__).parents[2]
 RECORDED_TARGETS_YAML = """\

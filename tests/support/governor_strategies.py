@@ -10,9 +10,9 @@ from herdbeat.domain.policies import ActiveHours, Backoff, Bounds, FirstRun, Jit
 from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.governor import Pause, ScheduleState
+from herdbeat.triggers import Chat, Manual, Webhook
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
-from herdbeat.triggers.event import Chat, Manual, Webhook
 from herdbeat.triggers.interval import Interval
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia")

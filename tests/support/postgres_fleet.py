@@ -23,9 +23,9 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.location import PostgresLocation, open_reader
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Reader
+from herdbeat.timestamps import from_micros
 
 EXPIRED_NODES_QUERY = "SELECT id FROM node WHERE stopped_at = lease_until"
 """Nodes that another one has declared dead. A node that stops by itself writes its own time."""

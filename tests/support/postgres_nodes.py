@@ -15,8 +15,8 @@ from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import ClaimContext, ClaimResult, claim_due
 from herdbeat.scheduler.membership import NodeInfo, Registration, register_node
 from herdbeat.store.location import PostgresLocation
-from herdbeat.store.microseconds import to_micros
 from herdbeat.store.postgres.store import PostgresStore
+from herdbeat.timestamps import to_micros
 from herdbeat.triggers.interval import Interval
 
 UTC_ZONE = ZoneInfo("UTC")

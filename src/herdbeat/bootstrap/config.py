@@ -213,12 +213,8 @@ def write_config_cache(
 
 
 def _is_same_config(entry: Mapping[str, Any], config_path: Path, system_zone: str) -> bool:
-    return (
-        entry["form"] == CACHE_FORMAT
-        and entry["found"] == str(config_path.absolute())
-        and entry["system_zone"] == system_zone
-        and Path(entry["ledger"]).exists()
-    )
+    wanted = (CACHE_FORMAT, str(config_path.absolute()), system_zone)
+    return (entry["form"], entry["found"], entry["system_zone"]) == wanted and Path(entry["ledger"]).exists()
 
 
 def _is_fresh(entry: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -59,7 +60,7 @@ class Engine:
         self._task.add_done_callback(self._log_failure)
         ready = asyncio.create_task(self._ready_event.wait(), name="herdbeat is at work")
         try:
-            await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([self._task, ready], return_when=FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._task.cancel()
             raise
@@ -144,9 +145,7 @@ class Engine:
                 value = probe()
                 if value is not None:
                     return value
-                await asyncio.wait(
-                    [wakeup, self._task], timeout=LEDGER_POLL_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED
-                )
+                await asyncio.wait([wakeup, self._task], timeout=LEDGER_POLL_INTERVAL_S, return_when=FIRST_COMPLETED)
             finally:
                 self._waiters.discard(wakeup)
                 wakeup.cancel()

@@ -180,7 +180,7 @@ def _open_store(place: StoreLocation, fleet: Fleet) -> Iterator[StoreHandle]:
         store.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _NodeContext:
     """What a node works with. `shared` is the part of the store that nodes have in common; None for a single node."""
 
@@ -192,9 +192,7 @@ class _NodeContext:
 
 
 async def _open_context(fleet: Fleet, store: StoreHandle, local_timer: Timer, listener: EventListener) -> _NodeContext:
-    context = _NodeContext(
-        fleet=fleet, store=store, shared=open_shared_store(store), clock=local_timer, listener=listener
-    )
+    context = _NodeContext(fleet, store, open_shared_store(store), local_timer, listener)
     if context.shared is None:
         return context
     clock = DatabaseTimer(local_timer, context.shared.now)
@@ -266,13 +264,8 @@ async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -
 
 
 def _node_info(settings: NodeSettings) -> NodeInfo:
-    return NodeInfo(
-        host=platform.node(),
-        pid=os.getpid(),
-        version=__version__,
-        labels=tuple(sorted(settings.labels)),
-        works=settings.max_concurrent > 0,
-    )
+    labels, works = tuple(sorted(settings.labels)), settings.max_concurrent > 0
+    return NodeInfo(host=platform.node(), pid=os.getpid(), version=__version__, labels=labels, works=works)
 
 
 def _active_run_ids(reader: Reader) -> frozenset[int]:

@@ -64,12 +64,8 @@ def describe_effect(handle: FleetHandle) -> str:
 
 
 def build_selection(args: ParsedArgs) -> Selection:
-    return Selection(
-        names=args.positionals,
-        tags=args.all_values(flags.TAG),
-        groups=args.all_values(flags.GROUP),
-        everything=args.has(flags.ALL),
-    )
+    tags, groups = args.all_values(flags.TAG), args.all_values(flags.GROUP)
+    return Selection(names=args.positionals, tags=tags, groups=groups, everything=args.has(flags.ALL))
 
 
 def select_records(args: ParsedArgs, handle: FleetHandle) -> list[ScheduleRecord]:

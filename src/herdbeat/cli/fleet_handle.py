@@ -58,9 +58,7 @@ def select_schedules(fleet: Fleet, selector: str | None) -> list[Schedule]:
 
 def matches_selector(schedule: str, selector: str) -> bool:
     """Whether `target/schedule` is what a selector means."""
-    if "*" in selector:
-        return fnmatchcase(schedule, selector)
-    return selector in (schedule, schedule.rpartition("/")[0])
+    return fnmatchcase(schedule, selector) if "*" in selector else selector in (schedule, schedule.rpartition("/")[0])
 
 
 def unknown_selector_error(fleet: Fleet, selector: str, labels: Iterable[str]) -> NotFound:
@@ -123,14 +121,9 @@ def _locate_fleet(config: str | None, context: Context) -> FleetHandle:
 
 def _build_from_cache(cached: CachedConfig, config: str | None, context: Context) -> FleetHandle:
     """The files are read only if somebody asks for them."""
-    return FleetHandle(
-        name=cached.name,
-        path=cached.ledger,
-        now=context.clock.now(),
-        clock=context.clock,
-        zone=cached.zone,
-        load_fleet=cache(lambda: _read_files(config, context)),
-    )
+    name, path, zone, clock = cached.name, cached.ledger, cached.zone, context.clock
+    load_fleet = cache(lambda: _read_files(config, context))
+    return FleetHandle(name=name, path=path, now=clock.now(), clock=clock, zone=zone, load_fleet=load_fleet)
 
 
 def _read_files(config: str | None, context: Context) -> Fleet:

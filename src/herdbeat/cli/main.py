@@ -41,13 +41,8 @@ def main(
     environ = os.environ if environ is None else environ
     argv = sys.argv[1:] if argv is None else argv
     terminal = open_terminal(environ, out or real_out, err or real_err, [word.lstrip("-") for word in argv])
-    context = Context(
-        terminal=terminal,
-        clock=clock or SystemClock(),
-        environ=environ,
-        folder=folder or _current_folder(),
-        stdin=stdin or sys.stdin,
-    )
+    clock, folder, stdin = clock or SystemClock(), folder or _current_folder(), stdin or sys.stdin
+    context = Context(terminal=terminal, clock=clock, environ=environ, folder=folder, stdin=stdin)
     try:
         status = _run_safely(argv, context)
         terminal.out.flush()

@@ -12,11 +12,8 @@ from herdbeat.cli.spec import HELP, TOP_LEVEL_FLAGS, VERSION, CliCommand, Option
 from herdbeat.cli.table import COMMAND_GROUPS, COMMANDS, PLANNED_COMMANDS
 from herdbeat.errors import UsageError, did_you_mean_suffix, truncate_for_message
 
-_OPTIONS_BY_NAME: dict[str, Option] = {
-    name: option
-    for option in (*(option for command in COMMANDS for option in command.all_options), VERSION)
-    for name in option.names
-}
+_ALL_OPTIONS = (*(option for command in COMMANDS for option in command.all_options), VERSION)
+_OPTIONS_BY_NAME = {name: option for option in _ALL_OPTIONS for name in option.names}
 
 
 _PATH_VALUE_NAMES = frozenset({"PATH", "FILE", "DIR"})

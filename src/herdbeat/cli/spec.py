@@ -121,12 +121,8 @@ FOR = Option(("--for",), "how long it holds: 20m, 2h, 3d", value="DURATION")
 EVERY = Option(("--every",), "the pace that is wanted: 20s, 5m", value="DURATION")
 CANCEL_RUNNING = Option(("--cancel-running",), "also stop the runs that are going")
 CLEAR = Option(("--clear",), "take back what was wished: the hints, or the skips")
-TEMPLATE = Option(
-    ("--template",),
-    "agents, endpoints, commands, github or demo",
-    value="NAME",
-    choices=("agents", "endpoints", "commands", "github", "demo"),
-)
+_TEMPLATES = ("agents", "endpoints", "commands", "github", "demo")
+TEMPLATE = Option(("--template",), "agents, endpoints, commands, github or demo", value="NAME", choices=_TEMPLATES)
 PROMPT = Option(("--prompt",), "what the target is told; {{names}} are filled in", value="TEXT")
 COMMAND = Option(("--command",), "program and arguments, never a shell line", value="WORDS")
 URL = Option(("--url",), "the address of the request", value="URL")
@@ -139,12 +135,9 @@ EXIT_CODE = Option(("--exit-code",), "exit 6 if there is anything to change")
 DEMO = Option(("--demo",), "run a fleet of its own that shows what there is; needs nothing")
 STATE_DIR = Option(("--state-dir",), "where the demo keeps its fleet and its ledger", value="DIR")
 LIST = Option(("--list",), "show the hints: active, shadowed, expired, consumed")
-IN_STATE = Option(
-    ("--state",),
-    "only those that are running, ok, late, failing, paused, disabled, waiting, new or done",
-    value="STATE",
-    choices=("running", "ok", "late", "failing", "paused", "disabled", "waiting", "new", "done"),
-)
+_STATES = ("running", "ok", "late", "failing", "paused", "disabled", "waiting", "new", "done")
+_STATE_MEANING = f"only those that are {', '.join(_STATES[:-1])} or {_STATES[-1]}"
+IN_STATE = Option(("--state",), _STATE_MEANING, value="STATE", choices=_STATES)
 FOLLOW = Option(("-f", "--follow"), "go on with what is written from now on, until Ctrl+C")
 JSONL = Option(("--jsonl",), "print every line as one JSON object")
 WATCH = Option(("-w", "--watch"), "draw it again and again, until Ctrl+C")

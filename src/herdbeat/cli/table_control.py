@@ -31,9 +31,7 @@ from herdbeat.cli.spec import (
 SCHEDULES_ARGUMENT = Argument("WHICH", "TARGET (all its schedules), TARGET/SCHEDULE or TARGET/*", many=True)
 SELECTION_FLAGS = (TAG, GROUP, ALL)
 _CONTROL_FLAGS = (REASON, *SELECTION_FLAGS, YES, DRY_RUN, CONFIG, ZONE, UTC, JSON)
-_EXIT_STATUS_NOTE = (
-    "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
-)
+_STATUS_NOTE = "Exit status: 0 done, or nothing to do; 1 refused for one of them, or not consented; 3 unknown name."
 OFFLINE_NOTE = "While nothing runs, it is written into the ledger and counts from the next `herdbeat up`."
 
 
@@ -56,7 +54,7 @@ CONTROL_COMMANDS = (
         notes=(
             "What is due or waits is skipped as `paused`; a run in progress finishes. Nothing bursts afterwards.",
             OFFLINE_NOTE,
-            _EXIT_STATUS_NOTE,
+            _STATUS_NOTE,
         ),
     ),
     CliCommand(
@@ -72,7 +70,7 @@ CONTROL_COMMANDS = (
         notes=(
             "An interval that is overdue by then runs once; a cron waits for its next instant.",
             OFFLINE_NOTE,
-            _EXIT_STATUS_NOTE,
+            _STATUS_NOTE,
         ),
     ),
     CliCommand(
@@ -85,7 +83,7 @@ CONTROL_COMMANDS = (
             ("herdbeat disable marketing/old-promo", "off"),
             ("herdbeat disable --group reports --dry-run", "which would it be?"),
         ),
-        notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
+        notes=(OFFLINE_NOTE, _STATUS_NOTE),
     ),
     CliCommand(
         names=("enable",),
@@ -100,7 +98,7 @@ CONTROL_COMMANDS = (
         notes=(
             "What its file switches off (enabled: false) can only be switched on there.",
             OFFLINE_NOTE,
-            _EXIT_STATUS_NOTE,
+            _STATUS_NOTE,
         ),
     ),
     CliCommand(
@@ -127,7 +125,7 @@ CONTROL_COMMANDS = (
         arguments=(SCHEDULES_ARGUMENT,),
         options=_CONTROL_FLAGS,
         examples=(("herdbeat reset api-health", "no backoff any more: the next run is decided anew"),),
-        notes=(OFFLINE_NOTE, _EXIT_STATUS_NOTE),
+        notes=(OFFLINE_NOTE, _STATUS_NOTE),
     ),
     CliCommand(
         names=("skip",),

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from herdbeat.config.loader import LoadResult, load_fleet, try_load_fleet
     from herdbeat.config.locate import find_config
     from herdbeat.config.provenance import ResolvedValue
-    from herdbeat.config.schema.json_schema import build_json_schema
+    from herdbeat.config.schema.fleet import build_json_schema
 
 __all__ = ["LoadResult", "ResolvedValue", "build_json_schema", "find_config", "load_fleet", "try_load_fleet"]
 
@@ -15,7 +15,7 @@ _LAZY_EXPORTS = {
     "LoadResult": "loader",
     "ResolvedValue": "provenance",
     "find_config": "locate",
-    "build_json_schema": "schema.json_schema",
+    "build_json_schema": "schema.fleet",
     "load_fleet": "loader",
     "try_load_fleet": "loader",
 }

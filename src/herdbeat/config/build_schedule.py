@@ -13,7 +13,7 @@ from herdbeat.config.provenance import ResolvedValue, SectionReader, build_value
 from herdbeat.config.schema import schedule as keys
 from herdbeat.config.schema.formats import NAME
 from herdbeat.config.schema.policies import ADAPT, TIMEZONE
-from herdbeat.config.schema.table import Field, Table
+from herdbeat.config.schema.table import Table
 from herdbeat.config.schema.work import AUTH, LABELS, WORK_SOURCE_TABLE
 from herdbeat.config.sources import ScheduleSource, TargetSource
 from herdbeat.domain.policies import ActiveHours, Policies
@@ -25,18 +25,11 @@ from herdbeat.errors import HerdbeatError, Severity, did_you_mean_suffix
 from herdbeat.prompts import validate_prompt
 from herdbeat.triggers import Cron, Delay, Interval, load_trigger
 
-_KEY_BY_KIND: dict[TriggerKind, Field[str]] = {
-    TriggerKind.INTERVAL: keys.INTERVAL,
-    TriggerKind.CRON: keys.CRON,
-    TriggerKind.DELAY: keys.AT,
-}
+_KEY_BY_KIND = {TriggerKind.INTERVAL: keys.INTERVAL, TriggerKind.CRON: keys.CRON, TriggerKind.DELAY: keys.AT}
 _MISSING_TRIGGER_HINT = 'Add every: 5m, cron: "0 9 * * *", at: a date and time, or type: manual.'
 _SEARCH_START = datetime(2026, 1, 1, tzinfo=UTC)
 _SEARCH_END = _SEARCH_START + timedelta(days=366 * 41)
-_GITHUB_DEFAULT_KEYS = (
-    *("item", "claim", "state", "filter_labels"),
-    *("exclude_labels", "cleanup_on_failure", "attempts"),
-)
+_GITHUB_DEFAULT_KEYS = ("item", "claim", "state", "filter_labels", "exclude_labels", "cleanup_on_failure", "attempts")
 """In the order in which stored work sources have them."""
 
 

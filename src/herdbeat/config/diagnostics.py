@@ -82,9 +82,7 @@ class Diagnostics:
 
 def _sort_key(problem: Problem, order: Mapping[str, int]) -> tuple[int, int, int]:
     where = problem.where
-    if where is None:
-        return (-1, 0, 0)
-    return (order.get(where.file, len(order)), where.line, where.column)
+    return (-1, 0, 0) if where is None else (order.get(where.file, len(order)), where.line, where.column)
 
 
 def locate_in_scalar(node: ConfigNode, offset: int, width: int, source: str) -> SourceLocation:

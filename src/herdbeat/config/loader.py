@@ -107,14 +107,9 @@ def try_load_fleet(
     environ = merge_dotenv(environ, dotenv, display_path(dotenv, base), diagnostics)
     files = FileReader(base=base, environ=environ, diagnostics=diagnostics)
     kind, fleet, values = ConfigLoader(files, DefaultZone(zone=system_zone, origin="system zone")).load(path)
-    return LoadResult(
-        kind=kind,
-        fleet=fleet,
-        problems=diagnostics.sorted_problems(),
-        values=tuple(values),
-        sources=diagnostics.sources,
-        folders=tuple(sorted(diagnostics.folders)),
-    )
+    problems, sources = diagnostics.sorted_problems(), diagnostics.sources
+    folders = tuple(sorted(diagnostics.folders))
+    return LoadResult(kind=kind, fleet=fleet, problems=problems, values=tuple(values), sources=sources, folders=folders)
 
 
 class ConfigLoader:
@@ -245,15 +240,11 @@ class ConfigLoader:
         if parent is not None:
             self._warn_unused_settings(tree)
         is_invalid = self.diagnostics.error_count > errors_before or self.files.is_broken(fleet.path)
-        return replace(
-            fleet,
-            tree=tree,
-            zone=fleet.zone if is_invalid else _get_zone(TIMEZONE, tree, fleet.zone),
-            defaults=_inherit_block("defaults", tree, parent.defaults if parent else None),
-            rules=_inherit_block("rules", tree, parent.rules if parent else None),
-            notify=_inherit_block("notify", tree, parent.notify if parent else None),
-            is_invalid=is_invalid,
-        )
+        zone = fleet.zone if is_invalid else _get_zone(TIMEZONE, tree, fleet.zone)
+        names = ("defaults", "rules", "notify")
+        defaults, rules, notify = (_inherit_block(name, tree, getattr(parent, name, None)) for name in names)
+        inherited = replace(fleet, defaults=defaults, rules=rules, notify=notify)
+        return replace(inherited, tree=tree, zone=zone, is_invalid=is_invalid)
 
     def _normalize(self, tree: ConfigNode) -> ConfigNode:
         """Return the file with normalized keys, those of its defaults included."""
@@ -294,13 +285,9 @@ class ConfigLoader:
         name = self._resolve_name(entry, tree, file, names)
         if name is None:
             return None
+        prefix, include_chain = f"{fleet.prefix}{name}.", (*fleet.include_chain, real_path(file))
         sub_fleet = FleetFile(
-            path=file,
-            tree=tree,
-            zone=fleet.zone,
-            prefix=f"{fleet.prefix}{name}.",
-            include_chain=(*fleet.include_chain, real_path(file)),
-            root_folder=fleet.home,
+            path=file, tree=tree, zone=fleet.zone, prefix=prefix, include_chain=include_chain, root_folder=fleet.home
         )
         return self._validate(sub_fleet, fleet)
 

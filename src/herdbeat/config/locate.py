@@ -41,11 +41,8 @@ def find_config(start: Path, environ: Mapping[str, str], explicit: Path | None =
     config_path = explicit or environ.get(CONFIG_PATH_VARIABLE)
     if config_path:
         return start / config_path
-    return (
-        _search_upward(start, NATIVE_FILE_NAMES)
-        or _search_upward(start, HERDCTL_FILE_NAMES)
-        or _search_upward(start, (AGENTD_FOLDER,))
-    )
+    candidates = (NATIVE_FILE_NAMES, HERDCTL_FILE_NAMES, (AGENTD_FOLDER,))
+    return next((found for names in candidates if (found := _search_upward(start, names))), None)
 
 
 def find_config_in_folder(folder: Path) -> Path | None:

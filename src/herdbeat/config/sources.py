@@ -220,8 +220,7 @@ def warn_changed_schedule(schedule_source: ScheduleSource, diagnostics: Diagnost
 
 
 def warn_changed_fleet(tree: ConfigNode, diagnostics: Diagnostics) -> None:
-    enabled = tree.find(("webhooks", "enabled"))
-    if enabled.value is True:
+    if tree.find(("webhooks", "enabled")).value is True:
         message = "herdctl never serves webhooks; here they are called as POST /hooks/{target}/{schedule}."
         _warn_changed_meaning(tree.find(("webhooks",)), message, diagnostics)
 

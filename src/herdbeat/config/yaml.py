@@ -104,14 +104,9 @@ class _Composer:
             return RawNode(location=location, text=event.value, style=event.style or "", is_text=is_text)
         is_map = isinstance(event, yaml.MappingStartEvent)
         children = list(self._compose_items(events, depth))
-        return RawNode(
-            location=location,
-            is_list=not is_map,
-            is_map=is_map,
-            children=children,
-            size=1 + sum(node.size for node in children),
-            depth=1 + max((node.depth for node in children), default=0),
-        )
+        size = 1 + sum(node.size for node in children)
+        depth = 1 + max((node.depth for node in children), default=0)
+        return RawNode(location=location, is_list=not is_map, is_map=is_map, children=children, size=size, depth=depth)
 
     def _compose_items(self, events: Iterator[yaml.Event], depth: int) -> Iterator[RawNode]:
         for event in events:

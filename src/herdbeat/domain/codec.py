@@ -38,9 +38,7 @@ def to_json(value: Any) -> Any:
         return value.key
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [to_json(item) for item in value]
-    return _object_to_json(value)
+    return [to_json(item) for item in value] if isinstance(value, (tuple, list)) else _object_to_json(value)
 
 
 def _object_to_json(value: Any) -> Any:
@@ -48,11 +46,8 @@ def _object_to_json(value: Any) -> Any:
     if hasattr(value, "next_time"):
         return {"kind": value.kind, **value.options()}
     assert is_dataclass(value), f"{type(value).__name__} has no JSON form"
-    return {
-        field.name: to_json(getattr(value, field.name))
-        for field in fields(value)
-        if field.init and getattr(value, field.name) != field.default
-    }
+    items = ((field, getattr(value, field.name)) for field in fields(value) if field.init)
+    return {field.name: to_json(item) for field, item in items if item != field.default}
 
 
 def from_json(kind: type[T], data: Any, load_trigger: TriggerLoader) -> T:
@@ -91,12 +86,8 @@ def _decode(kind: Any, data: Any, load_trigger: TriggerLoader) -> Any:
 
 _type_hints = lru_cache(get_type_hints)
 _DECODERS: dict[Any, Callable[[Any], Any]] = {
-    str: str,
-    bool: bool,
-    int: int,
-    float: float,
+    **{kind: kind for kind in (str, bool, int, float, ZoneInfo)},
     datetime: datetime.fromisoformat,
     time: time.fromisoformat,
     timedelta: lambda microseconds: timedelta(microseconds=microseconds),
-    ZoneInfo: ZoneInfo,
 }

@@ -33,9 +33,7 @@ class Source(StrEnum):
         return self not in _EVENT_SOURCES
 
 
-_EVENT_SOURCES = frozenset(
-    {Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL, Source.RETRY}
-)
+_EVENT_SOURCES = {Source.MANUAL, Source.WEBHOOK, Source.CHAT, Source.RULE_TRIGGER, Source.BACKFILL, Source.RETRY}
 
 
 class StepKind(StrEnum):

@@ -129,14 +129,8 @@ def accept_hint(now: datetime, request: HintRequest) -> AcceptedHint:
     lasts = _clamp_duration(request.lasts, "life", notes)
     every = _clamp_duration(request.every, "pace", notes)
     at = None if request.at is None else _validate_at(now, request.at, notes)
-    hint = Hint(
-        origin=request.origin,
-        every=every,
-        at=at,
-        reason=truncate_for_message(request.reason, _MAX_REASON_LENGTH),
-        expires_at=_resolve_expiry(now, at, lasts),
-        created_at=now,
-    )
+    reason, expires_at = truncate_for_message(request.reason, _MAX_REASON_LENGTH), _resolve_expiry(now, at, lasts)
+    hint = Hint(origin=request.origin, every=every, at=at, reason=reason, expires_at=expires_at, created_at=now)
     return AcceptedHint(hint=hint, notes=tuple(notes))
 
 

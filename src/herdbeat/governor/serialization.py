@@ -30,12 +30,9 @@ def state_from_json(data: JsonObject, load_trigger: TriggerLoader) -> ScheduleSt
 def decision_to_json(decision: Decision) -> JsonObject:
     """Return the decision as the API shows it, so that stored decisions need no conversion."""
     moments = {name: getattr(decision, name) for name in _MOMENTS}
-    return {
-        **{name: None if moment is None else timestamp_to_json(moment) for name, moment in moments.items()},
-        "source": decision.source,
-        "origin": decision.origin,
-        "steps": [step_to_json(step) for step in decision.trace],
-    }
+    times = {name: None if moment is None else timestamp_to_json(moment) for name, moment in moments.items()}
+    steps = [step_to_json(step) for step in decision.trace]
+    return {**times, "source": decision.source, "origin": decision.origin, "steps": steps}
 
 
 def decision_to_text(decision: Decision) -> str:

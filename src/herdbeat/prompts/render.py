@@ -83,8 +83,7 @@ def build_schedule_prompt(
     validation rejects them in herdbeat's own files, and in another tool's prompt `{{ ref }}` may be
     meant as text.
     """
-    text = schedule.prompt or default_prompt or FALLBACK_PROMPT
-    template = _parse_template(text)
+    template = _parse_template(schedule.prompt or default_prompt or FALLBACK_PROMPT)
     values = _build_values(schedule, work_item, due_at, event or {}) | {"previous": previous or {}}
     prompt = template.render(values, _make_formatter(schedule, has_work=work_item is not None))
     if work_item is None or has_work_item_placeholder(template):

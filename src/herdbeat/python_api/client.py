@@ -6,6 +6,7 @@ process that has the same herd.
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from datetime import datetime
 from pathlib import Path
 
@@ -69,15 +70,15 @@ def _result_from_skip(reader: Reader, beat: str) -> TriggerResult | None:
     return TriggerResult(success=False, skipped=True, skip_reason=SkipReason(record.reason))
 
 
-class HerdClient(ScheduleRegistry):
+class HerdClient(ScheduleRegistry, ABC):
     """Methods that change something are awaited; those that only read return at once."""
 
     timer: Timer
 
     @property
+    @abstractmethod
     def state_dir(self) -> Path:
         """The folder of the ledger."""
-        raise NotImplementedError
 
     async def trigger(
         self, label: str, *, wait: bool = False, queue: bool = False, by: str = PROGRAM_ACTOR

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,13 +114,11 @@ class Node:
             stop_wait = tasks.create_task(self._stop.wait(), name="stop")
             hard_stop_wait = tasks.create_task(self._hard_stop.wait(), name="cut off")
             lease_watch = tasks.create_task(self._watch_lease(loop), name="lease")
-            await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([loop_task, stop_wait, lease_watch], return_when=FIRST_COMPLETED)
             is_lost = lease_watch.done()
             loop.stop()
             grace_s = 0.0 if is_lost else self._stop_timeout.total_seconds()
-            await asyncio.wait(
-                [loop_task, hard_stop_wait, lease_watch], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait([loop_task, hard_stop_wait, lease_watch], timeout=grace_s, return_when=FIRST_COMPLETED)
             loop.hard_stop()
             await asyncio.wait([loop_task])
             for task in (heartbeat, maintenance, stop_watch, stop_wait, hard_stop_wait, lease_watch):
@@ -157,7 +156,7 @@ class Node:
         async with asyncio.TaskGroup() as tasks:
             expiry_watch = tasks.create_task(self._lease.wait_lost(), name="lease by the clock")
             claim_lost = tasks.create_task(loop.lease_lost.wait(), name="lease by the store")
-            await asyncio.wait([expiry_watch, claim_lost], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([expiry_watch, claim_lost], return_when=FIRST_COMPLETED)
             self._lease.mark_lost()
             claim_lost.cancel()
 

@@ -1,13 +1,14 @@
 """Schedules by the beginning of their name, for shell completion. It loads next to nothing, to answer at once."""
 
 import sqlite3
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sql_files import load_file
+from herdbeat.store.statements import load_file
+from herdbeat.timestamps import from_micros
 
 _MAX_CHAR = "\U0010ffff"
 _DEFAULT_LATE_AFTER = timedelta(seconds=30)
@@ -38,13 +39,10 @@ def names_with_prefix(ledger: Path, prefix: str, limit: int) -> list[NamedSchedu
     target, slash, name = prefix.partition("/")
     ends = {"target_end": target + ("\0" if slash else _MAX_CHAR), "name_end": name + _MAX_CHAR}
     values = {"target": target, "name": name, **ends, "limit": limit}
-    connection = sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)
-    connection.text_factory = decode_lossy
-    try:
-        statement = load_file("sqlite/name_lookup.sql")["names_beginning"]
+    statement = load_file("sqlite/name_lookup.sql")["names_beginning"]
+    with closing(sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = decode_lossy
         return [_read_named_schedule(row) for row in connection.execute(statement, values)]
-    finally:
-        connection.close()
 
 
 def _read_named_schedule(row: tuple[object, ...]) -> NamedSchedule:

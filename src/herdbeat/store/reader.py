@@ -28,7 +28,6 @@ from herdbeat.domain.records import (
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
-from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,
@@ -37,8 +36,9 @@ from herdbeat.store.record_mapping import (
     read_target_spec,
 )
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sql_files import load_statements
 from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.statements import load_statements
+from herdbeat.timestamps import from_micros, to_micros
 
 R = TypeVar("R")
 

@@ -25,7 +25,7 @@ from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import SPEC_TYPES, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.errors import HerdbeatError
-from herdbeat.store.microseconds import from_micros
+from herdbeat.timestamps import from_micros
 from herdbeat.triggers import Delay, Manual, load_trigger
 
 R = TypeVar("R")

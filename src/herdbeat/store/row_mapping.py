@@ -16,7 +16,6 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.governor.state import Pause
-from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.record_mapping import PLACEHOLDER_PLAN, UnreadablePlan, apply_arm, describe_read_error
 from herdbeat.store.rows import (
     ChangedBeat,
@@ -29,7 +28,8 @@ from herdbeat.store.rows import (
     ScheduleRow,
     ScheduleSnapshot,
 )
-from herdbeat.store.statements import dump_sanitized
+from herdbeat.store.sanitize import dump_sanitized
+from herdbeat.timestamps import from_micros, to_micros
 
 T = TypeVar("T")
 Columns = tuple[object, ...]
@@ -109,8 +109,7 @@ def _read_damaged_snapshot(row: Sequence[Any], error: Exception) -> ScheduleSnap
     run_at, due_at, wake_at = _clamp_time(run_at), _clamp_time(due_at), _clamp_time(wake_at)
     next_run = (run_at, due_at, None, origin, wake_at, _clamp_time(anchor_at), _clamp_time(settled_until))
     readable = (schedule_id, target_id, label, 0, revision, enabled, *next_run, *counters, rare)
-    snapshot = _read_snapshot(readable, lambda _: PLACEHOLDER_PLAN)
-    return snapshot._replace(unreadable=describe_read_error(error))
+    return _read_snapshot(readable, lambda _: PLACEHOLDER_PLAN)._replace(unreadable=describe_read_error(error))
 
 
 def _clamp_time(micros: Any) -> Any:
@@ -131,13 +130,11 @@ def _read_hint(row: Sequence[Any]) -> Hint:
 
 def is_simple_reschedule(change: ChangedSchedule) -> bool:
     """Whether a success decided it again and moved its anchor. Only completions have a status; none moves the tail."""
-    return (
-        change.last_status is RunStatus.SUCCEEDED
-        and change.next_trace is not None
-        and change.next_run_at == change.next_due_at == change.wake_at
-        and change.anchor_at == change.last_run_at
-        and not (change.failures or change.is_new or change.next_origin or change.quarantine or change.last_error)
-    )
+    if change.last_status is not RunStatus.SUCCEEDED or change.next_trace is None:
+        return False
+    has_details = change.failures or change.is_new or change.next_origin or change.quarantine or change.last_error
+    is_one_moment = change.next_run_at == change.next_due_at == change.wake_at
+    return is_one_moment and change.anchor_at == change.last_run_at and not has_details
 
 
 def simple_reschedule_columns(change: ChangedSchedule) -> Columns:
@@ -182,12 +179,8 @@ def _read_source(value: str) -> Source:
 def is_simple_start(numbered: tuple[int, NewBeat]) -> bool:
     """Whether it is one instant that starts at once."""
     beat = numbered[1]
-    return (
-        beat.outcome is BeatOutcome.RUNNING
-        and beat.number == 1
-        and beat.wake_at is None
-        and not (beat.origin or beat.payload or beat.reason)
-    )
+    has_details = beat.origin or beat.payload or beat.reason or beat.wake_at is not None
+    return beat.outcome is BeatOutcome.RUNNING and beat.number == 1 and not has_details
 
 
 def simple_start_columns(numbered: tuple[int, NewBeat]) -> Columns:
@@ -224,13 +217,9 @@ def read_open_run(row: Sequence[Any]) -> OpenRun:
 def is_simple_success(run: FinishedRun) -> bool:
     """Whether it is a success without a message, usage or log."""
     outcome = run.outcome
-    return (
-        outcome.status is RunStatus.SUCCEEDED
-        and outcome.code is None
-        and outcome.response is None
-        and run.log is None
-        and not (outcome.error or outcome.summary or outcome.usage or outcome.session or outcome.note)
-    )
+    has_output = outcome.code is not None or outcome.response is not None or run.log is not None
+    has_text = outcome.error or outcome.summary or outcome.usage or outcome.session or outcome.note
+    return outcome.status is RunStatus.SUCCEEDED and not has_output and not has_text
 
 
 def finished_run_columns(run: FinishedRun, now: int) -> Columns:
@@ -282,7 +271,4 @@ def read_budget_day(scope: str, number: int, day: str) -> BudgetDay:
 
 
 def read_reservations(rows: Iterable[Sequence[Any]]) -> list[Reservation]:
-    return [
-        Reservation(run, read_budget_day(scope, number, day), tokens, usd)
-        for run, scope, number, day, tokens, usd in rows
-    ]
+    return [Reservation(run, read_budget_day(scope, number, day), *cost) for run, scope, number, day, *cost in rows]

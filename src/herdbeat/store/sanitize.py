@@ -1,15 +1,24 @@
-"""Replace characters that no ledger can hold, where text enters it.
+"""Replace characters that no ledger can hold, where text and JSON enter it.
 
 A NUL ends a text for every program written in C, and half of a surrogate pair has no bytes in UTF-8: stored once,
 either one made every later batch with that row unreadable.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+dump_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
+
+
+def dump_sanitized(value: object) -> str:
+    """Return JSON without the characters that no ledger can hold."""
+    text = dump_json(value)
+    return dump_json(sanitize(value)) if has_suspect_escapes(text) else text
 
 
 def has_suspect_escapes(dumped: str) -> bool:
@@ -23,9 +32,7 @@ def sanitize(value: Any) -> Any:
         return sanitize_text(value)
     if isinstance(value, Mapping):
         return {sanitize(key): sanitize(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [sanitize(item) for item in value]
-    return value
+    return [sanitize(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def sanitize_text(text: str) -> str:

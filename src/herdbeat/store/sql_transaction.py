@@ -15,7 +15,6 @@ from herdbeat.domain.budget import FLEET_OWNER, BudgetDay, BudgetOwner, Reservat
 from herdbeat.domain.codec import to_json
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.record_mapping import read_budgets, read_gaps, read_plan
 from herdbeat.store.row_mapping import (
     budget_day_columns,
@@ -50,8 +49,10 @@ from herdbeat.store.rows import (
     ScheduleSnapshot,
     TargetCapacity,
 )
+from herdbeat.store.sanitize import dump_json, dump_sanitized
 from herdbeat.store.sql_transaction_admin import SqlAdministration
-from herdbeat.store.statements import Connection, RowCount, dump_json, dump_sanitized
+from herdbeat.store.statements import Connection, RowCount
+from herdbeat.timestamps import from_micros, to_micros
 
 
 class SqlTransaction(SqlAdministration, ABC):
@@ -241,10 +242,8 @@ class SqlTransaction(SqlAdministration, ABC):
     def budget_get_usage(self, accounts: Collection[BudgetDay]) -> dict[BudgetDay, SpendTotals]:
         keys = [budget_day_columns(account) for account in accounts]
         self._connection.execute_many("open_spend", keys)
-        return {
-            read_budget_day(scope, number, day): SpendTotals(runs, tokens, usd)
-            for scope, number, day, runs, tokens, usd in self._connection.query("spent", keys)
-        }
+        rows = self._connection.query("spent", keys)
+        return {read_budget_day(scope, number, day): SpendTotals(*totals) for scope, number, day, *totals in rows}
 
     def last_usage(self, schedule_ids: Iterable[int], limit: int) -> dict[int, list[Mapping[str, object]]]:
         return dict(self._connection.query("last_usage", schedule_ids, limit=limit))

@@ -12,7 +12,6 @@ from herdbeat.domain.hint import Hint
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import display_name
 from herdbeat.governor.state import Pause
-from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.row_mapping import hint_values, read_pending_beats, schedule_columns
 from herdbeat.store.rows import (
     CounterCheck,
@@ -25,7 +24,9 @@ from herdbeat.store.rows import (
     TargetCounterCheck,
     TargetRow,
 )
-from herdbeat.store.statements import Connection, dump_sanitized
+from herdbeat.store.sanitize import dump_sanitized
+from herdbeat.store.statements import Connection
+from herdbeat.timestamps import from_micros, to_micros
 
 T = TypeVar("T")
 

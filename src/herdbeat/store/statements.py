@@ -1,23 +1,55 @@
-"""The connection below a transaction: it runs named statements, each for a whole batch of rows."""
+"""Statements by name, and the connection that runs them, each for a whole batch of rows.
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+All SQL is in `sql/`, one file per table and dialect; none is in Python.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
-
-from herdbeat.store.sanitize import has_suspect_escapes, sanitize
 
 Row = Sequence[object]
 
 RowCount: TypeAlias = Callable[[], int]
 """Returns how many rows a write has touched. Only calling it waits for the write."""
 
-dump_json = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_nan=False).encode
+_NAME_PATTERN = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
+_FRAGMENT = re.compile(r"\{(?P<name>\w+)\}")
+_SQL_FOLDER = Path(__file__).parent / "sql"
+"""Not by importlib.resources: that loads what reads zip files, and every command would wait for it."""
 
 
-def dump_sanitized(value: object) -> str:
-    """Return JSON without the characters that no ledger can hold."""
-    text = dump_json(value)
-    return dump_json(sanitize(value)) if has_suspect_escapes(text) else text
+@cache
+def load_statements(dialect: str) -> Mapping[str, str]:
+    """Return the statements of a dialect: those in `common`, and its own. `{name}` stands for another one's text."""
+    statements = {**load_folder("common"), **load_folder(dialect)}
+    return {name: _FRAGMENT.sub(lambda part: statements[part["name"]], text) for name, text in statements.items()}
+
+
+def load_folder(folder: str) -> dict[str, str]:
+    """Return the statements of one folder as they are written."""
+    files = (_SQL_FOLDER / folder).glob("*.sql")
+    return {name: text for file in files for name, text in _split_statements(file)}
+
+
+def load_file(name: str) -> dict[str, str]:
+    """Return the statements of one file, for a command that has no time for more."""
+    return dict(_split_statements(_SQL_FOLDER / name))
+
+
+@cache
+def load_migrations(subfolder: str = "migrations") -> tuple[tuple[int, str], ...]:
+    """Return numbered migrations: forward only, never edited after a release."""
+    folder = _SQL_FOLDER / subfolder
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple((int(name.partition("_")[0]), (folder / name).read_text(encoding="utf-8")) for name in names)
+
+
+def _split_statements(file: Path) -> Iterator[tuple[str, str]]:
+    _, *parts = _NAME_PATTERN.split(file.read_text(encoding="utf-8"))
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        yield name, body.strip().rstrip(";")
 
 
 class Connection(Protocol):

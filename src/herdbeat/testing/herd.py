@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,25 +47,20 @@ MONDAY = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 _NODE_INFO = NodeInfo(host="herd", pid=0, version="test")
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
 class ScriptedRunner:
     """Follows a script: declines or fails so many times, takes so long, costs so much, or runs until `let_go`."""
 
-    def __init__(
-        self,
-        *,
-        fails: int = 0,
-        takes: timedelta = timedelta(0),
-        holds: bool = False,
-        usage: Mapping[str, float] | None = None,
-        declines: int = 0,
-    ) -> None:
-        self.runs: list[Claim] = []
-        self._fails = fails
-        self._takes = takes
-        self._usage = usage or {}
-        self._declines = declines
-        self._let_go = asyncio.Event()
-        if not holds:
+    fails: int = 0
+    takes: timedelta = timedelta(0)
+    holds: bool = False
+    usage: Mapping[str, float] = field(default_factory=dict)
+    declines: int = 0
+    runs: list[Claim] = field(default_factory=list, init=False)
+    _let_go: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.holds:
             self._let_go.set()
 
     @property
@@ -78,14 +73,14 @@ class ScriptedRunner:
     async def __call__(self, claim: Claim, clock: FakeClock) -> Outcome:
         self.runs.append(claim)
         await self._let_go.wait()
-        clock.advance(self._takes)
-        if self._declines > 0:
-            self._declines -= 1
+        clock.advance(self.takes)
+        if self.declines > 0:
+            self.declines -= 1
             return Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
-        if self._fails > 0:
-            self._fails -= 1
-            return Outcome(status=RunStatus.FAILED, error="it was told to fail", usage=self._usage)
-        return Outcome(status=RunStatus.SUCCEEDED, usage=self._usage)
+        if self.fails > 0:
+            self.fails -= 1
+            return Outcome(status=RunStatus.FAILED, error="it was told to fail", usage=self.usage)
+        return Outcome(status=RunStatus.SUCCEEDED, usage=self.usage)
 
 
 class SimulatedHerd(ScheduleRegistry):
@@ -221,11 +216,8 @@ class SimulatedHerd(ScheduleRegistry):
     def beats(self, label: str) -> list[BeatRecord]:
         """Return its beats in the ledger, oldest first."""
         target, _, name = label.partition("/")
-        reader = SqliteReader(self.store.path)
-        try:
+        with closing(SqliteReader(self.store.path)) as reader:
             return reader.beats(Filter(target=target, name=name or DEFAULT_SCHEDULE_NAME, limit=10_000))[::-1]
-        finally:
-            reader.close()
 
     def outcomes(self, label: str) -> list[tuple[str, str, int]]:
         """Return its beats in short, oldest first: outcome, reason and number of instants."""
@@ -257,8 +249,7 @@ class SimulatedHerd(ScheduleRegistry):
         if claim.label not in self._runners:
             return await self._call(claim)
         started_at = self.now
-        outcome = await self._runners[claim.label](claim, self.clock)
-        return FinishedRun(claim.run_id, started_at, outcome)
+        return FinishedRun(claim.run_id, started_at, await self._runners[claim.label](claim, self.clock))
 
     def _apply(self) -> None:
         """Apply what was scheduled since the last time, all at once, as a file would be."""
@@ -306,10 +297,8 @@ async def open_herd(
             herd = SimulatedHerd(store, clock, tasks, settings, listener)
             if of is not None:
                 herd.take_over(of)
-            try:
+            with closing(herd):
                 yield herd
-            finally:
-                herd.close()
         await store.write(lambda tx: tx.leave_node(registration.node_id, clock.now()))
     finally:
         store.close()

@@ -42,3 +42,24 @@ def test_the_hint_for_a_restart_contains_the_given_state_directory(tmp_path: Pat
 
     assert "start it again" in kill_hint
     assert again == "  herdbeat up --demo --state-dir 'my demo'\n"
+
+
+def test_the_lines_for_another_terminal_work_there_as_printed(tmp_path: Path) -> None:
+    """They assumed the folder and the PATH of the first terminal: `herdbeat: command not found`."""
+    script = Path(sys.executable).with_name("herdbeat")
+    with subprocess.Popen([script, "up", "--demo", "--state-dir", "live"], cwd=tmp_path, stdout=subprocess.PIPE) as up:
+        try:
+            assert up.stdout is not None
+            lines = iter(lambda: up.stdout.readline().decode(), "")  # type: ignore[union-attr]
+            next(line for line in lines if line.startswith("Try in another terminal"))
+            source, folder, command = (next(lines).strip() for _ in range(3))
+            clean = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+            typed = f"{source} && {folder} && {command.split('  ')[0]}"
+            other = subprocess.run(
+                ["bash", "-c", typed], cwd="/", env=clean, capture_output=True, text=True, check=False
+            )
+        finally:
+            up.kill()
+
+    assert (other.returncode, other.stderr) == (0, "")
+    assert other.stdout.startswith("demo   up ")

@@ -21,7 +21,7 @@ class Screen:
         self._out = StringIO()
         self._later: list[Callable[[], None]] = []
         lines = LiveLineFormatter(terminal=Terminal(out=self._out, err=StringIO()), zone=ZoneInfo("UTC"))
-        self.feed = LiveFeed(lines, FakeClock(AT), lambda _, what: self._later.append(what))
+        self.feed = LiveFeed(lines, FakeClock(AT), lambda _, what: self._later.append(what), is_quiet=False)
 
     def settle(self, number: int, outcome: BeatOutcome, reason: str) -> None:
         for each in range(number):

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from herdbeat.config.diagnostics import Diagnostics
-from herdbeat.config.schema.json_schema import build_json_schema, list_tables
+from herdbeat.config.schema.fleet import build_json_schema, list_tables
 from herdbeat.config.schema.policies import POLICIES
 from herdbeat.config.yaml import parse_yaml
 

@@ -46,7 +46,7 @@ async def test_what_waits_for_a_run_does_not_take_its_place_when_both_are_cancel
         assert recorded(herd) == [(YOU.name, "report", {"runs": ["0001"], "called_off": 2, "reason": "enough"})]
 
 
-async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
+async def test_cancelling_pending_beats_publishes_an_event(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         herd.schedule("report", cron="*/10 * * * *", runner=ScriptedRunner(holds=True), overlap=Overlap.QUEUE_ALL)
         herd.schedule("quiet", cron="0 9 * * *")
@@ -60,7 +60,7 @@ async def test_who_watches_sees_what_was_called_off(tmp_path: Path) -> None:
         assert told == [BeatSettled(herd.now, "report", BeatOutcome.SKIPPED, "by_request", first, last, 2)]
 
 
-async def test_what_did_nothing_leaves_no_record(tmp_path: Path) -> None:
+async def test_a_cancel_that_stops_nothing_writes_no_change(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("report", cron="0 9 * * *")
         number = herd.snapshot("report").id
@@ -71,7 +71,7 @@ async def test_what_did_nothing_leaves_no_record(tmp_path: Path) -> None:
         assert recorded(herd) == []
 
 
-async def test_one_run_alone_leaves_what_waits(tmp_path: Path) -> None:
+async def test_cancelling_one_run_keeps_the_pending_beats(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         runner = ScriptedRunner(holds=True)
         herd.schedule("report", cron="*/10 * * * *", runner=runner, overlap=Overlap.QUEUE)
@@ -86,7 +86,7 @@ async def test_one_run_alone_leaves_what_waits(tmp_path: Path) -> None:
         assert [status for _, status, _ in list_runs(herd, "report")] == ["cancelled", "succeeded"]
 
 
-async def test_while_nothing_runs_only_what_waits_is_settled(tmp_path: Path) -> None:
+async def test_without_a_node_a_cancel_settles_only_pending_beats(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         herd.schedule("worker/busy", cron="0 10 * * *", runner=ScriptedRunner(holds=True))
         herd.schedule("worker/waits", cron="5 10 * * *")

@@ -77,7 +77,7 @@ def test_a_result_comes_back_unchanged_and_with_every_field(command: Command[Any
         ImportState(states=(StateEntry(agent="a", name="b"),)),
     ],
 )
-def test_what_is_left_at_its_default_comes_back_as_such(command: Command[Any]) -> None:
+def test_fields_with_their_default_survive_the_round_trip(command: Command[Any]) -> None:
     assert command_from_json(json.loads(json.dumps(command_to_json(command)))) == command
 
 
@@ -103,7 +103,7 @@ def test_what_is_left_at_its_default_comes_back_as_such(command: Command[Any]) -
         {"kind": "remember", "states": [["a"]]},
     ],
 )
-def test_what_is_no_command_is_refused_in_words(data: object) -> None:
+def test_an_invalid_command_raises_a_usage_error(data: object) -> None:
     with pytest.raises(UsageError) as caught:
         command_from_json(data)
 

@@ -216,7 +216,7 @@ async def outcome_of(ways: Any, commands: Sequence[Command[Any]]) -> tuple[list[
 
 @pytest.mark.parametrize("commands", CASES, ids=lambda commands: commands[-1].kind)
 @pytest.mark.parametrize("way", [in_process, by_socket, without_node], ids=["in process", "socket", "direct"])
-async def test_every_way_leads_to_the_same_result_and_the_same_change_log(
+async def test_every_transport_gives_the_same_result_and_change_log(
     way: Any, commands: Sequence[Command[Any]], tmp_path: Path, database: PostgresLocation
 ) -> None:
     set_clock(database, NOW)
@@ -230,7 +230,7 @@ async def test_every_way_leads_to_the_same_result_and_the_same_change_log(
     assert found == expected
 
 
-def test_every_command_takes_every_way() -> None:
+def test_every_command_type_is_among_the_dispatch_cases() -> None:
     assert {type(each) for commands in CASES for each in commands} == set(COMMAND_TYPES.values())
 
 
@@ -325,7 +325,7 @@ def test_a_command_waits_for_another_one_that_is_writing(tmp_path: Path) -> None
     assert done.items[0].changed
 
 
-def test_what_needs_a_node_is_not_written_without_one(tmp_path: Path) -> None:
+def test_a_command_that_needs_a_node_is_not_written_without_one(tmp_path: Path) -> None:
     fleet = read_fleet(tmp_path)
     prepare(ledger_path(tmp_path), fleet)
     before = read_changes(ledger_path(tmp_path))

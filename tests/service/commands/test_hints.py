@@ -65,7 +65,9 @@ async def test_a_hint_says_whom_it_silences_and_who_silences_it(tmp_path: Path) 
         (DisableSchedules(), "it is disabled: the hint counts once it is enabled"),
     ],
 )
-async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, command: ScheduleCommand, note: str) -> None:
+async def test_a_hint_for_a_paused_or_disabled_schedule_says_so(
+    tmp_path: Path, command: ScheduleCommand, note: str
+) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         apply_single_command(herd, command)
@@ -73,7 +75,7 @@ async def test_a_hint_on_what_is_held_says_so(tmp_path: Path, command: ScheduleC
         assert apply_single_command(herd, HintSchedules(every=20)).notes == (note,)
 
 
-async def test_ten_thousand_hints_harm_nothing(tmp_path: Path) -> None:
+async def test_ten_thousand_hints_are_rate_limited(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()

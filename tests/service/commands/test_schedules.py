@@ -39,7 +39,7 @@ from herdbeat.service.commands.dispatch import execute
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
 
 
-async def test_a_pause_says_what_it_was_and_what_it_is(tmp_path: Path) -> None:
+async def test_a_pause_reports_the_state_before_and_after(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()
@@ -206,7 +206,7 @@ async def test_a_change_and_its_row_are_one_transaction(tmp_path: Path) -> None:
         assert list_changes(herd) == []
 
 
-async def test_the_record_says_who_when_and_what_and_finds_it_by_name(tmp_path: Path) -> None:
+async def test_the_change_log_has_author_time_and_change_and_is_filtered_by_name(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         herd.schedule("worker/report", cron="0 * * * *")
@@ -231,7 +231,7 @@ async def test_the_record_says_who_when_and_what_and_finds_it_by_name(tmp_path: 
         assert list_changes(herd, before=newest.id) == older
 
 
-async def test_edits_of_the_files_are_in_the_record(tmp_path: Path) -> None:
+async def test_edits_of_the_files_are_in_the_change_log(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="5m")
         herd.schedule("old", every="1h")
@@ -290,7 +290,7 @@ def _put_in_quarantine(herd: SimulatedHerd, label: str) -> None:
     herd.store.write_now(lambda tx: tx.change_schedules([change_from_evaluation(verdict)]))
 
 
-async def test_a_number_that_is_none_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+async def test_an_invalid_number_is_rejected_before_anything_is_written(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
 
@@ -300,7 +300,7 @@ async def test_a_number_that_is_none_is_refused_before_anything_is_written(tmp_p
         assert herd.snapshot("queue").hints == ()
 
 
-async def test_the_answer_is_plain_json(tmp_path: Path) -> None:
+async def test_the_result_of_a_command_is_plain_json(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
         herd.schedule("queue", every="1h")
         await herd.tick()

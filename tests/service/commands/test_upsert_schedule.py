@@ -118,7 +118,7 @@ def test_the_reason_for_making_and_changing_it_is_recorded(store: SqliteStore) -
         (DeleteSchedule(target="no"), NotFound, "no schedule or target"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_says_why(
+def test_an_impossible_upsert_is_rejected_with_its_reason(
     store: SqliteStore, command: Command[object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):

@@ -89,7 +89,7 @@ async def test_a_restored_ledger_is_well_and_accounts_for_every_instant(tmp_path
         reader.close()
 
 
-async def test_the_ledger_from_before_is_kept_beside(tmp_path: Path) -> None:
+async def test_a_restore_keeps_the_previous_ledger_beside_the_new_one(tmp_path: Path) -> None:
     file = await backup_of_a_busy_fleet(tmp_path)
     async with open_herd(tmp_path, TEN + HOUR) as herd:
         write_fleet(herd)
@@ -125,7 +125,7 @@ async def test_while_a_fleet_runs_nothing_is_restored(tmp_path: Path) -> None:
     assert (tmp_path / "herdbeat.db").read_bytes() == before
 
 
-async def test_a_file_of_no_use_changes_nothing(tmp_path: Path) -> None:
+async def test_an_unusable_backup_file_changes_nothing(tmp_path: Path) -> None:
     await backup_of_a_busy_fleet(tmp_path)
     before = (tmp_path / "herdbeat.db").read_bytes()
     (tmp_path / "garbage").write_bytes(b"no ledger" * 1_000)

@@ -26,7 +26,7 @@ async def test_a_schedule_that_is_due_would_start(tmp_path: Path) -> None:
         assert asked(herd, "scan") is None
 
 
-async def test_before_its_time_it_is_not_due(tmp_path: Path) -> None:
+async def test_a_schedule_before_its_next_run_is_not_due(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("scan", every="5m")
         await herd.tick()
@@ -36,7 +36,7 @@ async def test_before_its_time_it_is_not_due(tmp_path: Path) -> None:
         assert (after_the_run, asked(herd, "scan")) == (SkipReason.NOT_DUE, None)
 
 
-async def test_what_waits_for_an_event_is_not_for_the_clock(tmp_path: Path) -> None:
+async def test_an_event_trigger_is_never_due_by_the_clock(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.by_hand(name="scan")(lambda: None)
 

@@ -73,7 +73,7 @@ _QUARANTINED = "no next run: it cannot be decided (no zone); edit it, or try it 
         ({"next_run_at": None}, True, "no next run: hint every 30s"),
     ],
 )
-def test_why_the_next_run_is_then(changes: dict[str, Any], has_live_node: bool, text: str) -> None:
+def test_the_next_run_is_explained_by_its_decision(changes: dict[str, Any], has_live_node: bool, text: str) -> None:
     record = make_schedule_record(**{"next_trace": TRACE, **changes})
 
     assert explain_next(record, NOW, has_live_node=has_live_node).text == text
@@ -118,7 +118,7 @@ def test_a_waiting_beat_is_explained_before_the_next_run() -> None:
     )
 
 
-def test_the_gates_say_which_one_is_shut() -> None:
+def test_an_explanation_names_the_closed_gate() -> None:
     record = make_schedule_record(paused=True, running=1, target_running=1)
 
     answer = explain_next(record, NOW, has_live_node=True)

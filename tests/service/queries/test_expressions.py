@@ -26,7 +26,7 @@ NOW = datetime(2026, 3, 26, 13, 4, tzinfo=UTC)
         ("2026-12-01T09:00:00Z", TriggerKind.DELAY),
     ],
 )
-def test_an_expression_is_known_by_its_look(text: str, kind: TriggerKind) -> None:
+def test_the_kind_of_an_expression_follows_from_its_form(text: str, kind: TriggerKind) -> None:
     trigger = parse_expression(text, BERLIN)
 
     assert trigger is not None
@@ -34,7 +34,7 @@ def test_an_expression_is_known_by_its_look(text: str, kind: TriggerKind) -> Non
 
 
 @pytest.mark.parametrize("text", ["triage", "triage/standup", "triage/*", "", "hourly", "3rd-agent"])
-def test_a_name_is_no_expression(text: str) -> None:
+def test_a_schedule_name_is_not_parsed_as_an_expression(text: str) -> None:
     assert parse_expression(text, BERLIN) is None
 
 

@@ -98,7 +98,7 @@ def test_a_one_shot_has_one_instant() -> None:
     assert (found.instants, found.is_complete) == (after_now(1), True)
 
 
-def test_a_pause_is_waited_for() -> None:
+def test_the_preview_begins_after_the_pause() -> None:
     found = preview_runs(make_schedule_record(paused=True, paused_until=NOW + 60 * MINUTE), [], NOW)
 
     assert found.instants[0] == NOW + 60 * MINUTE

@@ -122,7 +122,9 @@ def test_a_label_that_no_node_has_says_how_to_give_it() -> None:
         ({"bounds": Bounds(starts_at=MIDNIGHT)}, {}, False, MIDNIGHT),
     ],
 )
-def test_the_bounds(chosen: dict[str, Any], changes: dict[str, Any], ok: bool, opens_at: datetime | None) -> None:
+def test_the_bounds_gate_checks_start_end_and_number_of_runs(
+    chosen: dict[str, Any], changes: dict[str, Any], ok: bool, opens_at: datetime | None
+) -> None:
     found = evaluate_gates(make_schedule_record(plan=make_schedule_spec(**chosen), **changes), SERVED, NOW)
 
     (gate,) = [each for each in found if each.gate == "bounds"]
@@ -143,7 +145,7 @@ def test_active_hours_are_checked_at_this_moment(closes: time, ok: bool) -> None
     assert gate.opens_at == (None if ok else datetime(2026, 3, 27, 7, tzinfo=UTC))
 
 
-async def test_the_ledger_knows_what_is_left(tmp_path: Path) -> None:
+async def test_the_remaining_budget_is_read_from_the_ledger(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOW, labels=["gpu"]) as herd:
         budget = Budget(tokens_per_day=1_000, runs_per_day=9)
         herd.schedule("scribe", every="10m", budget=budget, runs_on="gpu", runner=ScriptedRunner(usage={"tokens": 70}))
@@ -161,7 +163,7 @@ async def test_the_ledger_knows_what_is_left(tmp_path: Path) -> None:
         reader.close()
 
 
-async def test_the_ledger_knows_what_is_left_of_shared_budgets(tmp_path: Path) -> None:
+async def test_the_remaining_shared_budget_is_read_from_the_ledger(tmp_path: Path) -> None:
     async with open_herd(tmp_path, NOW) as herd:
         herd.schedule("scribe/one", every="10m")
         herd.schedule("scribe/two", every="10m")

@@ -34,7 +34,7 @@ SOON, LATER = MONDAY + timedelta(seconds=10), MONDAY + timedelta(seconds=31)
     ],
     ids=["renews", "silent", "left", "found dead", "killed with its file", "left its file"],
 )
-def test_what_is_known_of_a_node(node: NodeRecord, now: datetime, standing: NodeState) -> None:
+def test_a_node_is_alive_dead_or_has_left(node: NodeRecord, now: datetime, standing: NodeState) -> None:
     assert resolve_node_state(node, now, has_live_node=False) is standing
 
 

@@ -32,7 +32,7 @@ async def test_a_name_is_a_name_also_if_it_could_be_a_run(tmp_path: Path) -> Non
         reader.close()
 
 
-async def test_the_newest_run_is_one_that_really_was_one(tmp_path: Path) -> None:
+async def test_the_latest_run_is_found_unless_the_schedule_never_ran(tmp_path: Path) -> None:
     async with open_herd(tmp_path) as herd:
         herd.schedule("never", cron="0 9 * * *")
         herd.schedule("api", every="5m", runner=ScriptedRunner(fails=1))

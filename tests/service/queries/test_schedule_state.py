@@ -13,8 +13,8 @@ from herdbeat.service.queries.schedule_state import (
     find_hold,
     resolve_condition,
 )
+from herdbeat.triggers import Manual
 from herdbeat.triggers.delay import Delay
-from herdbeat.triggers.event import Manual
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,9 @@ async def test_pages_follow_each_other_without_loss(herd: SimulatedHerd) -> None
         ({"groups": ("isues",)}, 'has the group "isues"; did you mean "issues"?'),
     ],
 )
-async def test_what_nothing_has_is_guessed(herd: SimulatedHerd, wanted: dict[str, Any], said: str) -> None:
+async def test_an_unknown_name_tag_or_group_gets_a_suggestion(
+    herd: SimulatedHerd, wanted: dict[str, Any], said: str
+) -> None:
     with pytest.raises(NotFound) as caught:
         listed(herd, **wanted)
 

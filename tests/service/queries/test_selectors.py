@@ -47,7 +47,7 @@ def labels(reader: SqliteReader, selection: Selection) -> list[str]:
         (Selection(everything=True), ["queue", "triage/check", "triage/standup", "report/weekly"]),
     ],
 )
-def test_what_is_meant(reader: SqliteReader, selection: Selection, meant: list[str]) -> None:
+def test_selectors_resolve_to_schedules(reader: SqliteReader, selection: Selection, meant: list[str]) -> None:
     assert labels(reader, selection) == meant
 
 
@@ -63,7 +63,7 @@ def test_what_is_meant(reader: SqliteReader, selection: Selection, meant: list[s
         (Selection(groups=("report",)), 'No schedule has the group "report"; did you mean "reports"?'),
     ],
 )
-def test_what_is_not_there_is_guessed_at(reader: SqliteReader, selection: Selection, message: str) -> None:
+def test_an_unknown_selector_gets_a_suggestion(reader: SqliteReader, selection: Selection, message: str) -> None:
     with pytest.raises(NotFound, match=message.replace("?", r"\?")) as caught:
         select_schedules(reader, selection)
 
@@ -71,6 +71,6 @@ def test_what_is_not_there_is_guessed_at(reader: SqliteReader, selection: Select
 
 
 @pytest.mark.parametrize("selection", [Selection(), Selection(names=("queue",), everything=True)])
-def test_nothing_and_too_much_are_mistakes(reader: SqliteReader, selection: Selection) -> None:
+def test_an_empty_or_contradictory_selection_is_a_usage_error(reader: SqliteReader, selection: Selection) -> None:
     with pytest.raises(UsageError):
         select_schedules(reader, selection)

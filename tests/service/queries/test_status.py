@@ -104,7 +104,7 @@ async def test_a_failing_schedule_is_counted_until_it_recovers(tmp_path: Path) -
         ([*range(1, 21)], (2, 19)),
     ],
 )
-def test_the_usual_time_needs_a_few_runs(minutes: list[int], usual: tuple[int, int] | None) -> None:
+def test_the_typical_duration_needs_several_runs(minutes: list[int], usual: tuple[int, int] | None) -> None:
     runs = [make_run_record(started_at=NOW - each * MINUTE) for each in minutes]
 
     found = estimate_duration([*runs, make_run_record(status=RunStatus.FAILED, started_at=NOW - 99 * MINUTE)])

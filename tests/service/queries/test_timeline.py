@@ -77,7 +77,7 @@ def drawn(*spans: TimelineSpan, gaps: tuple[Gap, ...] = ()) -> str:
         ([span(2, outcome=BeatOutcome.SKIPPED), ran(2.5, 0, RunStatus.FAILED)], "  ✗       "),
     ],
 )
-def test_a_row_shows_what_took_place(spans: list[TimelineSpan], row: str) -> None:
+def test_a_timeline_row_shows_the_outcome_of_each_cell(spans: list[TimelineSpan], row: str) -> None:
     assert drawn(*spans) == row
 
 

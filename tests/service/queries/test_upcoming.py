@@ -64,7 +64,7 @@ def test_a_limit_that_moves_a_run_is_its_source() -> None:
     assert (second.next_run_at, second.source) == (NOW + timedelta(minutes=7), Source.CLAMPED_MIN)
 
 
-def test_a_fleet_is_one_row_by_time() -> None:
+def test_the_runs_of_a_fleet_are_merged_in_time_order() -> None:
     fleet = [schedule("daily", DAILY), schedule("poll", Interval.parse("8h"))]
 
     found = [(each.schedule, each.next_run_at - NOW) for each in islice(iter_fleet_runs(outlooks(fleet), NOW), 4)]

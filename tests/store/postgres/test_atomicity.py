@@ -57,7 +57,7 @@ def refuse() -> None:
     raise Conflict("not so")
 
 
-def test_work_with_bad_luck_to_the_last_comes_through(store: PostgresStore) -> None:
+def test_a_write_that_fails_until_its_last_attempt_is_committed(store: PostgresStore) -> None:
     store.write_now(unlucky(MAX_RETRIES, lambda: None))
 
     assert names(store) == ["half"]

@@ -8,7 +8,7 @@ from tests.support.postgres_nodes import build_fleet, open_nodes, set_clock
 
 from herdbeat.scheduler.apply.apply import apply_fleet
 from herdbeat.store.location import PostgresLocation
-from herdbeat.store.microseconds import from_micros
+from herdbeat.timestamps import from_micros
 
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 BACK = NOW + timedelta(hours=2)

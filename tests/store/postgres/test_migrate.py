@@ -14,7 +14,7 @@ from herdbeat.store.postgres import migrate as migrating
 from herdbeat.store.postgres.migrate import MIGRATIONS_FOLDER, migrate, min_compatible_schema
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.reader import Filter
-from herdbeat.store.sql_files import load_migrations
+from herdbeat.store.statements import load_migrations
 
 KNOWN = load_migrations(MIGRATIONS_FOLDER)
 NEWEST = KNOWN[-1][0]

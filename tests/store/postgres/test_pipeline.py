@@ -106,7 +106,7 @@ def test_a_wrong_row_count_is_raised_with_the_next_answer(statements: PostgresCo
         statements.query_one("database_time")
 
 
-def test_without_a_later_answer_it_is_settled_at_the_end(statements: PostgresConnection) -> None:
+def test_a_row_count_without_a_later_query_is_checked_by_the_flush(statements: PostgresConnection) -> None:
     statements.expect_row_count(
         statements.execute("renew_node", node=4_711, now=0, lease=0), 0, lambda: LookupError("there is one")
     )

@@ -106,14 +106,14 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
 }
 
 
-def test_every_question_has_the_same_answer(both: tuple[Reader, Reader]) -> None:
+def test_the_readers_of_both_dialects_give_the_same_answers(both: tuple[Reader, Reader]) -> None:
     file, database = both
 
     for name, question in QUESTIONS.items():
         assert question(database) == question(file), name
 
 
-def test_audits_agree(tmp_path: Path, database: PostgresLocation) -> None:
+def test_the_audits_of_both_dialects_agree(tmp_path: Path, database: PostgresLocation) -> None:
     places: tuple[StoreLocation, ...] = (tmp_path / "herdbeat.db", database)
     answers = []
     for place in places:

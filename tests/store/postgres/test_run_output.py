@@ -43,9 +43,7 @@ def kept(place: PostgresLocation, run_id: int) -> str | None:
         return reader.run_output(run_id)
 
 
-def test_what_a_run_says_is_there_while_it_runs_and_the_newest_counts(
-    node: ManualNode, database: PostgresLocation
-) -> None:
+def test_the_newest_output_of_an_active_run_can_be_read(node: ManualNode, database: PostgresLocation) -> None:
     run_id = claimed(node)
 
     tell(node, run_id, "one")
@@ -54,7 +52,9 @@ def test_what_a_run_says_is_there_while_it_runs_and_the_newest_counts(
     assert kept(database, run_id) == "one two"
 
 
-def test_what_a_run_brings_along_at_its_end_is_the_last_word(node: ManualNode, database: PostgresLocation) -> None:
+def test_the_output_stored_with_the_completion_replaces_earlier_output(
+    node: ManualNode, database: PostgresLocation
+) -> None:
     run_id = claimed(node)
     tell(node, run_id, "one")
 
@@ -73,7 +73,7 @@ def test_the_last_words_of_a_cancelled_run_come_after_its_end(node: ManualNode, 
     assert kept(database, run_id) == "cut"
 
 
-def test_a_node_whose_lease_is_over_tells_nothing(node: ManualNode, database: PostgresLocation) -> None:
+def test_a_node_whose_lease_has_expired_publishes_no_output(node: ManualNode, database: PostgresLocation) -> None:
     run_id = claimed(node)
     set_clock(database, NOW + timedelta(minutes=10))
 

@@ -132,7 +132,7 @@ def test_a_writer_without_a_node_gets_an_error_if_the_outcome_of_a_commit_is_unk
         store.close()
 
 
-def test_two_that_wait_for_each_other_both_come_through(database: PostgresLocation) -> None:
+def test_two_deadlocked_transactions_are_both_committed(database: PostgresLocation) -> None:
     """In an order that no work of ours has, but somebody's might."""
     with open_nodes(database, 2) as (first, second):
         names = ("a", "b")

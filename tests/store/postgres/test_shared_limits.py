@@ -69,7 +69,7 @@ def test_two_nodes_that_race_keep_the_limit_of_the_whole_fleet(database: Postgre
     assert sum(len(turn.claims) for turn in turns) == 5
 
 
-def test_two_nodes_of_one_host_and_one_number_are_two(database: PostgresLocation) -> None:
+def test_two_nodes_with_the_same_host_and_pid_are_two_nodes(database: PostgresLocation) -> None:
     """As in two containers of the same name, where each is process 1."""
     with open_nodes(database, 2) as (first, second):
         first.store.write_now(lambda tx: apply_fleet(tx, build_fleet("a", "b"), NOW))

@@ -10,7 +10,7 @@ import pytest
 
 from herdbeat.store import reader
 from herdbeat.store.postgres.statements import load_statement
-from herdbeat.store.sql_files import load_file, load_statements
+from herdbeat.store.statements import load_file, load_statements
 
 IN_ITS_OWN_WAY = {
     *(

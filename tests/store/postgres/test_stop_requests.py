@@ -119,7 +119,7 @@ def test_overlap_cancel_stops_the_run_that_another_node_has(database: PostgresLo
         assert asked_of(first) == [StopRequest(claim.run_id, REPLACED_BY_NEXT, force=False)]
 
 
-def test_word_for_the_dead_and_nodes_without_history_are_pruned(database: PostgresLocation) -> None:
+def test_stop_requests_for_dead_nodes_and_nodes_without_history_are_pruned(database: PostgresLocation) -> None:
     month = timedelta(days=30)
     with open_nodes(database, 3) as (early, late, last):
         early.store.write_now(lambda tx: apply_fleet(tx, build_fleet("worker"), NOW))
@@ -144,7 +144,7 @@ def test_word_for_the_dead_and_nodes_without_history_are_pruned(database: Postgr
         assert asked_of(late) == []
 
 
-def test_the_last_sign_of_life_is_never_pruned(database: PostgresLocation) -> None:
+def test_the_node_that_was_seen_last_is_never_pruned(database: PostgresLocation) -> None:
     with open_nodes(database, 1) as (node,):
         node.join(NOW)
         node.store.write_now(lambda tx: tx.leave_node(node.joined.node_id, NOW))

@@ -11,9 +11,9 @@ import pytest
 from herdbeat.domain.beat import Gap, MissedReason
 from herdbeat.errors import Conflict, HerdbeatError, NotFound, StoreUnavailable
 from herdbeat.store.base import Transaction
-from herdbeat.store.sql_files import load_migrations
 from herdbeat.store.sqlite.backup import backup_ledger, find_damage, require_restorable
 from herdbeat.store.sqlite.store import SqliteStore
+from herdbeat.store.statements import load_migrations
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 

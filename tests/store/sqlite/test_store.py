@@ -9,8 +9,8 @@ from tests.support.store_contract import NOW, OpenedStore, StoreContract, build_
 
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation, SpendTotals
 from herdbeat.store.base import NewRun, TargetRow
-from herdbeat.store.sql_files import load_migrations
 from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
+from herdbeat.store.statements import load_migrations
 
 
 class TestSqliteStore(StoreContract):

@@ -52,10 +52,9 @@ def run_apply(args: ParsedArgs, context: Context) -> Output | int:
     if not _confirm_removals(args, context, plan):
         return DECLINED
     delivery = handle.dispatcher.deliver(current_actor(context), command)
-    return Output(
-        json=lambda: {**serialize_plan(plan), "applied": True, "served": delivery.has_live_node},
-        lines=[Notice(_describe_result(plan, delivery, handle))],
-    )
+    notice = Notice(_describe_result(plan, delivery, handle))
+    served = delivery.has_live_node
+    return Output(json=lambda: {**serialize_plan(plan), "applied": True, "served": served}, lines=[notice])
 
 
 def _load_request(args: ParsedArgs, context: Context) -> tuple[LoadedFleet, FleetHandle, ApplyFleet]:
@@ -86,11 +85,9 @@ def _confirm_removals(args: ParsedArgs, context: Context, plan: ApplyPlan) -> bo
 
 def _preview(args: ParsedArgs, plan: ApplyPlan) -> Output:
     summary = f"{summarize_plan(plan, 'to')}  Nothing was changed." if plan.items else _UP_TO_DATE
-    return Output(
-        json=lambda: {**serialize_plan(plan), "applied": False},
-        lines=[Notice(summary)],
-        exit_status=EXIT_CHANGES_PENDING if plan.items and args.has(flags.EXIT_CODE) else 0,
-    )
+    exit_status = EXIT_CHANGES_PENDING if plan.items and args.has(flags.EXIT_CODE) else 0
+    lines = [Notice(summary)]
+    return Output(json=lambda: {**serialize_plan(plan), "applied": False}, lines=lines, exit_status=exit_status)
 
 
 def _describe_result(plan: ApplyPlan, delivery: Delivery[AppliedFleet], handle: FleetHandle) -> str:

@@ -43,10 +43,8 @@ def run_backfill(args: ParsedArgs, context: Context) -> Output:
         return DECLINED
     command = BackfillSchedule(schedule=record.id, start=window.start, end=window.end, reason=parse_reason(args))
     delivery = handle.dispatcher.deliver(current_actor(context), command)
-    return Output(
-        json=lambda: {**result_to_json(delivery.result), "served": delivery.has_live_node},
-        lines=_result_lines(args, handle, delivery),
-    )
+    lines = _result_lines(args, handle, delivery)
+    return Output(json=lambda: {**result_to_json(delivery.result), "served": delivery.has_live_node}, lines=lines)
 
 
 def _parse_window(args: ParsedArgs, handle: FleetHandle) -> BackfillWindow:

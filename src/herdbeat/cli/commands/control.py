@@ -191,11 +191,9 @@ def run_change(args: ParsedArgs, context: Context, handle: FleetHandle, command:
     delivery = deliver_change(context, handle, command)
     undo = undo_command(args, command, delivery.result)
     lines = result_lines(handle, command.what, delivery.result, undo, cancelled=cancels and delivery.has_live_node)
-    return Output(
-        json=lambda: serialize_delivery(delivery, undo),
-        lines=chain(lines, pending_notice(handle, delivery)),
-        exit_status=EXIT_REFUSED if delivery.result.refused else 0,
-    )
+    all_lines = chain(lines, pending_notice(handle, delivery))
+    exit_status = EXIT_REFUSED if delivery.result.refused else 0
+    return Output(json=lambda: serialize_delivery(delivery, undo), lines=all_lines, exit_status=exit_status)
 
 
 def _parse_pause_end(args: ParsedArgs, handle: FleetHandle) -> datetime | None:

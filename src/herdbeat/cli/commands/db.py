@@ -114,12 +114,10 @@ EXIT_UNHEALTHY = 6
 def run_check(args: ParsedArgs, context: Context) -> Output:
     handle = _require_ledger(args, context)
     ledger, result = format_location(handle.path), inspect_ledger(handle.path, handle.now)
-    return Output(
-        json=lambda: {"ledger": ledger, **_check_object(result)},
-        lines=_check_lines(context.terminal, ledger, result),
-        is_compact=True,
-        exit_status=0 if result.is_healthy else EXIT_UNHEALTHY,
-    )
+    lines = _check_lines(context.terminal, ledger, result)
+    exit_status = 0 if result.is_healthy else EXIT_UNHEALTHY
+    data = {"ledger": ledger, **_check_object(result)}
+    return Output(json=lambda: data, lines=lines, is_compact=True, exit_status=exit_status)
 
 
 def _check_lines(terminal: Terminal, ledger: str, result: LedgerInspection) -> Iterator[str]:
@@ -184,11 +182,8 @@ def run_prune(args: ParsedArgs, context: Context) -> Output:
         pruned = count_prunable(open_audit(handle.path), retention, handle.now)
     else:
         pruned = handle.dispatcher.run(current_actor(context), PruneHistory())
-    return Output(
-        json=lambda: {"dry_run": is_dry, **result_to_json(pruned)},
-        lines=[_describe_pruned(pruned, retention, is_dry=is_dry)],
-        is_compact=True,
-    )
+    line = _describe_pruned(pruned, retention, is_dry=is_dry)
+    return Output(json=lambda: {"dry_run": is_dry, **result_to_json(pruned)}, lines=[line], is_compact=True)
 
 
 def _describe_pruned(pruned: PruneResult, retention: Retention, *, is_dry: bool) -> str:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +34,12 @@ class DemoFleet:
     restart_command: str
 
     def tour_lines(self, context: Context) -> Iterator[str]:
-        """Yield what to try in another terminal. The folder is named once: commands find the fleet from there."""
+        """Yield what to try in another terminal, which may be in any folder and without this environment."""
         yield "Try in another terminal:"
-        yield f"  cd {_shorten_path(self.file.parent, context)}"
+        activate = _activate_script()
+        if activate is not None:
+            yield f"  source {shlex.quote(str(activate))}"
+        yield f"  cd {shlex.quote(str(self.file.parent.absolute()))}"
         yield from context.terminal.format_table(_TOUR_COMMANDS, indent="  ")
         yield f"Kill it: kill -9 {os.getpid()}. Then start it again, and the gap is accounted for:"
         yield f"  {self.restart_command}"
@@ -71,9 +75,7 @@ def _prepare_demo(folder: Path, restart_command: str) -> DemoFleet:
     return DemoFleet(file=file, socket=opened, restart_command=restart_command)
 
 
-def _shorten_path(folder: Path, context: Context) -> str:
-    """Return the path as short as the user may write it: relative, or with ~."""
-    home = context.environ.get("HOME", "")
-    if folder != context.folder and folder.is_relative_to(context.folder):
-        return str(folder.relative_to(context.folder))
-    return f"~/{folder.relative_to(home)}" if home and folder.is_relative_to(home) else str(folder)
+def _activate_script() -> Path | None:
+    """Return what puts this `herdbeat` on the PATH of another terminal. None where it is installed for the user."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    return script if Path(sys.argv[0]).parent.resolve() == script.parent.resolve() and script.exists() else None

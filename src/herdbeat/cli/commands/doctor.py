@@ -23,19 +23,13 @@ EXIT_UNHEALTHY = 6
 _INEFFECTIVE_CODES = {Code.NOT_YET: "not yet", Code.BLOCKED_ADDRESS: "egress"}
 """Warnings of the files about something that does not happen, with the word for it."""
 
-_LEVEL_SYMBOLS = {
-    FindingLevel.OK: ("✓", "green"),
-    FindingLevel.WARNING: ("!", "yellow"),
-    FindingLevel.PROBLEM: ("✗", "red"),
-}
+_SYMBOLS = {FindingLevel.OK: ("✓", "green"), FindingLevel.WARNING: ("!", "yellow"), FindingLevel.PROBLEM: ("✗", "red")}
 
 
 def run_doctor(args: ParsedArgs, context: Context) -> Output:
     here = f"{context.folder}/"  # paths below the current folder are shown as the user would write them
-    findings = [
-        replace(finding, text=finding.text.replace(here, ""))
-        for finding in inspect_installation(args.value(flags.CONFIG), context)
-    ]
+    found = inspect_installation(args.value(flags.CONFIG), context)
+    findings = [replace(finding, text=finding.text.replace(here, "")) for finding in found]
     is_unhealthy = any(finding.level is FindingLevel.PROBLEM for finding in findings)
     return Output(
         json=lambda: {"well": not is_unhealthy, "items": [_finding_object(finding) for finding in findings]},
@@ -81,7 +75,7 @@ def _finding_lines(terminal: Terminal, findings: list[DoctorFinding]) -> Iterato
     label_width = max(len(finding.subject) for finding in findings)
     indent = " " * (label_width + 4)
     for finding in findings:
-        glyph, colour = _LEVEL_SYMBOLS[finding.level]
+        glyph, colour = _SYMBOLS[finding.level]
         first, *rest = terminal.wrap(printable(finding.text), indent)
         yield f"{terminal.style(glyph, colour)} {printable(finding.subject):{label_width}}  {first.strip()}"
         yield from rest

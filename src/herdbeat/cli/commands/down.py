@@ -63,9 +63,6 @@ def _wait_until_stopped(handle: FleetHandle, seconds: float) -> bool:
 
 
 def _build_output(pid: int | None, message: str, status: int = 0) -> Output:
-    return Output(
-        json=lambda: {"pid": pid, "stopped": status == 0, "text": message},
-        lines=[ErrorLine(message) if status else Notice(message)],
-        is_compact=True,
-        exit_status=status,
-    )
+    line = ErrorLine(message) if status else Notice(message)
+    data = {"pid": pid, "stopped": status == 0, "text": message}
+    return Output(json=lambda: data, lines=[line], is_compact=True, exit_status=status)

@@ -68,11 +68,9 @@ def _set_hint(args: ParsedArgs, context: Context, handle: FleetHandle) -> Output
         return Output(exit_status=DECLINED.exit_status)
     delivery = deliver_change(context, handle, command)
     undo = undo_command(args, command, delivery.result)
-    return Output(
-        json=lambda: serialize_delivery(delivery, undo),
-        lines=_delivery_lines(handle, delivery, undo),
-        exit_status=EXIT_REFUSED if delivery.result.refused else 0,
-    )
+    lines = _delivery_lines(handle, delivery, undo)
+    exit_status = EXIT_REFUSED if delivery.result.refused else 0
+    return Output(json=lambda: serialize_delivery(delivery, undo), lines=lines, exit_status=exit_status)
 
 
 def _delivery_lines(handle: FleetHandle, delivery: Delivery[ScheduleChanges], undo: str) -> Iterator[str]:
@@ -132,11 +130,7 @@ def _hint_row(context: Context, handle: FleetHandle, hint_status: HintView) -> l
     hint_text = f"at {format_time(hint.at, handle.now, handle.zone)}" if hint.at else ""
     ended = hint.ended_at or hint.expires_at
     state = f"cleared by {hint.ended_by}" if hint_status.state is HintState.CLEARED else hint_status.state.value
-    return [
-        printable(hint.schedule),
-        hint_text or f"every {format_duration(hint.every or timedelta(0))}",
-        printable(hint.origin),
-        context.terminal.style(f"{glyph} {printable(state)}", colour),
-        format_time_left(ended, handle.now),
-        printable(hint.reason),
-    ]
+    text = hint_text or f"every {format_duration(hint.every or timedelta(0))}"
+    status = context.terminal.style(f"{glyph} {printable(state)}", colour)
+    left = format_time_left(ended, handle.now)
+    return [printable(hint.schedule), text, printable(hint.origin), status, left, printable(hint.reason)]

@@ -26,7 +26,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
-from herdbeat.service.queries.history import find_beats, find_changes, find_runs
+from herdbeat.service.queries.selectors import find_beats, find_changes, find_runs
 from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
 from herdbeat.timestamps import parse_timestamp
 
@@ -75,20 +75,14 @@ def run_changes(args: ParsedArgs, context: Context) -> Output:
 
 
 def _change_row(terminal: Terminal, handle: FleetHandle, change: Change, *, is_brief: bool) -> list[str]:  # noqa: ARG001
-    return [
-        format_time(change.at, handle.now, handle.zone),
-        printable(change.who),
-        change.what,
-        printable(short_label(change.subject)),
-        printable(_format_differences(handle, change.before, change.after)),
-    ]
+    at, subject = format_time(change.at, handle.now, handle.zone), printable(short_label(change.subject))
+    differences = printable(_format_differences(handle, change.before, change.after))
+    return [at, printable(change.who), change.what, subject, differences]
 
 
 def _format_differences(handle: FleetHandle, before: ChangeData | None, after: ChangeData | None) -> str:
     """Return only what differs: `until 16:04 → 18:04`."""
-    old, new = (
-        {name: _format_value(handle, value) for name, value in (facts or {}).items()} for facts in (before, after)
-    )
+    old, new = ({name: _format_value(handle, item) for name, item in (data or {}).items()} for data in (before, after))
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name, "") != new.get(name, "")]
     return ", ".join(_format_difference(name, old.get(name, ""), new.get(name, "")) for name in names)
 
@@ -130,11 +124,6 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord, *, is_brie
     error = f": {' '.join(printable(run.error).split())}" if run.error else ""
     again = f"attempt {run.attempt}" if run.attempt > 1 else ""
     why = ", ".join(part for part in (format_cause(run.source, run.origin, is_brief=is_brief), again) if part)
-    return [
-        format_short_id(run.id),
-        printable(run.schedule),
-        format_time(run.began_at, handle.now, handle.zone),
-        spent,
-        terminal.style(f"{glyph} {format_run_result(run)}{error}", colour),
-        why,
-    ]
+    began = format_time(run.began_at, handle.now, handle.zone)
+    result = terminal.style(f"{glyph} {format_run_result(run)}{error}", colour)
+    return [format_short_id(run.id), printable(run.schedule), began, spent, result, why]

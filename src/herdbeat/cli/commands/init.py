@@ -62,11 +62,9 @@ def run_init(args: ParsedArgs, context: Context) -> Output:
         hint = "Choose a folder that you may write in."
         raise HerdbeatError(f"{error.filename}: {error.strerror}.", hint=hint) from error
     written = [{"did": action.lower(), "name": name} for action, name, _ in rows]
-    return Output(
-        json=lambda: {"folder": str(folder), "template": starter.name, "written": written},
-        lines=context.terminal.format_table([*rows, *_next_steps(context, folder, starter)], shrink=(2,)),
-        is_compact=True,
-    )
+    data = {"folder": str(folder), "template": starter.name, "written": written}
+    lines = context.terminal.format_table([*rows, *_next_steps(context, folder, starter)], shrink=(2,))
+    return Output(json=lambda: data, lines=lines, is_compact=True)
 
 
 def _choose_starter(args: ParsedArgs, context: Context) -> Starter:
@@ -101,10 +99,7 @@ def _write_files(folder: Path, starter: Starter) -> list[tuple[str, str, str]]:
     schema = folder / SCHEMA_PATH
     schema.parent.mkdir(mode=0o700, exist_ok=True)
     schema.write_text(json.dumps(build_file_schema("fleet"), indent=2) + "\n", encoding="utf-8")
-    rows = [
-        ("Created", file.name, starter.meaning),
-        ("Created", SCHEMA_PATH, "so that editors complete its keys"),
-    ]
+    rows = [("Created", file.name, starter.meaning), ("Created", SCHEMA_PATH, "so that editors complete its keys")]
     ignore = folder / ".gitignore"
     lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
     if not {STATE_DIR_ENTRY, STATE_DIR_ENTRY.rstrip("/"), f"/{STATE_DIR_ENTRY}"} & {line.strip() for line in lines}:

@@ -35,11 +35,8 @@ def run_list(args: ParsedArgs, context: Context) -> Output:
     if args.has(flags.PLAIN):
         return Output(plain=_plain_lines(args, handle))
     page = _find_schedules(args, handle)
-    return Output(
-        json=lambda: _page_object(page),
-        lines=_table_lines(context.terminal, handle, page),
-        notices=_notices(args, handle, page),
-    )
+    lines, notices = _table_lines(context.terminal, handle, page), _notices(args, handle, page)
+    return Output(json=lambda: _page_object(page), lines=lines, notices=notices)
 
 
 def _plain_lines(args: ParsedArgs, handle: FleetHandle) -> Iterator[str]:

@@ -140,7 +140,7 @@ class UpcomingSource:
         return find_unscheduled(self.schedules, time_range.start)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class UpcomingView:
     """What is shown: the source, the time, the instants in it, and the schedules that have none."""
 
@@ -171,17 +171,9 @@ def run_next(args: ParsedArgs, context: Context) -> Output:
     time_range = _parse_time_range(args, context, source.zone)
     if args.value(flags.BY):
         return _count_hours(context.terminal, source, time_range)
-    view = UpcomingView(
-        source=source,
-        time_range=time_range,
-        instants=source.instants(time_range),
-        unscheduled=source.unscheduled(time_range),
-    )
-    return Output(
-        json=lambda: _view_object(view),
-        plain=_plain_lines(view),
-        lines=_view_lines(context.terminal, view, is_verbose=args.has(flags.VERBOSE)),
-    )
+    view = UpcomingView(source, time_range, source.instants(time_range), source.unscheduled(time_range))
+    lines = _view_lines(context.terminal, view, is_verbose=args.has(flags.VERBOSE))
+    return Output(json=lambda: _view_object(view), plain=_plain_lines(view), lines=lines)
 
 
 def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:

@@ -19,13 +19,9 @@ _STATE_COLOURS = {NodeState.ALIVE: "green", NodeState.LEFT: "dim", NodeState.DEA
 
 def run_nodes(args: ParsedArgs, context: Context) -> Output:
     handle = open_fleet_handle(args, context)
-    nodes = find_nodes(
-        handle.require_reader(),
-        handle.now,
-        limit=parse_row_count(args.value(flags.COUNT)),
-        has_live_node=handle.holder_pid is not None,
-        include_stopped=args.has(flags.ALL),
-    )
+    reader, limit = handle.require_reader(), parse_row_count(args.value(flags.COUNT))
+    has_live_node, include_stopped = handle.holder_pid is not None, args.has(flags.ALL)
+    nodes = find_nodes(reader, handle.now, limit=limit, has_live_node=has_live_node, include_stopped=include_stopped)
     return Output(json=lambda: serialize_nodes(nodes), lines=_node_lines(context.terminal, handle, nodes))
 
 

@@ -66,13 +66,9 @@ def _start_unit(unit: SystemdUnit, context: Context) -> Output:
     if any(_run_systemctl(context, *step).returncode for step in steps):
         notices = _manual_steps("systemd refused. Look into it with:", [["status", unit.name]])
         return Output(notices=notices, exit_status=EXIT_FAILED)
-    return Output(
-        lines=[
-            f"Started  {unit.name}   undo: herdbeat service remove",
-            f"Look     herdbeat status · journalctl --user -u {unit.name.removesuffix('.service')}",
-        ],
-        notices=["It runs while you are logged in. For always: loginctl enable-linger"],
-    )
+    journal = f"journalctl --user -u {unit.name.removesuffix('.service')}"
+    lines = [f"Started  {unit.name}   undo: herdbeat service remove", f"Look     herdbeat status · {journal}"]
+    return Output(lines=lines, notices=["It runs while you are logged in. For always: loginctl enable-linger"])
 
 
 def run_remove(args: ParsedArgs, context: Context) -> Output:
@@ -98,11 +94,8 @@ def run_status(args: ParsedArgs, context: Context) -> Output:
         state = _run_systemctl(context, "is-active", unit.name).stdout.strip()
     stale_notice = Notice("It was written for another place or version. Write it anew: herdbeat service install")
     facts = {"unit": unit.name, "path": str(unit.path), "installed": is_installed, "state": state}
-    return Output(
-        json=lambda: {**facts, "up_to_date": not is_stale},
-        is_compact=True,
-        lines=[f"{unit.name}   {state}   {unit.path}", *([stale_notice] if is_stale else [])],
-    )
+    lines = [f"{unit.name}   {state}   {unit.path}", *([stale_notice] if is_stale else [])]
+    return Output(json=lambda: {**facts, "up_to_date": not is_stale}, is_compact=True, lines=lines)
 
 
 def _load_unit(args: ParsedArgs, context: Context) -> SystemdUnit:

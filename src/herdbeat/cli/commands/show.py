@@ -76,10 +76,8 @@ def _schedule_lines(terminal: Terminal, handle: FleetHandle, view: ScheduleView)
     hints = [_hint_row(handle, each) for each in view.hints]
     yield from section_lines(terminal, "HINTS", hints, shrink=(4,))
     yield from _runs_section(terminal, handle, "LAST RUNS", view.runs)
-    rows = [
-        [each.key, printable(each.text), terminal.style("default", "dim") if each.is_default else ""]
-        for each in view.policies
-    ]
+    default = terminal.style("default", "dim")
+    rows = [[each.key, printable(each.text), default if each.is_default else ""] for each in view.policies]
     yield from section_lines(terminal, "POLICIES", rows, shrink=(1,))
 
 
@@ -91,13 +89,9 @@ def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[st
     glyph, word, colour = RUN_STATUS_SYMBOLS[run.status]
     spent = format_elapsed(run.elapsed(handle.now)) + ("" if run.finished_at else "…")
     error = f" {' '.join(printable(run.error).split())}" if run.error else ""
-    return [
-        format_short_id(run.id),
-        format_time(run.began_at, handle.now, handle.zone),
-        spent,
-        terminal.style(f"{glyph} {word}{error}", colour),
-        printable(_format_cause(run)),
-    ]
+    began = format_time(run.began_at, handle.now, handle.zone)
+    result = terminal.style(f"{glyph} {word}{error}", colour)
+    return [format_short_id(run.id), began, spent, result, printable(_format_cause(run))]
 
 
 def _target_fields(target: Target) -> list[tuple[str, str]]:

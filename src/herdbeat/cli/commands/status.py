@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
@@ -56,12 +57,11 @@ def run_status(args: ParsedArgs, context: Context) -> Output | int:
     status = _load_status(args, handle)
     broken_files = describe_broken_files(args, context, handle)
     is_failed_check = args.has(flags.CHECK) and status.needs_attention
-    return Output(
-        json=lambda: serialize_status(status, handle.name),
-        lines=_status_lines(context.terminal, handle, status),
-        notices=[broken_files] if broken_files else [],
-        exit_status=EXIT_CHECK_FAILED if is_failed_check else 0,
-    )
+    lines = _status_lines(context.terminal, handle, status)
+    notices = [broken_files] if broken_files else []
+    exit_status = EXIT_CHECK_FAILED if is_failed_check else 0
+    serialize = partial(serialize_status, status, handle.name)
+    return Output(json=serialize, lines=lines, notices=notices, exit_status=exit_status)
 
 
 def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:

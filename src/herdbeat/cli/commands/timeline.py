@@ -58,20 +58,14 @@ def run_timeline(args: ParsedArgs, context: Context) -> Output:
     rows = parse_row_count(args.value(flags.COUNT), DEFAULT_ROWS)
     if handle.reader is None:
         return Output(notices=[NEVER_RAN_NOTICE])
+    names, max_rows = args.positionals, None if args.has(flags.JSON) or args.has(flags.PLAIN) else rows
+    has_live_node = handle.holder_pid is not None
     timeline = load_timeline(
-        handle.reader,
-        args.positionals,
-        since=since,
-        now=handle.now,
-        max_rows=None if args.has(flags.JSON) or args.has(flags.PLAIN) else rows,
-        has_live_node=handle.holder_pid is not None,
+        handle.reader, names, since=since, now=handle.now, max_rows=max_rows, has_live_node=has_live_node
     )
-    return Output(
-        json=lambda: _timeline_object(timeline),
-        plain=_plain_lines(timeline),
-        lines=_chart_lines(context.terminal, handle, timeline),
-        notices=_notices(handle, timeline),
-    )
+    lines, notices = _chart_lines(context.terminal, handle, timeline), _notices(handle, timeline)
+    plain = _plain_lines(timeline)
+    return Output(json=lambda: _timeline_object(timeline), plain=plain, lines=lines, notices=notices)
 
 
 def _parse_since(args: ParsedArgs, handle: FleetHandle) -> datetime:

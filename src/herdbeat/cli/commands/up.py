@@ -80,15 +80,7 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         context.terminal.info("Until that is mended nothing is removed: what was right before goes on as it was.")
     max_concurrent = _parse_max_concurrent(args, is_shared=build_handle(fleet, context.clock).is_shared)
     labels = _parse_labels(args.all_values(flags.LABEL))
-    session = UpSession(
-        args=args,
-        context=context,
-        fleet=fleet,
-        reading=reading,
-        demo=demo,
-        max_concurrent=max_concurrent,
-        labels=labels,
-    )
+    session = UpSession(args, context, fleet, reading, demo, max_concurrent, labels)
     try:
         with _log_to_terminal(context.terminal):
             asyncio.run(session.run())

@@ -32,12 +32,9 @@ def run_validate(args: ParsedArgs, context: Context) -> Output:
     if args.has(flags.STRICT):  # every warning is an error, in its words too
         problems = tuple(replace(each, severity=Severity.ERROR) for each in report.problems)
         report = replace(report, problems=problems)
-    return Output(
-        json=lambda: _report_object(report),
-        plain=_plain_lines(report.problems),
-        lines=_report_lines(context.terminal, report),
-        exit_status=ConfigError.exit_status if report.errors else 0,
-    )
+    lines, plain = _report_lines(context.terminal, report), _plain_lines(report.problems)
+    exit_status = ConfigError.exit_status if report.errors else 0
+    return Output(json=lambda: _report_object(report), plain=plain, lines=lines, exit_status=exit_status)
 
 
 def _load_report(path: str | None, context: Context) -> ValidationReport:

@@ -49,13 +49,9 @@ def show_error(terminal: Terminal, error: HerdbeatError, *, as_json: bool = Fals
 
 def problem_object(problem: Problem) -> dict[str, object]:
     """Return a problem as `--json` prints it."""
-    return {
-        "severity": problem.severity.value,
-        "code": problem.code.value,
-        "detail": problem.message,
-        "hint": problem.hint,
-        **{name: getattr(problem.where, name, None) for name in ("file", "line", "column", "path", "pointer")},
-    }
+    place = {name: getattr(problem.where, name, None) for name in ("file", "line", "column", "path", "pointer")}
+    severity, code = problem.severity.value, problem.code.value
+    return {"severity": severity, "code": code, "detail": problem.message, "hint": problem.hint, **place}
 
 
 def code_frame(where: SourceLocation, source: str, columns: int = _DEFAULT_FRAME_COLUMNS) -> list[str]:

@@ -324,9 +324,7 @@ GAP_HOLD_S = 0.25
 class LiveFeed:
     """An event listener that prints lines. After a gap it holds events back for a moment, to report the gap first."""
 
-    def __init__(
-        self, lines: LiveLineFormatter, clock: Clock, call_later: CallLater, *, is_quiet: bool = False
-    ) -> None:
+    def __init__(self, lines: LiveLineFormatter, clock: Clock, call_later: CallLater, *, is_quiet: bool) -> None:
         self._lines = lines
         self._is_quiet = is_quiet
         self._clock = clock

@@ -62,10 +62,8 @@ def list_page(args: ParsedArgs, context: Context, spec: ListingSpec[R]) -> Outpu
     found = [] if handle.reader is None else spec.find(handle.reader, since=start, before=before, limit=limit + 1)
     cursor = format_short_id(found[limit - 1].id) if len(found) > limit else None
     rows = found[:limit]
-    return Output(
-        json=lambda: serialize_page([spec.as_object(row) for row in rows], cursor),
-        lines=_page_lines(context.terminal, handle, spec, rows, cursor),
-    )
+    lines = _page_lines(context.terminal, handle, spec, rows, cursor)
+    return Output(json=lambda: serialize_page([spec.as_object(row) for row in rows], cursor), lines=lines)
 
 
 def parse_cursor(text: str | None) -> int | None:

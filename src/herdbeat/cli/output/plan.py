@@ -30,13 +30,8 @@ def format_plan(terminal: Terminal, plan: ApplyPlan, now: datetime, zone: ZoneIn
 
 
 def _plan_row(terminal: Terminal, item: PlannedChange, now: datetime, zone: ZoneInfo) -> list[str]:
-    glyph, colour = _CHANGE_SIGNS[item.what]
-    return [
-        terminal.style(glyph, colour),
-        printable(item.subject),
-        _describe_change(item, zone),
-        _format_times(item, now, zone),
-    ]
+    sign = terminal.style(*_CHANGE_SIGNS[item.what])
+    return [sign, printable(item.subject), _describe_change(item, zone), _format_times(item, now, zone)]
 
 
 def summarize_plan(plan: ApplyPlan, verb: str) -> str:

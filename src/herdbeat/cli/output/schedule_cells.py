@@ -16,14 +16,9 @@ _NEXT_WITHOUT_TIME = {NextRunKind.AFTER_RUN: "after run", NextRunKind.ON_CALL: "
 
 def schedule_row(terminal: Terminal, schedule: ScheduleSummary, now: datetime, zone: ZoneInfo) -> list[str]:
     """Return the row of a schedule: label, trigger, state, last run, next run, marks."""
-    return [
-        printable(schedule.record.label),
-        printable(format_trigger(schedule)),
-        format_state(terminal, schedule),
-        format_last_run(schedule, now),
-        format_next_run(schedule, now, zone),
-        format_beat_marks(terminal, schedule.strip),
-    ]
+    label, trigger = printable(schedule.record.label), printable(format_trigger(schedule))
+    state, marks = format_state(terminal, schedule), format_beat_marks(terminal, schedule.strip)
+    return [label, trigger, state, format_last_run(schedule, now), format_next_run(schedule, now, zone), marks]
 
 
 def format_state(terminal: Terminal, schedule: ScheduleSummary) -> str:

@@ -84,9 +84,8 @@ def format_time(moment: datetime, now: datetime, zone: ZoneInfo) -> str:
     days = (local.date() - today).days
     if days == 0:
         return clock
-    day = {1: "tomorrow", -1: "yesterday"}.get(days) or local.strftime(
-        "%a %d %b" if local.year == today.year else "%a %d %b %Y"
-    )
+    date_format = "%a %d %b" if local.year == today.year else "%a %d %b %Y"
+    day = {1: "tomorrow", -1: "yesterday"}.get(days) or local.strftime(date_format)
     return f"{day} {clock}"
 
 

@@ -62,9 +62,7 @@ def parse_future_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """Return a moment ahead; a clock alone is the next one. Raises TimeParseError or IntervalParseError."""
     written = text.strip()
     phrase = _FUTURE_PATTERN.fullmatch(written)
-    if phrase is None:
-        return parse_time(written, now, zone)
-    return _resolve_near(phrase, now, zone, is_future=True)
+    return parse_time(written, now, zone) if phrase is None else _resolve_near(phrase, now, zone, is_future=True)
 
 
 def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:

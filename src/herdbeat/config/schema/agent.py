@@ -23,12 +23,9 @@ WORKING_DIRECTORY = Field(
     "The folder a run works in, relative to the file.",
     unset="the file's folder",
 )
-ENV = Field(
-    "env",
-    AnyOf(sequence=ListOf(VARIABLE_NAME), mapping=MapOf(Text(allows_empty=True), VARIABLE_NAME)),
-    "The environment variables a run gets: names to pass on, or names with values.",
-    unset="a small base list",
-)
+_VARIABLES = AnyOf(sequence=ListOf(VARIABLE_NAME), mapping=MapOf(Text(allows_empty=True), VARIABLE_NAME))
+_ENV_MEANING = "The environment variables a run gets: names to pass on, or names with values."
+ENV = Field("env", _VARIABLES, _ENV_MEANING, unset="a small base list")
 
 _MCP_SERVER = Table(
     "An MCP server",
@@ -41,15 +38,13 @@ _MCP_SERVER = Table(
     Field("timeout", Integer(1), "Milliseconds."),
     Field("alwaysLoad", Boolean(), "Load its tools at once."),
 )
-_PLUGIN = AnyOf(
-    scalar=PATH,
-    mapping=Table(
-        "A plugin",
-        Field("type", Choice(("local",)), "Where it comes from.", "local"),
-        Field("path", PATH, "Its folder.", required=True),
-        Field("skipMcpDiscovery", Boolean(), "Leave its MCP servers out."),
-    ),
+_PLUGIN_TABLE = Table(
+    "A plugin",
+    Field("type", Choice(("local",)), "Where it comes from.", "local"),
+    Field("path", PATH, "Its folder.", required=True),
+    Field("skipMcpDiscovery", Boolean(), "Leave its MCP servers out."),
 )
+_PLUGIN = AnyOf(scalar=PATH, mapping=_PLUGIN_TABLE)
 _SESSION = Table(
     "A session",
     Field("max_turns", Integer(1, 100_000), "Turns of one session."),

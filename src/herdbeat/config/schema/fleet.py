@@ -1,6 +1,7 @@
-"""The keys of a fleet file. Those of herdctl's fleet file are a part of them."""
+"""The keys of a fleet file, those of herdctl's fleet file among them, and the JSON Schema of our files for editors."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from herdbeat.config.nodes import ConfigNode
@@ -39,15 +40,11 @@ _WEBHOOKS_TABLE = Table(
     Field("port", Integer(1, 65_535), "The port that answers.", unset="8081"),
     Field("secret_env", VARIABLE_NAME, "The variable with the secret of their signatures."),
 )
-_RETENTION_TABLE = Table(
-    "A retention block",
-    Field("age", DURATION, "How long history is kept.", "30d"),
-    Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000"),
-)
-_EGRESS_TABLE = Table(
-    "An egress block",
-    Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none"),
-)
+_AGE = Field("age", DURATION, "How long history is kept.", "30d")
+_BEATS = Field("beats", Integer(100, 100_000_000), "Beats kept per schedule.", "10000")
+_RETENTION_TABLE = Table("A retention block", _AGE, _BEATS)
+_ALLOW = Field("allow", ListOf(NETWORK), "Private addresses and hosts that endpoints may reach.", unset="none")
+_EGRESS_TABLE = Table("An egress block", _ALLOW)
 
 FLEET_NAME = Field("name", TEXT, "The fleet's name.", unset="the folder's")
 FLEET_DESCRIPTION = Field("description", Text(allows_empty=True), "For people.")
@@ -68,27 +65,22 @@ ENGINE_SETTINGS: tuple[Field[object], ...] = (
 )
 """Settings of the scheduler, in the order of `config show`."""
 
-DEFAULTS = Field(
-    "defaults",
-    Table(
-        "Defaults",
-        *(*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
-        ignores_unknown=True,
-        suggestions=FOREIGN_KEY_SUGGESTIONS,
-    ),
-    "Policies for all schedules, and settings for all agents.",
-    nullable=True,
+_DEFAULTS_TABLE = Table(
+    "Defaults",
+    *(*POLICIES, *INHERITABLE_KEYS, INSTANCES, WORK_SOURCE),
+    ignores_unknown=True,
+    suggestions=FOREIGN_KEY_SUGGESTIONS,
 )
-AGENT_REFERENCE = Table(
-    "A reference",
-    Field("path", PATH, "The file, relative to this one.", required=True),
-    Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
-)
+_DEFAULTS_MEANING = "Policies for all schedules, and settings for all agents."
+DEFAULTS = Field("defaults", _DEFAULTS_TABLE, _DEFAULTS_MEANING, nullable=True)
+_OVERRIDES = Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says.")
+_REFERENCED_FILE = Field("path", PATH, "The file, relative to this one.", required=True)
+AGENT_REFERENCE = Table("A reference", _REFERENCED_FILE, _OVERRIDES)
 SUB_FLEET = Table(
     "A sub-fleet",
     Field("path", PATH, "Its fleet file, or the folder of that, relative to this file.", required=True),
     Field("name", NAME, "Put before the names of its targets.", unset="its fleet.name, else its folder"),
-    Field("overrides", MapOf(AnyValue(lenient=True)), "Laid over what the file says."),
+    _OVERRIDES,
 )
 IMPORT_FOLDER = Field("agentd", PATH, "An .agentd folder.", required=True)
 IMPORT_ZONE = Field("timezone", ZONE, "The zone of its cron schedules.", "UTC")
@@ -123,18 +115,12 @@ NOTIFY = Field("notify", MapOf(CHANNEL, NAME), "Named channels for hooks.", null
 _ANY_BLOCK = AnyValue(lenient=True)
 _PER_AGENT_REASON = "only defaults and agents have it: write defaults."
 _HERDCTL_ONLY_KEYS: tuple[Field[object], ...] = (
-    *(
-        Field(name, _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}{name}")
-        for name in ("docker", "working_directory")
-    ),
+    Field("docker", _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}docker"),
+    Field("working_directory", _ANY_BLOCK, "", unsupported_reason=f"{_PER_AGENT_REASON}working_directory"),
     Field("chat", _ANY_BLOCK, "", unsupported_reason="an old block; each agent has its own"),
 )
 
-FLEET_SETTINGS: tuple[Field[object], ...] = (
-    *(VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER),
-    *ENGINE_SETTINGS,
-    *(WEB, DEFAULTS, RULES, NOTIFY),
-)
+FLEET_SETTINGS = (VERSION, IDENTITY, TIMEZONE, STORE_URL, SERVER, *ENGINE_SETTINGS, WEB, DEFAULTS, RULES, NOTIFY)
 FLEET = Table(
     "A fleet file",
     *FLEET_SETTINGS,
@@ -142,3 +128,45 @@ FLEET = Table(
     *_HERDCTL_ONLY_KEYS,
     suggestions={"tz": "timezone", "schedules": "commands", "jobs": "commands", "targets": "agents"},
 )
+
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ROOT_TABLES = {"fleet": FLEET, "agent": AGENT}
+
+
+def build_json_schema(schema_name: str) -> JsonSchema:
+    """Return the schema of a `fleet` file or of an `agent` file. Each table is defined once and referred to."""
+    definitions: dict[str, object] = {}
+    root = _hoist_definitions(_ROOT_TABLES[schema_name].to_json_schema(), definitions)
+    assert isinstance(root, dict)
+    return {"$schema": JSON_SCHEMA_DIALECT, "title": f"herdbeat {schema_name} file", **root, "$defs": definitions}
+
+
+def list_tables() -> list[Table]:
+    """Return every table of our own files, in the order of the fleet file. Tables of one title are one."""
+    tables: dict[str, Table] = {}
+    for table in _iter_tables(FLEET):
+        tables.setdefault(table.title, table)
+    return list(tables.values())
+
+
+def _iter_tables(field_type: FieldType[object]) -> Iterator[Table]:
+    """Yield the type, if it is a table, and every table below it."""
+    if isinstance(field_type, Table):
+        yield field_type
+    for inner in field_type.inner_types():
+        yield from _iter_tables(inner)
+
+
+def _hoist_definitions(schema: object, definitions: dict[str, object]) -> object:
+    """Return the schema with its tables as references to definitions: the schedule alone is used in five places."""
+    if isinstance(schema, list):
+        return [_hoist_definitions(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: _hoist_definitions(item, definitions) for name, item in schema.items()}
+    if "properties" not in inner or not isinstance(inner.get("title"), str):
+        return inner
+    name = re.sub(r"^(an?) ", "", str(inner["title"]).lower()).replace(" ", "-").replace("'", "")
+    description = {"description": inner.pop("description")} if isinstance(inner.get("description"), str) else {}
+    definitions.setdefault(name, inner)
+    return {"$ref": f"#/$defs/{name}", **description}

@@ -10,7 +10,7 @@ from herdbeat.config.schema.types import Boolean, Choice, FieldType, Text
 from herdbeat.error_codes import Code
 
 HOOK_EVENTS = ("completed", "failed", "timeout", "cancelled")
-_REQUIRED_KEY_BY_TYPE = {
+_REQUIRED_KEYS = {
     "shell": "command",
     "command": "command",
     "webhook": "url",
@@ -46,14 +46,14 @@ class HookTable(Table):
             hint = "Add type: shell, command, webhook, slack or discord; or notify: and a name."
             diagnostics.error(Code.MISSING_KEY, 'A hook needs "type" or "notify".', node.location, hint)
             return
-        needed = _REQUIRED_KEY_BY_TYPE.get(str(kind.value))
+        needed = _REQUIRED_KEYS.get(str(kind.value))
         if needed and needed not in node.value:
             message = f'A {kind.value} hook needs "{needed}".'
             diagnostics.error(Code.MISSING_KEY, message, node.location, f"Add {needed}.")
 
 
 _CHANNEL_KEYS: tuple[Field[object], ...] = (
-    Field("type", Choice(tuple(_REQUIRED_KEY_BY_TYPE)), "How it is told."),
+    Field("type", Choice(tuple(_REQUIRED_KEYS)), "How it is told."),
     Field("command", AnyOf(scalar=TEXT, sequence=ARGV), "shell, command: what to run."),
     Field("url", URL, "webhook: the address."),
     Field("method", Choice(("POST", "PUT")), "webhook: the method.", "POST"),

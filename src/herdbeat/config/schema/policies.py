@@ -9,23 +9,17 @@ from herdbeat.domain.target import TargetKind
 from herdbeat.domain.trigger import TriggerKind
 
 _FACTOR = Field("factor", Integer(1, 10), "Each failure multiplies the wait by this.", "2")
-BACKOFF_TABLE = Table(
-    "A backoff", _FACTOR, Field("max_failures", Integer(0, 20), "Failures after which the wait grows no further.", "5")
-)
+_MAX_FAILURES = Field("max_failures", Integer(0, 20), "Failures after which the wait grows no further.", "5")
+BACKOFF_TABLE = Table("A backoff", _FACTOR, _MAX_FAILURES)
 BACKOFF = Field("backoff", BACKOFF_TABLE, "How an interval stretches while it fails.", unset="factor 2, 5 failures")
-RETRY_TABLE = Table(
-    "A retry",
-    Field("attempts", Integer(1, 100), "How often one beat is tried, the first time included.", "1"),
-    Field("wait", DURATION, "Time before the second attempt.", "30s"),
-    _FACTOR,
-)
+_ATTEMPTS = Field("attempts", Integer(1, 100), "How often one beat is tried, the first time included.", "1")
+_WAIT = Field("wait", DURATION, "Time before the second attempt.", "30s")
+RETRY_TABLE = Table("A retry", _ATTEMPTS, _WAIT, _FACTOR)
 RETRY = Field("retry", RETRY_TABLE, "More attempts at the same beat, before the next.", unset="1 attempt")
-BUDGET_TABLE = Table(
-    "A budget",
-    Field("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost."),
-    Field("tokens_per_day", Integer(0, 10**12), "Tokens a day may use."),
-    Field("runs_per_day", Integer(0, 1_000_000), "Runs a day may have."),
-)
+_USD = Field("usd_per_day", Number(0, 1_000_000), "US dollars a day may cost.")
+_TOKENS = Field("tokens_per_day", Integer(0, 10**12), "Tokens a day may use.")
+_RUNS = Field("runs_per_day", Integer(0, 1_000_000), "Runs a day may have.")
+BUDGET_TABLE = Table("A budget", _USD, _TOKENS, _RUNS)
 BUDGET = optional_field("budget", BUDGET_TABLE, "What a day may cost; over it, beats are skipped.")
 
 _EVENT_KINDS = frozenset(kind for kind in TriggerKind if kind.waits_for_event)

@@ -56,15 +56,12 @@ class ToolPolicyTable(Table):
             diagnostics.error(Code.MISSING_KEY, message, (tools or mode).report_location, "Add tools, or use deny_all.")
 
 
-TOOL_POLICY = Field(
-    "tool_policy", ToolPolicyTable("A tool policy", MODE, TOOLS), "Which tools a run may use.", unset="the agent's"
-)
+_TOOL_POLICY_TABLE = ToolPolicyTable("A tool policy", MODE, TOOLS)
+TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Which tools a run may use.", unset="the agent's")
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
-SCHEDULE_KEYS: tuple[Field[object], ...] = (
-    *(PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION),
-    *(OUTPUT_TO_FILE, SECRET_ENV, SECRET, TOOL_POLICY),
-)
+_RUN_KEYS = (PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION, OUTPUT_TO_FILE)
+SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY)
 
 SCHEDULE = Table(
     "A schedule", *TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES, ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS

@@ -76,9 +76,7 @@ class Field(Generic[T_co]):
     def get(self, node: ConfigNode | None) -> T_co | None:
         """Return the value this key has in a mapping; None if it is missing or empty. Its default does not count."""
         child = node.child(self.name) if node is not None else None
-        if child is None or (child.value is None and self.nullable):
-            return None
-        return self.field_type.read(child)
+        return None if child is None or (child.value is None and self.nullable) else self.field_type.read(child)
 
     def to_json_schema(self) -> JsonSchema:
         inner = self.field_type.to_json_schema()

@@ -11,9 +11,8 @@ from herdbeat.config.schema.table import Field, MapOf, Table, optional_field
 from herdbeat.config.schema.types import AnyValue, Choice, Integer, Text
 from herdbeat.domain.target import TargetKind
 
-_INSTANCES_TABLE = Table(
-    "An instances block", Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1")
-)
+_MAX_CONCURRENT = Field("max_concurrent", Integer(1, 100_000), "Runs of it at the same time.", "1")
+_INSTANCES_TABLE = Table("An instances block", _MAX_CONCURRENT)
 INSTANCES = Field("instances", _INSTANCES_TABLE, "How many runs may go on at once.", domain_field="")
 DESCRIPTION = Field("description", Text(allows_empty=True), "For people.", nullable=True)
 SCHEDULES = optional_field("schedules", MapOf(SCHEDULE, NAME), "Its schedules, by name.")

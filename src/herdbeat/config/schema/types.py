@@ -61,9 +61,7 @@ def resolve_scalar(text: str) -> Scalar:
         return int(text, 0)
     if _DECIMAL.fullmatch(text):
         return float(text)
-    if _INFINITY_OR_NAN.fullmatch(text):
-        return float(text.replace(".", ""))
-    return text
+    return float(text.replace(".", "")) if _INFINITY_OR_NAN.fullmatch(text) else text
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -292,6 +290,4 @@ def _allow_variable(schema: JsonSchema) -> JsonSchema:
 def _coerce_value(node: ConfigNode) -> "Scalar | Sequence[ConfigNode] | Mapping[str, ConfigNode]":
     """Return the value. A variable always gives text; here it becomes a number or bool again."""
     require_defined(node)
-    if node.variable_names and isinstance(node.value, str):
-        return resolve_scalar(node.value.strip())
-    return node.value
+    return resolve_scalar(node.value.strip()) if node.variable_names and isinstance(node.value, str) else node.value

@@ -7,11 +7,9 @@ from herdbeat.config.schema.table import Field, Table
 from herdbeat.config.schema.types import Boolean, Choice, Integer
 from herdbeat.error_codes import Code
 
-LABELS = Table(
-    "Labels",
-    Field("ready", TEXT, "The label that offers an item.", "ready"),
-    Field("in_progress", TEXT, "The label that claims it.", "agent-working"),
-)
+_READY = Field("ready", TEXT, "The label that offers an item.", "ready")
+_IN_PROGRESS = Field("in_progress", TEXT, "The label that claims it.", "agent-working")
+LABELS = Table("Labels", _READY, _IN_PROGRESS)
 AUTH = Table("An auth", Field("token_env", VARIABLE_NAME, "The variable that holds the token.", "GITHUB_TOKEN"))
 
 

@@ -74,9 +74,8 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     change_log = ChangeLog(plan.now, who, reason)
     target_ids = plan.stored.target_ids | _write_targets(tx, plan, change_log)
     _write_budgets(tx, plan, target_ids, change_log)
-    plan_ids = tx.plan_upsert_many(
-        desired.plan_text for desired in (*plan.additions, *(edit.desired for edit in plan.edits))
-    )
+    all_desired = (*plan.additions, *(edit.desired for edit in plan.edits))
+    plan_ids = tx.plan_upsert_many(desired.plan_text for desired in all_desired)
     result = ApplyResult()
     result.added = _add_schedules(tx, plan, target_ids, plan_ids, change_log)
     tx.schedule_update_origin(plan.moves)

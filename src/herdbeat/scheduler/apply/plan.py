@@ -17,7 +17,7 @@ from herdbeat.domain.codec import to_json
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.policies import Budget
 from herdbeat.domain.schedule import RunSpec, Schedule, display_name
-from herdbeat.domain.target import Target, is_unmanaged
+from herdbeat.domain.target import is_unmanaged
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.durations import format_duration
 from herdbeat.governor import ScheduleState, decide
@@ -172,12 +172,8 @@ class ApplyPlan:
     def _describe_removal(self, key: ScheduleKey) -> PlannedChange:
         number, row = self.stored.schedules[key]
         snapshot = self.stored.snapshots[number]
-        return PlannedChange(
-            what=ChangeKind.REMOVE,
-            subject=display_name(snapshot.label.rpartition("/")[0], row.name),
-            next_before=snapshot.next_run_at,
-            runs=snapshot.runs,
-        )
+        subject, next_before = display_name(snapshot.label.rpartition("/")[0], row.name), snapshot.next_run_at
+        return PlannedChange(what=ChangeKind.REMOVE, subject=subject, next_before=next_before, runs=snapshot.runs)
 
     def _describe_targets(self, items: list[PlannedChange]) -> Iterator[PlannedChange]:
         """Targets that differ themselves, and those that come or go without a schedule of their own."""
@@ -240,13 +236,8 @@ def load_stored_fleet(tx: Transaction, *, has_snapshots: bool = False) -> Stored
     target_ids = [number for number, _ in targets.values()]
     schedules, budgets = tx.schedule_list_by_target(target_ids), tx.budgets(target_ids)
     ids = [number for number, _ in schedules.values()] if has_snapshots else []
-    return StoredFleet(
-        targets=targets,
-        schedules=schedules,
-        budgets=budgets,
-        snapshots=tx.schedules(ids) if ids else {},
-        tallies=tx.schedule_count_open(ids) if ids else {},
-    )
+    snapshots, tallies = (tx.schedules(ids), tx.schedule_count_open(ids)) if ids else ({}, {})
+    return StoredFleet(targets=targets, schedules=schedules, budgets=budgets, snapshots=snapshots, tallies=tallies)
 
 
 def diff_budgets(
@@ -270,7 +261,8 @@ def budget_owner(name: str, target_ids: Mapping[str, int]) -> BudgetOwner:
 
 def _plan_targets(plan: ApplyPlan) -> None:
     for target in plan.fleet.targets:
-        row = _target_row(target)
+        spec, origin = _to_canonical_json(target.spec), str(target.origin or "")
+        row = TargetRow(target.name, target.kind, spec, origin, target.max_concurrent)
         number, before = plan.stored.targets.get(target.name, (UNSAVED_ID, None))
         if before is None:
             plan.new_targets.append(row)
@@ -305,27 +297,10 @@ def _build_desired(
     return desired_schedules
 
 
-def _target_row(target: Target) -> TargetRow:
-    return TargetRow(
-        name=target.name,
-        kind=target.kind,
-        spec=_to_canonical_json(target.spec),
-        origin=str(target.origin or ""),
-        max_concurrent=target.max_concurrent,
-    )
-
-
 def _schedule_row(schedule: Schedule, target_id: int, plan_id: int) -> ScheduleRow:
     run_spec = RunSpec(**{name: getattr(schedule, name) for name in _RUN_SPEC_FIELDS})
-    return ScheduleRow(
-        target_id=target_id,
-        name=schedule.name,
-        kind=schedule.trigger.kind,
-        plan_id=plan_id,
-        brief=_to_canonical_json(run_spec),
-        origin=str(schedule.origin or ""),
-        enabled=schedule.enabled,
-    )
+    brief, origin = _to_canonical_json(run_spec), str(schedule.origin or "")
+    return ScheduleRow(target_id, schedule.name, schedule.trigger.kind, plan_id, brief, origin, schedule.enabled)
 
 
 _RUN_SPEC_FIELDS = tuple(each.name for each in fields(RunSpec))

@@ -3,6 +3,7 @@
 Inspection changes nothing. The other two hold the state lock, because they replace what a running fleet writes.
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -104,10 +105,10 @@ def restore_backup(ledger: Path, file: Path, now: datetime, *, progress: CopyPro
 
 def _close_open_work(draft: Path, now: datetime) -> tuple[int, int]:
     """Runs first: one that is to be retried becomes a pending beat, which must not start either."""
+    interrupted = missed = 0
     store = SqliteStore(draft)
     store.open()
-    try:
-        interrupted = missed = 0
+    with closing(store):
         while closed := store.write_now(partial(interrupt_open_runs, now=now)):
             interrupted += closed
         while settled := store.write_now(partial(settle_pending, now=now)):
@@ -115,8 +116,6 @@ def _close_open_work(draft: Path, now: datetime) -> tuple[int, int]:
         after: int | None = 0
         while after is not None:
             after = store.write_now(partial(reschedule_all, now=now, after=after))
-    finally:
-        store.close()
     return interrupted, missed
 
 

@@ -53,13 +53,9 @@ def count_prunable(audit: LedgerAudit, retention: Retention, now: datetime) -> P
     beats = set(audit.old_beats(before, event_cutoff, _NO_LIMIT))
     beats.update(chain(*audit.surplus_beats(retention.beats, event_cutoff)))
     runs = audit.read_transaction(lambda tx: tx.run_list_by_beat(beats))
-    return PruneResult(
-        beats=len(beats),
-        runs=len(runs),
-        plans=len(audit.unused_plans(BEATS_PER_TRANSACTION)),
-        hints=audit.count_ended_hints(before),
-        changes=audit.count_old_changes(before, MAX_CHANGE_ROWS),
-    )
+    plans = len(audit.unused_plans(BEATS_PER_TRANSACTION))
+    hints, changes = audit.count_ended_hints(before), audit.count_old_changes(before, MAX_CHANGE_ROWS)
+    return PruneResult(beats=len(beats), runs=len(runs), plans=plans, hints=hints, changes=changes)
 
 
 async def _drop_batch(store: Store, ids: list[int], state_dir: Path, pruned: PruneResult) -> int:

@@ -52,12 +52,9 @@ def parse_state_file(path: Path) -> tuple[StateEntry, ...]:
 def _serialize_agent(records: Sequence[ScheduleRecord]) -> JsonObject:
     upcoming = [(each.next_run_at, each.name) for each in records if each.next_run_at is not None]
     next_run_at, name = min(upcoming, key=itemgetter(0), default=(None, None))
-    return {
-        "status": "running" if any(each.running for each in records) else "idle",
-        "next_schedule": name,
-        "next_trigger_at": format_optional_timestamp(next_run_at),
-        "schedules": {each.name: _serialize_schedule(each) for each in records},
-    }
+    status = "running" if any(each.running for each in records) else "idle"
+    next_run = {"next_schedule": name, "next_trigger_at": format_optional_timestamp(next_run_at)}
+    return {"status": status, **next_run, "schedules": {each.name: _serialize_schedule(each) for each in records}}
 
 
 def _serialize_schedule(record: ScheduleRecord) -> JsonObject:

@@ -182,13 +182,9 @@ def _find_by_id(reader: Reader, selector: str, text: str, *, is_beat: bool) -> R
 def _build_target_view(reader: Reader, name: str, schedules: Sequence[ScheduleRecord], now: datetime) -> TargetView:
     target, target_id, written_at, running = _load_target(reader, name)
     budget = reader.budgets(schedules[0].id).get(BudgetOwner(BudgetScope.TARGET, target_id))
-    return TargetView(
-        target=target,
-        written_at=written_at,
-        running=running,
-        schedules=tuple(summarize_schedules(reader, list(schedules), now)),
-        budget="" if budget is None else format_budget(budget),
-    )
+    rows = tuple(summarize_schedules(reader, list(schedules), now))
+    budget_text = "" if budget is None else format_budget(budget)
+    return TargetView(target=target, written_at=written_at, running=running, schedules=rows, budget=budget_text)
 
 
 def _build_schedule_view(reader: Reader, record: ScheduleRecord, now: datetime) -> ScheduleView:

@@ -67,9 +67,7 @@ def parse_expression(text: str, zone: ZoneInfo) -> Trigger | None:
         return Delay.parse(written)
     if _DURATION_PATTERN.fullmatch(written):
         return Interval.parse(written)
-    if written.startswith("@") or len(written.split()) > 1:
-        return Cron.parse(written, zone)
-    return None
+    return Cron.parse(written, zone) if written.startswith("@") or len(written.split()) > 1 else None
 
 
 def parse_cron(text: str, zone: ZoneInfo) -> Trigger:

@@ -107,13 +107,9 @@ def _check_bounds(bounds: Bounds, runs: int, now: datetime) -> GateStatus | None
     opens_at = bounds.starts_at if bounds.starts_at is not None and bounds.starts_at > now else None
     has_ended = bounds.ends_at is not None and bounds.ends_at < now
     has_had_all = bounds.max_runs is not None and runs >= bounds.max_runs
-    return GateStatus(
-        gate=AdmissionGate.BOUNDS,
-        ok=opens_at is None and not has_ended and not has_had_all,
-        used=None if bounds.max_runs is None else runs,
-        most=bounds.max_runs,
-        opens_at=opens_at,
-    )
+    is_open = opens_at is None and not has_ended and not has_had_all
+    used = None if bounds.max_runs is None else runs
+    return GateStatus(gate=AdmissionGate.BOUNDS, ok=is_open, used=used, most=bounds.max_runs, opens_at=opens_at)
 
 
 def _check_active_hours(hours: ActiveHours | None, now: datetime) -> GateStatus | None:
@@ -128,14 +124,9 @@ def _check_budget(budgets: ScheduleBudgets | None, zone: ZoneInfo, now: datetime
     if budgets is None:
         return None
     scope, limit = find_tightest_limit(budgets)
-    return GateStatus(
-        gate=AdmissionGate.BUDGET,
-        ok=not limit.is_reached,
-        used=limit.used,
-        most=limit.maximum,
-        text=describe_usage(scope, limit),
-        opens_at=next_reset_at(now, zone) if limit.is_reached else None,
-    )
+    gate, is_open, text = AdmissionGate.BUDGET, not limit.is_reached, describe_usage(scope, limit)
+    opens_at = None if is_open else next_reset_at(now, zone)
+    return GateStatus(gate=gate, ok=is_open, used=limit.used, most=limit.maximum, text=text, opens_at=opens_at)
 
 
 def find_tightest_limit(budgets: ScheduleBudgets) -> tuple[BudgetScope, BudgetLimit]:

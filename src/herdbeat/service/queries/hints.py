@@ -67,9 +67,7 @@ def _classify_hint(
     if hint is not None:
         is_shadowed = any(each is hint for each in ranked[record.schedule].shadowed)
         return HintState.SHADOWED if is_shadowed else HintState.ACTIVE
-    if record.ended_at is None:
-        return HintState.EXPIRED
-    return _STATE_BY_ENDING.get(record.ended_by, HintState.CLEARED)
+    return HintState.EXPIRED if record.ended_at is None else _STATE_BY_ENDING.get(record.ended_by, HintState.CLEARED)
 
 
 def build_hint(record: HintRecord) -> Hint:

@@ -19,10 +19,7 @@ from herdbeat.store.sanitize import decode_lossy, sanitize_text
 from herdbeat.store.sqlite.backup import CopyProgress
 
 _TABLES_WITHOUT_ID = ("budget", "spend", "reservation")
-IMPORTED_TABLES = (
-    *("plan", "target", "schedule", "beat", "run", "hint", "gap", "change", "node"),
-    *_TABLES_WITHOUT_ID,
-)
+IMPORTED_TABLES = ("plan", "target", "schedule", "beat", "run", "hint", "gap", "change", "node", *_TABLES_WITHOUT_ID)
 """In an order in which every row comes after the rows it refers to."""
 
 IMPORT_TIMEOUT = timedelta(minutes=5)

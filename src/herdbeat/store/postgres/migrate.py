@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from herdbeat.errors import StoreUnavailable
-from herdbeat.store.sql_files import load_migrations
+from herdbeat.store.statements import load_migrations
 
 MIGRATIONS_FOLDER = "postgres_migrations"
 _MIGRATION_LOCK_ID = 7_243_215

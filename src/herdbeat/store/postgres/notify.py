@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 
 from herdbeat.errors import StoreUnavailable
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.connection import PostgresConnector
 from herdbeat.store.postgres.errors import to_store_unavailable
 from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.postgres.store import PostgresStore
 from herdbeat.store.rows import StopRequest
+from herdbeat.timestamps import from_micros
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from psycopg import ClientCursor
 from herdbeat.clock import Clock, OffsetClock
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.location import PostgresLocation
-from herdbeat.store.microseconds import from_micros
 from herdbeat.store.postgres.connection import PostgresConnector, connect
 from herdbeat.store.postgres.errors import display_url, is_statement_error, to_store_unavailable
 from herdbeat.store.postgres.migrate import is_migrated, require_readable_ledger
 from herdbeat.store.postgres.statements import load_statement
 from herdbeat.store.reader import Reader
+from herdbeat.timestamps import from_micros
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ import psycopg
 
 from herdbeat.store.postgres.errors import is_statement_error, to_store_unavailable
 from herdbeat.store.sanitize import sanitize_text
-from herdbeat.store.sql_files import load_statements
-from herdbeat.store.statements import Row, RowCount, zero_rows
+from herdbeat.store.statements import Row, RowCount, load_statements, zero_rows
 
 # ── batches as array literals, column by column: the driver would adapt every single value ──
 

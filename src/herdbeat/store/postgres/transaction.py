@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from herdbeat.errors import ClaimLost
-from herdbeat.store.microseconds import from_micros, to_micros
 from herdbeat.store.postgres.statements import PostgresConnection, SentStatement
 from herdbeat.store.row_mapping import read_pending_beats
 from herdbeat.store.rows import (
@@ -23,8 +22,10 @@ from herdbeat.store.rows import (
     TargetCounterCheck,
     TargetRow,
 )
+from herdbeat.store.sanitize import dump_sanitized
 from herdbeat.store.sql_transaction import SqlTransaction
-from herdbeat.store.statements import RowCount, dump_sanitized
+from herdbeat.store.statements import RowCount
+from herdbeat.timestamps import from_micros, to_micros
 
 
 class _PendingQuery(NamedTuple):
@@ -309,10 +310,8 @@ class PostgresTransaction(SqlTransaction):
         force: bool = False,
     ) -> list[tuple[int, int]]:
         values: dict[str, object] = {"why": why, "node": node_id, "force": int(force)}
-        requested = [
-            *self._connection.query("ask_to_stop_runs_of", schedules, **values),
-            *self._connection.query("ask_to_stop_runs", runs, **values),
-        ]
+        query = self._connection.query
+        requested = [*query("ask_to_stop_runs_of", schedules, **values), *query("ask_to_stop_runs", runs, **values)]
         self._has_event |= bool(requested)
         return requested
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from herdbeat.errors import Conflict, NotFound, StoreUnavailable
-from herdbeat.store.sql_files import load_migrations
+from herdbeat.store.statements import load_migrations
 
 CopyProgress = Callable[[int, int], None]
 """Called with the pages copied so far, and all pages."""

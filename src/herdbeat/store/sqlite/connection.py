@@ -15,8 +15,8 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-from herdbeat.store.sql_files import load_statements
-from herdbeat.store.statements import Row, RowCount, dump_json, dump_sanitized, zero_rows
+from herdbeat.store.sanitize import dump_json, dump_sanitized
+from herdbeat.store.statements import Row, RowCount, load_statements, zero_rows
 
 ROWS_PLACEHOLDER = "(VALUES :rows)"
 

@@ -10,10 +10,10 @@ from typing import TypeVar
 from herdbeat.errors import StoreUnavailable
 from herdbeat.store.base import Transaction
 from herdbeat.store.sanitize import decode_lossy
-from herdbeat.store.sql_files import load_migrations
 from herdbeat.store.sql_transaction import SqlTransaction
 from herdbeat.store.sqlite.connection import SqliteConnection
 from herdbeat.store.sqlite.errors import to_store_unavailable
+from herdbeat.store.statements import load_migrations
 from herdbeat.store.writer import Writer
 
 

@@ -64,9 +64,7 @@ class DayMatcher(CronSim):
 
     def count(self, start: date, end: date) -> int:
         """Return the number of matching days from `start` up to, not including, `end`."""
-        if self.is_every_day:
-            return (end - start).days
-        return sum(map(self.matches, _iter_days(start, end)))
+        return (end - start).days if self.is_every_day else sum(map(self.matches, _iter_days(start, end)))
 
     @property
     def is_every_day(self) -> bool:

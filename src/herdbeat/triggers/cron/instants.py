@@ -52,9 +52,7 @@ def _next_fixed(pattern: CronPattern, zone: ZoneInfo, local: datetime, candidate
         # In the second pass of a repeated hour: its times ran in the first pass. Continue after the hour.
         candidate = pattern.first(find_transition(zone, local.replace(tzinfo=None)).wall_before)
     early, late = utc_offsets(zone, candidate)
-    if early < late:
-        return find_transition(zone, candidate).at
-    return (candidate - early).replace(tzinfo=UTC)
+    return find_transition(zone, candidate).at if early < late else (candidate - early).replace(tzinfo=UTC)
 
 
 def _next_frequent(pattern: CronPattern, zone: ZoneInfo, start: datetime) -> datetime:
@@ -134,9 +132,7 @@ def _first_counted_wall(pattern: CronPattern, zone: ZoneInfo, after: datetime) -
     """Return where counting begins. Fixed times do not count again in the second pass of a repeated hour."""
     local = after.astimezone(zone)
     wall = local.replace(tzinfo=None, fold=0)
-    if pattern.is_fixed and local.fold:
-        return find_transition(zone, wall).wall_before
-    return wall + _SECOND
+    return find_transition(zone, wall).wall_before if pattern.is_fixed and local.fold else wall + _SECOND
 
 
 def _count_moved(pattern: CronPattern, transition: OffsetTransition) -> int:

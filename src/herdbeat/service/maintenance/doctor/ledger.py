@@ -24,9 +24,9 @@ from herdbeat.store.location import (
     select_clock,
 )
 from herdbeat.store.reader import Filter
-from herdbeat.store.sql_files import load_migrations
 from herdbeat.store.sqlite.errors import to_store_unavailable
 from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.store.statements import load_migrations
 
 ONE_DAY = timedelta(days=1)
 MIN_REPORTED_CLOCK_DRIFT = timedelta(seconds=2)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import herdbeat.store
-from herdbeat.store.sql_files import load_folder
+from herdbeat.store.statements import load_folder
 
 SQL = Path(herdbeat.store.__file__).parent / "sql"
 
