@@ -1,12 +1,12 @@
-"""Where the socket is. The kernel takes paths of 107 bytes only, and a state directory may lie deeper than that."""
+"""Where the socket is. The kernel takes short paths only, and a state directory may lie deeper than that."""
 
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-MAX_SOCKET_PATH_BYTES = 100
-"""The kernel's 107 bytes, less the ending that a socket has while it is made."""
+MAX_SOCKET_PATH_BYTES = 98
+"""What every kernel takes (Linux 107, macOS 103 bytes), less the ending that a socket has while it is made."""
 
 _SOCKET_NAME = "socket"
 _REDIRECT_FILE_NAME = "socket.path"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt
 from herdbeat.domain.run import Outcome, RunStatus
@@ -188,7 +188,9 @@ def _complete_quarantined(
 def _settle_beat(run: OpenRun, outcome: Outcome) -> ChangedBeat:
     """A beat with a run has run, however that ended; unless its first attempt was declined before it began."""
     if outcome.status is RunStatus.SKIPPED and run.attempt == 1:
-        return ChangedBeat(run.beat_id, BeatOutcome.SKIPPED, outcome.skip, None, run.attempt, settled=True)
+        is_replaced = outcome.skip == MergedReason.CANCEL  # its next beat runs in its place
+        settled_as = BeatOutcome.MERGED if is_replaced else BeatOutcome.SKIPPED
+        return ChangedBeat(run.beat_id, settled_as, outcome.skip, None, run.attempt, settled=True)
     return ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
@@ -56,7 +56,12 @@ TraceSteps: TypeAlias = tuple[JsonObject, ...]
 NEAREST_BEAT_TOLERANCE = timedelta(minutes=1)
 """A question about 09:00 also means the interval that came due at 09:00:12."""
 
+MAX_SEARCHED_BEATS = 100
+"""How far from a merged beat the one that absorbed it is searched."""
+
+_ABSORBED_BY_LATER = frozenset({MergedReason.ONCE, MergedReason.CANCEL, MergedReason.CATCHUP_MAX})
 _NOW_THRESHOLD = timedelta(seconds=1)
+_ONE_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +91,12 @@ class Explanation:
 class BeatHistory:
     """What the ledger keeps of an instant.
 
-    `gap` is the time without a scheduler that it fell into; `budgets` are those of its day, if they stopped it.
+    `gap` is the time without a scheduler that it fell into; `budgets` are those of its day, if they stopped it;
+    `absorbed_by` is the beat that runs for a merged one.
     """
 
     beat: BeatRecord
+    absorbed_by: BeatRecord | None = None
     gap: Gap | None = None
     budgets: ScheduleBudgets | None = None
     runs: tuple[RunRecord, ...] = ()
@@ -124,7 +131,32 @@ def load_instant_explanation(
     past = BeatHistory(beat=beat, gap=gap, runs=runs, trace=reader.beat_trace(beat.id))
     if beat.reason == SkipReason.BUDGET_EXCEEDED:
         past = replace(past, budgets=load_schedule_budgets(reader, record, beat.last_due_at))
+    if beat.outcome is BeatOutcome.MERGED:
+        past = replace(past, absorbed_by=_find_absorbing_beat(reader, record, beat))
     return explain_instant(record, past, now, zone)
+
+
+def _find_absorbing_beat(reader: Reader, record: ScheduleRecord, merged: BeatRecord) -> BeatRecord | None:
+    """Return the nearest beat of the clock, before or after it as the reason says, that was open when it was merged."""
+    is_later = merged.reason in _ABSORBED_BY_LATER
+    nearest = merged
+    for _ in range(MAX_SEARCHED_BEATS):
+        at = nearest.last_due_at if is_later else nearest.due_at - _ONE_MICROSECOND
+        beat_id = reader.adjacent_beats(record.id, at)[is_later]
+        beat = None if beat_id is None else reader.beat(beat_id)
+        if beat is None:
+            return None
+        if beat.source.is_clock and beat.outcome is not BeatOutcome.MERGED and _was_open(beat, merged.settled_at):
+            return beat
+        nearest = beat
+    return None
+
+
+def _was_open(beat: BeatRecord, at: datetime | None) -> bool:
+    """Whether it waited or ran at that moment. One without a run that was settled then had not been open."""
+    if beat.settled_at is None or at is None:
+        return True
+    return beat.settled_at >= at if beat.runs else beat.settled_at > at
 
 
 def load_run_explanation(reader: Reader, run: RunRecord, now: datetime, zone: ZoneInfo) -> Explanation:
@@ -377,7 +409,7 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
         case BeatOutcome.SKIPPED:
             return "skipped", f"{beat.reason}: {describe_skip(beat.reason)}"
         case BeatOutcome.MERGED:
-            return "merged", "another beat stands for it"
+            return "merged", _describe_absorbing_beat(past.absorbed_by, zone)
         case BeatOutcome.PENDING:
             return "waiting", f"{beat.reason}: {describe_skip(beat.reason)}" if beat.reason else "for the scheduler"
         case BeatOutcome.RUNNING | BeatOutcome.RAN:
@@ -385,6 +417,13 @@ def _describe_outcome(past: BeatHistory, zone: ZoneInfo) -> tuple[str, str]:
             return beat.outcome.value, "; ".join(results) or "no run is kept"
         case never:
             assert_never(never)
+
+
+def _describe_absorbing_beat(beat: BeatRecord | None, zone: ZoneInfo) -> str:
+    if beat is None:
+        return "another beat stands for it"
+    run = f" as {format_short_id(beat.runs[-1])}" if beat.runs else ""
+    return f"into the beat of {_format_local_time(beat.due_at, zone)}, {_describe_beat_outcome(beat)}{run}"
 
 
 def _describe_run_result(run: RunRecord) -> str:
