@@ -51,7 +51,7 @@ _MAX_ERROR_CHARS = 200
 
 
 class CompletedRun(NamedTuple):
-    """A run whose result is written, and when its schedule runs next."""
+    """A run whose result is written, when its beat is tried again, if at all, and when its schedule runs next."""
 
     schedule: str
     run_id: int
@@ -59,6 +59,9 @@ class CompletedRun(NamedTuple):
     error: str
     started_at: datetime | None
     next_run_at: datetime | None
+    retry_at: datetime | None = None
+    retry_attempt: int | None = None
+    max_attempts: int = 1
 
 
 @dataclass(slots=True)
@@ -132,7 +135,17 @@ class _CompletionBatch:
         error = outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error
         next_run_at = None if new_pause else change.next_run_at
         self.result.completed.append(
-            CompletedRun(snapshot.label, run.run_id, outcome.status, error, run.started_at, next_run_at)
+            CompletedRun(
+                schedule=snapshot.label,
+                run_id=run.run_id,
+                status=outcome.status,
+                error=error,
+                started_at=run.started_at,
+                next_run_at=next_run_at,
+                retry_at=beat.wake_at,
+                retry_attempt=None if beat.settled else beat.attempt,
+                max_attempts=snapshot.plan.policies.retry.attempts,
+            )
         )
         if self.has_repeats:
             # Another run of the same schedule may end in this batch: it continues from what this one left.

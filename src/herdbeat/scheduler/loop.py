@@ -315,6 +315,9 @@ class Loop:
         except StoreUnavailable as store_error:
             log.warning("nothing set aside error=%s next look in %s", store_error, self._settings.check_interval)
             return ClaimResult()
+        except ClaimLost:
+            self.lease_lost.set()
+            return ClaimResult()
         if quarantined is None:
             # Nothing is due, and still it fails. A node that looked again at once logged 2,400 such lines a second.
             return ClaimResult()
