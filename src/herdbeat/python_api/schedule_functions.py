@@ -28,7 +28,13 @@ from herdbeat.python_api.herdctl_types import (
     ScheduleStatus,
     WorkSourceManager,
 )
-from herdbeat.python_api.options import DEFAULT_STATE_DIR, PROGRAM_ACTOR, build_fleet, get_current_actor
+from herdbeat.python_api.options import (
+    DEFAULT_STATE_DIR,
+    PROGRAM_ACTOR,
+    apply_jitter_percent,
+    build_fleet,
+    get_current_actor,
+)
 from herdbeat.python_api.work_source import WorkSourceRunner, build_run_result, callback_runner
 from herdbeat.service.commands.base import Actor, DisableSchedules, EnableSchedules, ScheduleChange, ScheduleCommand
 from herdbeat.service.queries.schedule_state import documented_status
@@ -57,7 +63,7 @@ async def run_schedule(
     runs in the state directory: trigger it there.
     """
     state_path = Path(state_dir)
-    fleet = build_fleet(_combine_definition(agent, schedule_name, schedule), state_path)
+    fleet = apply_jitter_percent(build_fleet(_combine_definition(agent, schedule_name, schedule), state_path), 0)
     definition = next((each for each in fleet.schedules if each.name == schedule_name), None)
     if definition is None:
         name = fleet.targets[0].name
