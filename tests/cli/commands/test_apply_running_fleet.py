@@ -32,7 +32,9 @@ def test_apply_changes_a_running_fleet_at_once(fleet: RunningFleet) -> None:
 
         applied = fleet.call("apply")
 
-        assert (applied.returncode, f"In effect now (pid {feed.process.pid})." in applied.stderr) == (0, True)
+        # On a slow machine the fleet may look at its files before the command does; then nothing is left to change.
+        answers = (f"In effect now (pid {feed.process.pid}).", "Nothing was changed")
+        assert (applied.returncode, any(each in applied.stderr for each in answers)) == (0, True)
         feed.until("run_finished", schedule="more")
 
 
