@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,9 +33,9 @@ class Agent(ScriptedRunner):
         return await super().__call__(claim, clock)
 
 
-def add_agents(herd: SimulatedHerd, starts: list[datetime], every: str = "5m", **policies: object) -> None:
+def add_agents(herd: SimulatedHerd, starts: list[datetime], every: str = "5m", **policies: Any) -> None:
     for label in LABELS:
-        herd.schedule(label, every=every, runner=Agent(starts=starts), **({"jitter": AUTOMATIC_SPREAD} | policies))
+        herd.schedule(label, every=every, runner=Agent(starts=starts), **{"jitter": AUTOMATIC_SPREAD, **policies})
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_declared_defaults_are_those_of_the_domain(trigger: TriggerKind, target:
     policies = build_default_policies(UTC_ZONE, trigger, target)
 
     by_kind = {name: getattr(policies, name) for name in ("timeout", "catchup", "overlap", "jitter")}
-    assert policies == Policies(zone=UTC_ZONE, **by_kind)  # type: ignore[arg-type]
+    assert policies == Policies(zone=UTC_ZONE, **by_kind)
 
 
 @pytest.mark.parametrize("key", POLICIES, ids=lambda key: key.name)
