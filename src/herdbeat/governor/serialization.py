@@ -60,16 +60,6 @@ def decision_from_json(data: JsonObject) -> Decision:
     return Decision(source=Source(data["source"]), trace=trace, origin=data["origin"], **moments)
 
 
-def planned_start(trace: str | None, due_at: datetime) -> datetime:
-    """Return when a beat was to start: at its due instant, or later by jitter, spread or its place. `trace` is stored.
-
-    A trace of another instant says nothing about this one: a late claim takes up several of them by one decision.
-    """
-    data = json.loads(trace) if trace else {}
-    start, due = _decode_timestamp(data.get("next_run_at")), _decode_timestamp(data.get("due_at"))
-    return due_at if start is None or due != due_at else max(due_at, start)
-
-
 def _step_from_json(data: JsonObject) -> TraceStep:
     return TraceStep(
         kind=StepKind(data["kind"]),

@@ -24,11 +24,11 @@ from herdbeat.domain.records import (
     RunRecord,
     ScheduleRecord,
     TimelineSpan,
+    planned_start,
 )
 from herdbeat.domain.run import RunStatus
 from herdbeat.domain.schedule import RunSpec, display_name
 from herdbeat.domain.target import Target
-from herdbeat.governor.serialization import planned_start
 from herdbeat.store.record_mapping import (
     read_budgets,
     read_gaps,

@@ -14,10 +14,9 @@ from zoneinfo import ZoneInfo
 from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.ids import format_short_id
-from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord
+from herdbeat.domain.records import BeatRecord, RunDetails, RunRecord, ScheduleRecord, planned_start
 from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed, humanize
-from herdbeat.governor.serialization import planned_start
 from herdbeat.scheduler.budgets import ScheduleBudgets
 from herdbeat.scheduler.evaluate import OverlapAction, resolve_overlap
 from herdbeat.service.queries.gates import (
