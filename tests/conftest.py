@@ -3,6 +3,7 @@ test run, which the first test that needs it starts.
 """
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import settings
 from tests.support import postgres_server as servers
 
+from herdbeat.platform import default_signals
 from herdbeat.store.location import PostgresLocation
 
 settings.register_profile("repeatable", derandomize=True)
@@ -20,8 +22,19 @@ if os.environ.get("CI"):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Pass the address of the one server of this run to the workers, before they start."""
+    _restore_signals()
     if not hasattr(config, "workerinput"):
         os.environ[servers.SERVER_HOME_ENV] = f"{tempfile.gettempdir()}/herdbeat-pg-{os.getpid()}"
+
+
+def _restore_signals() -> None:
+    """Processes that tests start must not inherit ignored or blocked signals.
+
+    A background job without a terminal begins with SIGINT ignored, and `logs -f` in a test then never ended by it.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    with default_signals():
+        pass
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeVar
 
-from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.change import ChangeKind
 from herdbeat.domain.decision import Source, StepKind
 from herdbeat.domain.run import RunStatus
@@ -121,6 +121,13 @@ _MISSES = {
     MissedReason.TOO_LATE: "older than `max_late`",
     MissedReason.RESTORED: "open in a backup, or due between the backup and its restore",
 }
+_MERGES = {
+    MergedReason.ALREADY_RUNNING: "a beat before it waits until its run is over (`overlap`), and runs for it",
+    MergedReason.AT_CAPACITY: "a beat before it waits for room at the target, and runs for it",
+    MergedReason.ONCE: "a later one runs for all that was missed (`catchup: once`)",
+    MergedReason.CANCEL: "a later one was due before it could start (`overlap: cancel`)",
+    MergedReason.CATCHUP_MAX: "more than `catchup_max` were due at once; the newest run",
+}
 _HINTS = {
     HintState.ACTIVE: "it counts",
     HintState.SHADOWED: "a hint of a higher rank keeps it out: human before agent before rule before planner",
@@ -161,6 +168,7 @@ def page() -> str:
         _set("Run states", "How one attempt stands or ended.", RunStatus, _RUNS),
         _set("Skip reasons", "Why a due beat did not run although a node was there.", SkipReason, _SKIPS),
         _set("Missed reasons", "Why nobody was there when it was due.", MissedReason, _MISSES),
+        _set("Merged reasons", "Why one run stands for several instants.", MergedReason, _MERGES),
         _set("Hint states", "How a hint stands or ended; see `herdbeat hint --list`.", HintState, _HINTS),
         _set("Changes", "What is in the record; see `herdbeat changes`.", ChangeKind, _CHANGES),
     )

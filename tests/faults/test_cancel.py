@@ -1,12 +1,15 @@
 """A cancelled run has really ended before its slot is used again: `overlap: cancel`, and `herdbeat cancel`."""
 
 import asyncio
+import os
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.support import sample_functions as sample
+from tests.support.escaping_programs import escape_script
 from tests.support.in_process_node import EVERY_SECOND, InProcessNode, open_in_process_node
 from tests.support.oracle import CronExpectation, all_beats, all_runs, check_cron, check_reasons, check_runs
 from tests.support.runner_jobs import ExitingProcess, callable_spec, new_fifo, read_fifo, shell_spec
@@ -15,6 +18,9 @@ from herdbeat.domain.beat import BeatOutcome
 from herdbeat.domain.policies import Overlap
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import BeatSettled, Event, RunFinished, RunStarted
+from herdbeat.platform import ControlGroup
+from herdbeat.runners.process import supervise
+from herdbeat.runners.process.process_tree import identify, is_alive
 from herdbeat.triggers.interval import Interval
 
 SIGTERM_IGNORING_SCRIPT = """
@@ -126,6 +132,42 @@ async def test_a_run_that_is_cancelled_by_hand_ends_its_program(tmp_path: Path, 
     assert schedule.outcome is BeatOutcome.RAN
     assert finished.next_run_at is not None
     assert time.monotonic() - begun < 20
+
+
+async def test_a_process_that_survived_its_cancel_is_named_in_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo = new_fifo(tmp_path)
+    script = escape_script("own session", fifo)
+
+    async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.SKIP, trigger=SLOWLY) as there:
+        pid = int(await read_fifo(fifo))
+        with monkeypatch.context() as patch:  # as if it belonged to another user
+            patch.setattr(supervise, "KILL_WAIT_S", 0.1)
+            patch.setattr(supervise, "send_signal", lambda *_: None)
+            patch.setattr(ControlGroup, "kill", lambda _: None)
+            there.loop.cancel(1, "enough")
+            await there.until(is_finished)
+        (run,) = all_runs(there.reader)
+        os.kill(pid, signal.SIGKILL)
+
+    assert (run.status, run.error) == (
+        RunStatus.CANCELLED,
+        f"enough; these of its processes could not be ended: pid {pid}",
+    )
+
+
+async def test_the_next_beat_starts_only_after_a_child_in_a_session_of_its_own_has_ended(tmp_path: Path) -> None:
+    fifo = new_fifo(tmp_path)
+    script = escape_script("double fork, ignores TERM", fifo)
+
+    async with open_in_process_node(tmp_path, shell_spec(script), overlap=Overlap.CANCEL):
+        first = identify(int(await read_fifo(fifo)))
+        second = identify(int(await read_fifo(fifo)))
+        beside = is_alive(first)
+
+    assert not beside, "a successor ran beside its predecessor"
+    assert not is_alive(second), "it survived the stop of its node"
 
 
 async def test_a_cancelled_run_is_neither_a_failure_nor_a_backoff_step(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.support.fault_fleet import LEASE, ROOT, FaultFleet, wait_until
+from tests.support.fault_fleet import LEASE, POLICIES, ROOT, FaultFleet, make_policies_yaml, wait_until
 
 from herdbeat.clock import SystemClock
 from herdbeat.timestamps import from_micros
@@ -69,6 +69,23 @@ def test_a_ledger_locked_by_another_program_only_delays(fleet: FaultFleet) -> No
     other.execute("ROLLBACK")
     other.close()
     fleet.wait_for_starts(3)
+    fleet.stop()
+
+    fleet.check_against_oracle()
+
+
+def test_instants_that_waited_for_a_locked_ledger_are_called_ran_only_if_they_started(tmp_path: Path) -> None:
+    """Six of them were one row, which got one run and was then `ran x6`."""
+    fleet = FaultFleet.create(tmp_path, make_policies_yaml(), crons=POLICIES, lease=timedelta(seconds=30))
+    fleet.start()
+    fleet.wait_for_starts(20)
+    other = sqlite3.connect(ledger(fleet), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    fleet.wait_for_log_text("database is locked")
+
+    other.execute("ROLLBACK")
+    other.close()
+    fleet.wait_for_starts(40)
     fleet.stop()
 
     fleet.check_against_oracle()

@@ -134,15 +134,14 @@ async def test_a_listing_may_leave_out_runs_that_declined(tmp_path: Path) -> Non
 
 async def test_a_declined_beat_frees_its_slot_and_keeps_the_failures(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN) as herd:
-        failing = ScriptedRunner(fails=1)
-        herd.schedule("api", every="10m", runner=failing)
+        runner = ScriptedRunner(fails=1)
+        herd.schedule("api", every="10m", runner=runner)
         await herd.tick()
-        declining = ScriptedRunner(declines=1)
-        herd.schedule("api", every="10m", runner=declining, grace=HOUR)
+        runner.declines = 1
 
         await herd.advance(20 * MINUTE)
 
-        assert len(declining.runs) == 1
+        assert len(runner.runs) == 2
         assert herd.snapshot("api").failures == 1
         assert herd.next_run("api") == herd.now + 20 * MINUTE  # the backoff continues
 

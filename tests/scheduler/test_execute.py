@@ -66,8 +66,8 @@ class Quick:
         self.jobs.append(job)
         return Outcome(status=RunStatus.SUCCEEDED)
 
-    async def wait_stopped(self, run_id: int) -> None:
-        """At once."""
+    async def wait_stopped(self, run_id: int) -> str:
+        return ""
 
 
 class Scripted:
@@ -148,6 +148,7 @@ class Ending(Quick):
         super().__init__()
         self._error = error
         self.was_waited_for = False
+        self.survivors = ""
 
     async def run(self, job: Job) -> Outcome:
         if self._error is not None:
@@ -155,8 +156,9 @@ class Ending(Quick):
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
-    async def wait_stopped(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> str:
         self.was_waited_for = True
+        return self.survivors
 
 
 @pytest.mark.parametrize(
@@ -183,6 +185,16 @@ async def test_a_run_past_its_timeout_ends_when_nothing_of_it_is_left(clock: Fak
     assert done.outcome.status is RunStatus.TIMED_OUT
     assert "longer than its timeout" in done.outcome.error
     assert runner.was_waited_for
+
+
+async def test_a_process_that_survived_the_timeout_is_named_in_the_ledger(clock: FakeClock) -> None:
+    runner = Ending()
+    runner.survivors = "these of its processes could not be ended: pid 17"
+    short = ScheduleSpec(trigger=PLAN.trigger, policies=replace(PLAN.policies, precheck=(), timeout=timedelta(0)))
+
+    done = await RunExecutor(OneTarget(), runner, clock)(CLAIM._replace(plan=short))
+
+    assert done.outcome.error.endswith("; these of its processes could not be ended: pid 17")
 
 
 async def test_a_prompt_with_names_is_rendered_for_its_beat(clock: FakeClock) -> None:

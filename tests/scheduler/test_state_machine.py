@@ -218,6 +218,13 @@ class LedgerMachine(RuleBasedStateMachine):
         wish = Hint(origin=origin, every=every, expires_at=self.now + lasts, created_at=self.now)
         self.store.write_now(lambda tx: control.give_hint(tx, self.now, self.number(tx, "pace/five"), wish))
 
+    @rule(label=st.sampled_from(["report/hourly", "other/cron"]), wait=waits, fraction=st.sampled_from([0, 0.4, 0.7]))
+    def one_shot(self, label: str, wait: timedelta, fraction: float) -> None:
+        """Often in a second that has a beat of the calendar, and often among instants that are late together."""
+        at = self.now.replace(second=0) + wait + timedelta(seconds=fraction)
+        wish = Hint(origin="human:you", at=max(at, self.now), expires_at=at + timedelta(days=2), created_at=self.now)
+        self.store.write_now(lambda tx: control.give_hint(tx, self.now, self.number(tx, label), wish))
+
     @rule()
     def clear_hints(self) -> None:
         self.store.write_now(lambda tx: control.clear_hints(tx, self.now, self.number(tx, "pace/five"), "human:you"))

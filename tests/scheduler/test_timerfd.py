@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from herdbeat.scheduler import timers as alarms
+from herdbeat import platform
 from herdbeat.scheduler.timers import SystemTimer, timerfd_alarm
 
 
@@ -32,7 +32,7 @@ class NoMoreFiles:
 
 @pytest.mark.parametrize("libc", [object(), NoMoreFiles()], ids=["no timerfd", "no more files"])
 async def test_without_a_timerfd_the_alarm_calls_back_too(monkeypatch: pytest.MonkeyPatch, libc: object) -> None:
-    monkeypatch.setattr(alarms, "_LIBC", libc)
+    monkeypatch.setattr(platform, "load_libc", lambda: libc)
     rung = asyncio.Event()
 
     with timerfd_alarm(0.001, rung.set):

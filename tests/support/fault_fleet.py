@@ -6,12 +6,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from tests.support.oracle import CronExpectation, all_runs, check_cron, check_interval, check_reasons, check_runs
+from tests.support.oracle import (
+    CronExpectation,
+    all_runs,
+    check_cron,
+    check_interval,
+    check_reasons,
+    check_runs,
+    check_starts,
+)
 
 from herdbeat.domain.run import RunStatus
 from herdbeat.store.reader import SqliteReader
@@ -29,6 +37,43 @@ commands:
 {more}"""
 """Two commands, a cron and an interval schedule, that record every start."""
 
+RECORDER_MODULE = """\
+import asyncio
+from zlib import crc32
+
+async def note(run):
+    with open("{starts}", "ab", buffering=0) as file:
+        file.write(f"{{run.beat}} {{run.attempt}}\\n".encode())
+
+async def work(run):
+    await note(run)
+    await asyncio.sleep(crc32(run.beat.encode()) % 4 * 0.6)
+"""
+"""Functions that record every start: `note` returns at once, `work` takes up to two of a cron's seconds."""
+
+POLICIES = {
+    f"{overlap}-{catchup}": {"overlap": overlap, "catchup": catchup, "room": 1 if catchup == "once" else 10}
+    for overlap in ("skip", "queue", "queue_all", "cancel", "allow")
+    for catchup in ("skip", "once", "all")
+}
+"""Every overlap policy with every catch-up policy, some of them on a target with room for one run."""
+
+_POLICY_YAML = """\
+  - name: {name}
+    call: "recorder:work"
+    instances: {{ max_concurrent: {room} }}
+    cron: "* * * * * *"
+    overlap: {overlap}
+    catchup: {catchup}
+    catchup_max: 3
+"""
+
+
+def make_policies_yaml() -> str:
+    """Return a function for each of POLICIES, due every second."""
+    return "callables:\n" + "".join(_POLICY_YAML.format(name=name, **each) for name, each in POLICIES.items())
+
+
 LEASE = timedelta(seconds=2)
 WAIT_TIMEOUT_S = 60.0
 """Seconds until a test gives up waiting. Not a guarantee of the scheduler: a busy machine is slow."""
@@ -37,7 +82,7 @@ FLEET_TEMPLATE = f"""\
 version: 1
 fleet: {{{{ name: faults }}}}
 timezone: UTC
-lease: {LEASE.seconds}s
+lease: {{lease}}
 {RECORDED_TARGETS_YAML}"""
 
 
@@ -55,12 +100,17 @@ class FaultFleet:
 
     folder: Path
     process: subprocess.Popen[bytes] | None = None
+    crons: tuple[str, ...] = ("ticker",)
+    """Targets that are due every second."""
 
     @classmethod
-    def create(cls, folder: Path, more: str = "") -> "FaultFleet":
-        text = FLEET_TEMPLATE.format(starts=folder / "starts", more=more)
+    def create(
+        cls, folder: Path, more: str = "", *, crons: Iterable[str] = (), lease: timedelta = LEASE
+    ) -> "FaultFleet":
+        text = FLEET_TEMPLATE.format(starts=folder / "starts", more=more, lease=f"{lease.seconds}s")
         (folder / "herdbeat.yaml").write_text(text, encoding="utf-8")
-        return cls(folder)
+        (folder / "recorder.py").write_text(RECORDER_MODULE.format(starts=folder / "starts"), encoding="utf-8")
+        return cls(folder, crons=("ticker", *crons))
 
     def start(self, crash_at: str = "") -> None:
         """Start a node; return once it is ready, or has ended before."""
@@ -117,24 +167,28 @@ class FaultFleet:
         assert not doubled, f"the target saw {doubled[:3]} more than once"
         reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")
         try:
-            created, settled = self._marks(reader)
-            check_cron(reader, CronExpectation("ticker", "* * * * * *", created, settled))
+            marks = {target: self._marks(reader, target) for target in self.crons}
+            for target, (created, settled) in marks.items():
+                check_cron(reader, CronExpectation(target, "* * * * * *", created, settled))
             check_interval(reader, "pacer", timedelta(seconds=1))
             check_runs(reader)
-            for label in ("ticker", "pacer"):
-                check_reasons(reader, label)
+            for target in (*self.crons, "pacer"):
+                check_reasons(reader, target)
+                check_starts(reader, target, self.starts())
             stuck = [run for run in all_runs(reader) if run.status is RunStatus.RUNNING]
             assert not stuck, f"still running: {stuck}"
             last = reader.last_node()
             assert last is not None
             assert last.stopped_at is not None
-            assert last.stopped_at - settled < timedelta(seconds=3), "the last seconds are not accounted for"
+            until = min(settled for _, settled in marks.values())
+            assert last.stopped_at - until < timedelta(seconds=3), "the last seconds are not accounted for"
         finally:
             reader.close()
 
-    def _marks(self, reader: SqliteReader) -> tuple[datetime, datetime]:
+    def _marks(self, reader: SqliteReader, target: str) -> tuple[datetime, datetime]:
         row = reader._connection.execute(
             "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
-            " WHERE target.name = 'ticker'"
+            " WHERE target.name = ?",
+            (target,),
         ).fetchone()
         return from_micros(row[0]), from_micros(row[1])

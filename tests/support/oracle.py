@@ -5,6 +5,7 @@ instant may be missing, none may be recorded twice, and every one that did not r
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -12,8 +13,10 @@ from itertools import pairwise
 from croniter import croniter
 
 from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import ActiveHours
 from herdbeat.domain.records import BeatRecord, RunRecord
+from herdbeat.domain.run import RunStatus
 from herdbeat.store.reader import Filter, Reader
 
 SETTLED_OUTCOMES = {BeatOutcome.RAN, BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED}
@@ -53,8 +56,11 @@ def all_runs(reader: Reader) -> list[RunRecord]:
 def check_cron(reader: Reader, promise: CronExpectation) -> None:
     """Check that every instant is in exactly one row, and that every row consists of instants."""
     all_of_it = [beat for beat in all_beats(reader, promise.schedule) if promise.since < beat.due_at <= promise.until]
-    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(MANUAL_DEDUP_PREFIXES)]
     instants = promise.instants()
+    beats = [beat for beat in all_of_it if not beat.dedup_id.startswith(MANUAL_DEDUP_PREFIXES)]
+    one_shots = [beat for beat in beats if beat.source is Source.AI_ONESHOT and beat.due_at not in instants]
+    assert all(beat.count == 1 for beat in one_shots), f"{promise.schedule}: a hint counts as several instants"
+    beats = [beat for beat in beats if beat not in one_shots]
     covered: Counter[datetime] = Counter()
     for beat in beats:
         inside = [instant for instant in instants if beat.due_at <= instant <= beat.last_due_at]
@@ -106,8 +112,38 @@ def check_interval(reader: Reader, schedule: str, every: timedelta) -> None:
         assert later.due_at - earlier.settled_at >= every, f"{later} was due too soon after {earlier} was settled"
 
 
+UNCERTAIN_STATUSES = {RunStatus.INTERRUPTED, RunStatus.CANCELLED}
+"""Runs that were cut off: the ledger has them before their program starts, so the target may not have seen them."""
+
+
+def check_starts(reader: Reader, schedule: str, starts: Iterable[str]) -> None:
+    """Check that as many instants are called `ran` as the target has started, and that no other instant was started.
+
+    `starts` are the lines of the target: the key of a beat and its attempt, for every start of any schedule.
+    """
+    target, _, name = schedule.partition("/")
+    prefix = f"{target}/{name or 'default'}:"
+    seen = Counter(start.removeprefix(prefix) for start in starts if start.startswith(prefix))
+    runs = {run.id: run for run in all_runs(reader)}
+    for beat in all_beats(reader, schedule):
+        attempts = [runs[run_id] for run_id in beat.runs]
+        started = [run for run in attempts if seen.pop(f"{run.dedup_id} {run.attempt}", 0)]
+        certain = [run for run in attempts if run.status not in UNCERTAIN_STATUSES | {RunStatus.SKIPPED}]
+        unseen = [run for run in certain if run not in started]
+        assert not unseen, f"the target never saw {unseen[0]} of {beat}"
+        if beat.outcome is BeatOutcome.RAN:
+            assert beat.count == 1, f"{beat} calls {beat.count} instants ran, and the target saw {len(started)} starts"
+            assert started or len(certain) < len(attempts), f"{beat} is called ran, and the target never saw it"
+        elif beat.outcome in SETTLED_OUTCOMES:
+            assert not started, f"{beat} was started all the same"
+    assert not seen, f"{schedule}: the ledger knows nothing of {list(seen)[:3]}"
+
+
 def check_runs(reader: Reader) -> None:
-    """Check that there is at most one run per attempt at a beat, and no run without its beat."""
+    """Check that there is at most one run per attempt at a beat, and that a beat with a run is one instant."""
+    ranges = [beat for beat in reader.beats(Filter(limit=1_000_000)) if beat.count > 1]
+    with_runs = [beat for beat in ranges if beat.runs or beat.outcome not in SETTLED_OUTCOMES]
+    assert not with_runs, f"one run stands for several instants: {with_runs[:3]}"
     attempts = Counter((run.beat_id, run.attempt) for run in all_runs(reader))
     doubled = [pair for pair, count in attempts.items() if count > 1]
     assert not doubled, f"started twice: {doubled[:3]}"

@@ -102,7 +102,8 @@ class OverlapModel:
         if over is None:
             return False
         self.running.remove(over)
-        over.beat.outcome, over.beat.reason = "ran", ""
+        has_started = over.status != "skipped"
+        over.beat.outcome, over.beat.reason = ("ran", "") if has_started else ("merged", "cancel")
         self.result.ended.append(over.status)
         self.count(now, over)
         return True
@@ -162,7 +163,7 @@ class OverlapModel:
         if self.result.starts[-1] == (now, run.beat.due):
             # It was queued, and its successor is due at the very moment of its start: it never begins.
             self.result.starts.pop()
-            run.over = now
+            run.over, run.status = now, "skipped"
 
     def start(self, now: int, beat: ModelBeat) -> None:
         beat.outcome = "running"

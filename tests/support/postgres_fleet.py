@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
@@ -15,8 +14,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
-from tests.support.fault_fleet import LEASE, RECORDED_TARGETS_YAML, ROOT, WAIT_TIMEOUT_S, wait_until
-from tests.support.oracle import CronExpectation, all_runs, check_cron, check_interval, check_reasons, check_runs
+from tests.support.fault_fleet import LEASE, RECORDED_TARGETS_YAML, RECORDER_MODULE, ROOT, WAIT_TIMEOUT_S, wait_until
+from tests.support.oracle import (
+    CronExpectation,
+    all_runs,
+    check_cron,
+    check_interval,
+    check_reasons,
+    check_runs,
+    check_starts,
+)
 
 from herdbeat.config import load_fleet
 from herdbeat.domain.fleet import Fleet
@@ -35,7 +42,7 @@ version: 1
 fleet: {{{{ name: several }}}}
 timezone: UTC
 store: "{{store}}"
-lease: {LEASE.seconds}s
+lease: {{lease}}
 {RECORDED_TARGETS_YAML}"""
 
 HERD_TEMPLATE = """\
@@ -45,18 +52,8 @@ callables:
     call: "recorder:note"
     schedules:
 {schedules}"""
-RECORDER_MODULE = """\
-async def note(run):
-    with open("{starts}", "ab", buffering=0) as file:
-        file.write(f"{{run.beat}} {{run.attempt}}\\n".encode())
-"""
 RECORDING_TARGETS = ("ticker", "pacer", "herd")
 """Targets that record their starts outside of herdbeat."""
-
-_STUCK_TRANSACTIONS = (
-    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    " AND xact_start < clock_timestamp() - interval '0.4 s'"
-)
 
 
 def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:
@@ -69,11 +66,10 @@ def make_herd_yaml(number: int, seconds: range = range(1, 4)) -> str:
     return HERD_TEMPLATE.format(schedules="".join(lines))
 
 
-RUNS_QUERY = f"""
-SELECT target.name || '/' || schedule.name || ':' || dedup_id || ' ' || run.attempt, run.status
+RUNS_QUERY = """
+SELECT target.name || '/' || schedule.name || ':' || dedup_id || ' ' || run.attempt, run.status, target.name
   FROM run JOIN beat ON beat.id = beat_id
-  JOIN schedule ON schedule.id = run.schedule_id JOIN target ON target.id = schedule.target_id
- WHERE target.name IN {RECORDING_TARGETS}"""
+  JOIN schedule ON schedule.id = run.schedule_id JOIN target ON target.id = schedule.target_id"""
 
 
 @dataclass(slots=True)
@@ -84,15 +80,27 @@ class PostgresFleet:
     place: PostgresLocation
     more: str = ""
     nodes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    crons: tuple[str, ...] = ("ticker",)
+    """Targets that are due every second."""
+
+    lease: timedelta = LEASE
 
     @classmethod
-    def create(cls, folder: Path, place: PostgresLocation, more: str = "") -> "PostgresFleet":
-        fleet = cls(folder, place, more)
+    def create(
+        cls,
+        folder: Path,
+        place: PostgresLocation,
+        more: str = "",
+        *,
+        crons: Iterable[str] = (),
+        lease: timedelta = LEASE,
+    ) -> "PostgresFleet":
+        fleet = cls(folder, place, more, crons=("ticker", *crons), lease=lease)
         fleet.arrange()
         return fleet
 
     def arrange(self) -> None:
-        store = PostgresStore(self.place, lease=LEASE)
+        store = PostgresStore(self.place, lease=self.lease)
         store.open()
         try:
             store.write_now(lambda tx: apply_fleet(tx, self._read(0), datetime.now(UTC)))
@@ -103,7 +111,12 @@ class PostgresFleet:
         """Create the folder of a node, with its fleet file."""
         home = self._home(number)
         home.mkdir(exist_ok=True)
-        text = FLEET_TEMPLATE.format(store=url or self.place.url, starts=self.folder / "starts", more=self.more)
+        text = FLEET_TEMPLATE.format(
+            store=url or self.place.url,
+            starts=self.folder / "starts",
+            more=self.more,
+            lease=f"{self.lease.seconds}s",
+        )
         (home / "herdbeat.yaml").write_text(text, encoding="utf-8")
         (home / "recorder.py").write_text(RECORDER_MODULE.format(starts=self.folder / "starts"), encoding="utf-8")
         return home
@@ -152,20 +165,6 @@ class PostgresFleet:
 
     def send(self, number: int, what: signal.Signals) -> None:
         self.nodes[number].send_signal(what)
-
-    def suspend(self, number: int) -> None:
-        """Stop a node between two of its transactions.
-
-        One that is stopped in the middle of a pipeline keeps its row locks until it continues: PostgreSQL before 17 has
-        no timeout for that, and every other node waits.
-        """
-        while True:
-            self.send(number, signal.SIGSTOP)
-            time.sleep(0.5)
-            if not self.ask(_STUCK_TRANSACTIONS):
-                return
-            self.send(number, signal.SIGCONT)
-            time.sleep(0.1)
 
     def end(self) -> None:
         """End all processes that a test has left running."""
@@ -227,12 +226,14 @@ class PostgresFleet:
             reader.close()
 
     def _check(self, reader: Reader) -> None:
-        created, settled = self._marks()
-        check_cron(reader, CronExpectation("ticker", "* * * * * *", created, settled))
+        for target in self.crons:
+            created, settled = self._marks(target)
+            check_cron(reader, CronExpectation(target, "* * * * * *", created, settled))
         check_interval(reader, "pacer", timedelta(seconds=1))
         check_runs(reader)
-        for label in ("ticker", "pacer"):
-            check_reasons(reader, label)
+        for target in (*self.crons, "pacer"):
+            check_reasons(reader, target)
+            check_starts(reader, target, self.starts())
         runs = all_runs(reader)
         stuck = [run for run in runs if run.status is RunStatus.RUNNING]
         assert not stuck, f"still running: {stuck}"
@@ -245,11 +246,12 @@ class PostgresFleet:
 
     def _compare_with_the_target(self) -> None:
         """Check that every start the target saw is in the ledger, and that every success in the ledger was seen."""
-        known = dict(self.ask(RUNS_QUERY))
+        known = self.ask(RUNS_QUERY)
         seen = set(self.starts())
-        unknown = seen - known.keys()
+        unknown = seen - {key for key, _, _ in known}
         assert not unknown, f"the ledger knows nothing of {sorted(unknown)[:3]}"
-        unseen = {each for each, status in known.items() if status == RunStatus.SUCCEEDED} - seen
+        succeeded = [(key, target) for key, status, target in known if status == RunStatus.SUCCEEDED]
+        unseen = {key for key, target in succeeded if target in RECORDING_TARGETS} - seen
         assert not unseen, f"the target never saw {sorted(unseen)[:3]}"
 
     def longest_wait(self) -> timedelta:
@@ -265,10 +267,10 @@ class PostgresFleet:
         ((micros,),) = self.ask("SELECT max(finished_at - claimed_at) FROM run WHERE status = 'interrupted'")
         return timedelta(microseconds=micros or 0)
 
-    def _marks(self) -> tuple[datetime, datetime]:
+    def _marks(self, target: str) -> tuple[datetime, datetime]:
         ((created, settled),) = self.ask(
             "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"
-            " WHERE target.name = 'ticker'"
+            f" WHERE target.name = '{target}'"
         )
         return from_micros(created), from_micros(settled)
 

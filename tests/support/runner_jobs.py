@@ -13,6 +13,7 @@ from herdbeat.domain.run import Claim
 from herdbeat.domain.target import CallableSpec, CommandSpec, Target, TargetSpec
 from herdbeat.domain.timing import ScheduleSpec
 from herdbeat.runners.base import Job
+from herdbeat.runners.process.process_tree import identify, is_alive
 from herdbeat.triggers.cron import Cron
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -76,15 +77,10 @@ class ExitingProcess:
     """
 
     def __init__(self, pid: int) -> None:
-        self._descriptor = os.pidfd_open(pid)
+        self._identity = identify(pid)
 
     async def wait_for_exit(self, within: float = 20) -> None:
         """Return once it has ended; raises TimeoutError if it does not."""
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self._descriptor, ended.set)
-        try:
-            async with asyncio.timeout(within):
-                await ended.wait()
-        finally:
-            loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
+        async with asyncio.timeout(within):
+            while await asyncio.to_thread(is_alive, self._identity):  # noqa: ASYNC110  it is not our child
+                await asyncio.sleep(0.01)

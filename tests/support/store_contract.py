@@ -167,6 +167,22 @@ class StoreContract:
         assert again[1] is not None
         assert again[2] is not None
 
+    def test_a_beat_is_renamed_unless_its_schedule_has_the_name_already(self, opened: OpenedStore) -> None:
+        pace, hour = opened.schedule("pace"), opened.schedule("hour")
+        first, second, other = opened.store.write_now(
+            lambda tx: tx.add_beats([build_beat(pace, "a"), build_beat(pace, "b"), build_beat(hour, "a")])
+        )
+        assert first is not None
+        assert second is not None
+        assert other is not None
+
+        opened.store.write_now(lambda tx: tx.rename_beats([(first, "b"), (other, "b")]))
+
+        names = opened.store.write_now(
+            lambda tx: tx.add_beats([build_beat(pace, "a"), build_beat(pace, "b"), build_beat(hour, "b")])
+        )
+        assert names == [None, None, None]
+
     def test_a_waiting_beat_is_handed_out_when_its_time_has_come(self, opened: OpenedStore) -> None:
         waiting = build_beat(opened.schedule(), outcome=BeatOutcome.PENDING)
         opened.store.write_now(lambda tx: tx.add_beats([waiting, waiting._replace(dedup_id="2", wake_at=NOW)]))

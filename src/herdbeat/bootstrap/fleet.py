@@ -5,6 +5,7 @@ Apart from `config`, which every command reads: a command that only asks when so
 
 import asyncio
 import gc
+import logging
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import drop_stale_cache, load_config
 from herdbeat.control_socket.server import ControlHandlers, open_control_socket
 from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
@@ -47,6 +48,11 @@ from herdbeat.store.reader import Filter, Reader
 from herdbeat.store.spec_cache import SpecCache, VersionedSpecCache
 from herdbeat.store.state_lock import StateLock
 
+log = logging.getLogger(__name__)
+
+STATE_CHECK_INTERVAL_S = 1.0
+"""Seconds between two looks at the lock and the ledger on the disk."""
+
 GC_THRESHOLD_OBJECTS = 50_000
 """New objects between two collections of the young generation: a few MB."""
 
@@ -76,6 +82,7 @@ class RunningFleet:
     folder: Path
     listener: EventListener
     serving: asyncio.Task[None]
+    state_watch: asyncio.Task[None]
 
     @property
     def state_dir(self) -> Path:
@@ -91,9 +98,13 @@ class RunningFleet:
         return load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
 
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
-        """Return when the node has stopped. Raises what it ended with, or what a companion task failed with."""
-        await asyncio.wait([self.serving, *companions], return_when=asyncio.FIRST_COMPLETED)
-        for task in (self.serving, *companions):
+        """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
+
+        Raises StoreUnavailable if the lock or the ledger on the disk is no longer the one that it works with.
+        """
+        tasks = (self.state_watch, self.serving, *companions)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
             if task.done():
                 await task
 
@@ -117,7 +128,8 @@ async def running_fleet(
     brought to what the fleet says at every start; a shared one only with `apply_config`.
     """
     location = store_location(fleet)
-    with StateLock(resolve_state_dir(location)), _open_store(location, fleet) as store:
+    with StateLock(resolve_state_dir(location)) as lock, _open_store(location, fleet) as store:
+        drop_stale_cache(resolve_state_dir(location), location if isinstance(location, Path) else None)
         context = await _open_context(fleet, store, timer or SystemTimer(), safe_listener(listener))
         apply_result = await _apply_config(context, apply_config=apply_config)
         settings = _loop_settings(context, max_concurrent, labels)
@@ -132,6 +144,7 @@ async def running_fleet(
         )
         async with _open_node(context, settings, runner_settings) as (node, spec_cache):
             serving = asyncio.create_task(node.serve(), name="node")
+            state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
             try:
                 yield RunningFleet(
                     fleet=fleet,
@@ -144,9 +157,21 @@ async def running_fleet(
                     folder=folder or Path.cwd(),
                     listener=context.listener,
                     serving=serving,
+                    state_watch=state_watch,
                 )
             finally:
                 await end_task(serving)
+                await end_task(state_watch)
+
+
+async def _watch_state(lock: StateLock, store: StoreHandle) -> None:
+    """Raises StoreUnavailable when the state directory or the ledger was taken away: no waiting brings it back."""
+    while True:
+        await asyncio.sleep(STATE_CHECK_INTERVAL_S)
+        if lock.check():
+            where = resolve_state_dir(store.location)
+            log.warning("lock file restored state=%s it was removed while this process held it", where)
+        store.require_intact()
 
 
 @asynccontextmanager

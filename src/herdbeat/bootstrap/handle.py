@@ -26,7 +26,7 @@ from herdbeat.store.location import (
 )
 from herdbeat.store.reader import Filter as Filter  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.reader import Reader as Reader  # noqa: PLC0414
-from herdbeat.store.state_lock import find_lock_holder
+from herdbeat.store.state_lock import find_lock_holder, require_private_dir
 
 if TYPE_CHECKING:
     from herdbeat.domain.fleet import Fleet
@@ -48,11 +48,19 @@ def build_handle(fleet: "Fleet", clock: Clock) -> "FleetHandle":
 
 
 def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
-    """The fleet of a ledger without files. Its name alone is known: its program has the rest."""
+    """The fleet of a ledger without files, which may be yet to be written. A program or `create` has the rest."""
     from herdbeat.domain.fleet import Fleet, ServerSettings  # noqa: PLC0415 -- most ledgers have files
 
-    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) or ""
-    fleet = Fleet(name=name, zone=zone, targets=(), schedules=(), store=f"sqlite:{path}", server=ServerSettings())
+    name = open_audit(path).read_transaction(lambda tx: tx.fleet_name()) if path.exists() else None
+    fleet = Fleet(
+        name=name or path.absolute().parent.parent.name,
+        zone=zone,
+        targets=(),
+        schedules=(),
+        store=f"sqlite:{path.absolute()}",
+        server=ServerSettings(),
+        home=str(path.absolute().parent.parent),
+    )
     return replace(build_handle(fleet, clock), path=path, has_files=False)
 
 
@@ -81,7 +89,11 @@ def find_local_pid(state_dir: Path) -> int | None:
 
 
 def request_stop(state_dir: Path, timeout: timedelta, *, force: bool) -> int | None:
-    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers."""
+    """Stop the process that runs the fleet. Return how many runs are active; None if nothing answers.
+
+    Raises StoreUnavailable if others may write into the folder: they could have named any process in the lock.
+    """
+    require_private_dir(state_dir)
     answer = _send_to_node(state_dir, {"do": "stop", "timeout": timeout.total_seconds(), "force": force})
     return None if answer is None else int(answer["running"])
 

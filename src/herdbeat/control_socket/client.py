@@ -47,7 +47,7 @@ def _exchange_with_retry(state_dir: Path, line: bytes, deadline: float) -> bytes
 
 
 def _exchange(socket_path: Path, line: bytes, timeout: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as connection:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout)
         connection.connect(os.fspath(socket_path))
         connection.sendall(line)

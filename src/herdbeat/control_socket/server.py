@@ -64,7 +64,8 @@ def _bind_socket(socket_path: Path) -> socket.socket:
     """Bind beside the path, close it to others, then rename: it is never open to others, and replaces a stale one."""
     temporary_path = socket_path.with_name(f"{socket_path.name}.new")
     temporary_path.unlink(missing_ok=True)
-    server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    server_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server_socket.setblocking(False)
     server_socket.bind(os.fspath(temporary_path))
     temporary_path.chmod(0o600)
     server_socket.listen(64)

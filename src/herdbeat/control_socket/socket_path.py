@@ -1,12 +1,12 @@
-"""Where the socket is. The kernel takes paths of 107 bytes only, and a state directory may lie deeper than that."""
+"""Where the socket is. The kernel takes short paths only, and a state directory may lie deeper than that."""
 
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-MAX_SOCKET_PATH_BYTES = 100
-"""The kernel's 107 bytes, less the ending that a socket has while it is made."""
+MAX_SOCKET_PATH_BYTES = 98
+"""What every kernel takes (Linux 107, macOS 103 bytes), less the ending that a socket has while it is made."""
 
 _SOCKET_NAME = "socket"
 _REDIRECT_FILE_NAME = "socket.path"
@@ -30,7 +30,10 @@ def prepare_socket_path(state_dir: Path) -> Path:
         return default_path
     remove_socket(state_dir)
     socket_path = Path(tempfile.mkdtemp(prefix="herdbeat-", dir=_short_temp_dir())) / _SOCKET_NAME
-    (state_dir / _REDIRECT_FILE_NAME).write_text(f"{socket_path}\n", encoding="utf-8")
+    redirect = state_dir / _REDIRECT_FILE_NAME
+    redirect.unlink(missing_ok=True)
+    with redirect.open("x", encoding="utf-8") as file:  # a new file, never through a link
+        file.write(f"{socket_path}\n")
     return socket_path
 
 

@@ -65,7 +65,7 @@ def build_response(path: str, seconds: float) -> DemoResponse:
 
 def open_socket(port: int = PORT) -> socket.socket:
     """Return a socket that listens on the loopback, at `port` if it is free, else at any port."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))

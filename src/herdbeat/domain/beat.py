@@ -47,6 +47,16 @@ class MissedReason(StrEnum):
     RESTORED = "restored"
 
 
+class MergedReason(StrEnum):
+    """Why a due instant has no run of its own: a beat before it runs for the first two, a later one for the others."""
+
+    ALREADY_RUNNING = "already_running"
+    AT_CAPACITY = "at_capacity"
+    ONCE = "once"
+    CANCEL = "cancel"
+    CATCHUP_MAX = "catchup_max"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """A period in which no node ran, from the last heartbeat to the next. Beats in it are missed, not late."""

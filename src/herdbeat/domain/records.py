@@ -31,6 +31,11 @@ class BeatRecord:
     runs: tuple[int, ...]
     last_status: RunStatus | None = None
 
+    @property
+    def result(self) -> RunStatus | None:
+        """How its last run ended; None without a run. A beat that failed has `ran`, like one that succeeded."""
+        return self.last_status
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
@@ -103,6 +108,9 @@ class ScheduleRecord:
     skips_by: str = ""
     skips_reason: str = ""
     runs: int = 0
+    retry_at: datetime | None = None
+    retry_attempt: int | None = None
+    """The next attempt at a beat that has run: its number, and when it starts (None: when there is room)."""
 
     @property
     def label(self) -> str:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
+from uuid import uuid4
 
 from herdbeat.domain.decision import Source
+from herdbeat.domain.ids import format_short_id
 
 
 class TriggerKind(StrEnum):
@@ -84,6 +86,20 @@ def event_dedup_id(kind: TriggerKind, event_id: str) -> str:
     The kind is the event's, not that of the schedule's trigger: any schedule can be started manually.
     """
     return f"{kind}:{event_id}"
+
+
+_UNSTARTED = "unstarted-"
+
+
+def new_event_id() -> str:
+    """Return an id for a beat by hand that was given none. Once it starts, its run gives it one: `manual:<run id>`."""
+    return f"{_UNSTARTED}{uuid4().hex}"
+
+
+def started_dedup_id(dedup_id: str, run_id: int) -> str | None:
+    """Return the id that a beat by hand gets with its first run; None for all others, which keep theirs."""
+    is_unstarted = dedup_id.startswith(event_dedup_id(TriggerKind.MANUAL, _UNSTARTED))
+    return event_dedup_id(TriggerKind.MANUAL, format_short_id(run_id)) if is_unstarted else None
 
 
 @runtime_checkable

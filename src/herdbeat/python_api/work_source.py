@@ -85,8 +85,8 @@ class WorkSourceRunner:
         await self._report(self.item, outcome)
         return outcome
 
-    async def wait_stopped(self, run_id: int) -> None:
-        await self._runner.wait_stopped(run_id)
+    async def wait_stopped(self, run_id: int) -> str:
+        return await self._runner.wait_stopped(run_id)
 
     async def _report(self, item: WorkItem, outcome: Outcome) -> None:
         """Report the outcome. A report that fails is logged, and changes nothing about the run."""

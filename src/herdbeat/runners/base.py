@@ -45,12 +45,16 @@ class Runner(Protocol):
     """Runs one kind of target.
 
     `run` returns the outcome, also of a failure; it raises RunnerError only for what is not the target's fault.
-    Cancelled, it stops everything it started, process groups included, before it raises CancelledError. The exception
-    is a Python function in a thread, which cannot be stopped: `wait_stopped` returns when it has ended.
+    Cancelled, it stops everything it started, also processes that have left their group, before it raises
+    CancelledError. The exception is a Python function in a thread, which cannot be stopped: `wait_stopped` returns when
+    it has ended.
     """
 
     async def run(self, job: Job) -> Outcome: ...
 
-    async def wait_stopped(self, run_id: int) -> None:
-        """Return once nothing of that run is executing any more: at once, except for a function in a thread."""
+    async def wait_stopped(self, run_id: int) -> str:
+        """Return once nothing of that run is executing any more: at once, except for a function in a thread.
+
+        Returns a sentence about processes that could not be ended, for the user; empty if there are none.
+        """
         ...

@@ -91,10 +91,11 @@ class CallableRunner:
             return self._failed(job, error)
         return EMPTY_SUCCESS if value is None else to_outcome(value, self._settings)
 
-    async def wait_stopped(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> str:
         future = self._unfinished_threads.get(run_id)
         if future is not None:
             await asyncio.wait((future,))  # does not raise what the function raises, and does not cancel it
+        return ""
 
     def open(self) -> None:
         """Make functions beside the fleet file importable."""

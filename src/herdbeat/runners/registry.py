@@ -39,8 +39,8 @@ class CallbackRunner:
         result = self._callables.call(job, call, is_async=self._function.is_async)
         return await self._callables.capture_outcome(job, result)
 
-    async def wait_stopped(self, run_id: int) -> None:
-        await self._callables.wait_stopped(run_id)
+    async def wait_stopped(self, run_id: int) -> str:
+        return await self._callables.wait_stopped(run_id)
 
 
 class EndpointRunner:
@@ -55,8 +55,9 @@ class EndpointRunner:
     async def run(self, job: Job) -> Outcome:
         return await (self._caller or await self._open()).run(job)
 
-    async def wait_stopped(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> str:  # noqa: ARG002 - the shape of a runner
         """Return at once: a cancelled request closes its connection before its run ends."""
+        return ""
 
     async def close(self) -> None:
         if self._caller is not None:
@@ -88,9 +89,8 @@ class RunnerRegistry:
         """Return what the precheck of the schedule decides about this run."""
         return await self._prechecks.check(job)
 
-    async def wait_stopped(self, run_id: int) -> None:
-        for runner in self._runners_by_kind.values():
-            await runner.wait_stopped(run_id)
+    async def wait_stopped(self, run_id: int) -> str:
+        return "".join([await runner.wait_stopped(run_id) for runner in self._runners_by_kind.values()])
 
     def renew(self, lease: timedelta) -> None:
         """Tell the reaper that the node holds its lease for so long."""

@@ -21,6 +21,7 @@ from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup
 from herdbeat.domain.run import Claim
+from herdbeat.domain.trigger import started_dedup_id
 from herdbeat.scheduler.budgets import load_budgets, reserve_budgets
 from herdbeat.scheduler.capacity import CapacitySnapshot, CatchupPacer
 from herdbeat.scheduler.evaluate import (
@@ -436,10 +437,20 @@ def claim_pending(
     _wake_next_pending(tx, cycle, pending, changes)
     settled_beats = [beat for beat, change in zip(pending, changes, strict=False) if change.settled]
     tx.change_schedules(reschedule_after_pending(now, snapshots, settled_beats))
-    claims = start_runs(tx, cycle, node_id, beats_to_start)
+    claims = _name_by_run(tx, start_runs(tx, cycle, node_id, beats_to_start))
     retried_by = {beat.id: beat.retried_by for beat in pending if beat.retried_by}
     tx.mark_retries([(claim.run_id, retried_by[claim.beat_id]) for claim in claims if claim.beat_id in retried_by])
     return claims
+
+
+def _name_by_run(tx: Transaction, claims: list[Claim]) -> list[Claim]:
+    """Give beats by hand, which no event named, the id of their run."""
+    names = {claim.beat_id: started_dedup_id(claim.dedup_id, claim.run_id) for claim in claims}
+    renamed = [(beat_id, name) for beat_id, name in names.items() if name is not None]
+    if not renamed:
+        return claims
+    tx.rename_beats(renamed)
+    return [claim._replace(dedup_id=names[claim.beat_id] or claim.dedup_id) for claim in claims]
 
 
 def _wake_next_pending(

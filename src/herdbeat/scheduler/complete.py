@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.domain.beat import BeatOutcome, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source
 from herdbeat.domain.policies import OnInterrupt
 from herdbeat.domain.run import Outcome, RunStatus
@@ -51,7 +51,7 @@ _MAX_ERROR_CHARS = 200
 
 
 class CompletedRun(NamedTuple):
-    """A run whose result is written, and when its schedule runs next."""
+    """A run whose result is written, when its beat is tried again, if at all, and when its schedule runs next."""
 
     schedule: str
     run_id: int
@@ -59,6 +59,9 @@ class CompletedRun(NamedTuple):
     error: str
     started_at: datetime | None
     next_run_at: datetime | None
+    retry_at: datetime | None = None
+    retry_attempt: int | None = None
+    max_attempts: int = 1
 
 
 @dataclass(slots=True)
@@ -132,7 +135,17 @@ class _CompletionBatch:
         error = outcome.skip if outcome.status is RunStatus.SKIPPED else outcome.error
         next_run_at = None if new_pause else change.next_run_at
         self.result.completed.append(
-            CompletedRun(snapshot.label, run.run_id, outcome.status, error, run.started_at, next_run_at)
+            CompletedRun(
+                schedule=snapshot.label,
+                run_id=run.run_id,
+                status=outcome.status,
+                error=error,
+                started_at=run.started_at,
+                next_run_at=next_run_at,
+                retry_at=beat.wake_at,
+                retry_attempt=None if beat.settled else beat.attempt,
+                max_attempts=snapshot.plan.policies.retry.attempts,
+            )
         )
         if self.has_repeats:
             # Another run of the same schedule may end in this batch: it continues from what this one left.
@@ -188,7 +201,9 @@ def _complete_quarantined(
 def _settle_beat(run: OpenRun, outcome: Outcome) -> ChangedBeat:
     """A beat with a run has run, however that ended; unless its first attempt was declined before it began."""
     if outcome.status is RunStatus.SKIPPED and run.attempt == 1:
-        return ChangedBeat(run.beat_id, BeatOutcome.SKIPPED, outcome.skip, None, run.attempt, settled=True)
+        is_replaced = outcome.skip == MergedReason.CANCEL  # its next beat runs in its place
+        settled_as = BeatOutcome.MERGED if is_replaced else BeatOutcome.SKIPPED
+        return ChangedBeat(run.beat_id, settled_as, outcome.skip, None, run.attempt, settled=True)
     return ChangedBeat(run.beat_id, BeatOutcome.RAN, "", None, run.attempt, settled=True)
 
 

@@ -6,22 +6,24 @@ Pure except for the capacity it reserves: everything it needs is passed in, and 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from herdbeat.domain.beat import BeatOutcome, Gap, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, SkipReason
 from herdbeat.domain.decision import Decision, Source, StepKind, TraceStep
 from herdbeat.domain.policies import Overlap
-from herdbeat.domain.trigger import CalendarTrigger, Trigger
+from herdbeat.domain.trigger import CalendarTrigger, Trigger, TriggerKind
 from herdbeat.errors import SchedulerError
 from herdbeat.governor import ScheduleState, decide
+from herdbeat.governor.candidates import rank_hints
 from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.active_hours import skipped_outside_hours
-from herdbeat.scheduler.admission import AdmissionRequest, expires_at, find_rejection
+from herdbeat.scheduler.admission import AdmissionRequest, Rejection, expires_at, find_rejection
 from herdbeat.scheduler.capacity import CapacitySnapshot
-from herdbeat.scheduler.instants import InstantRange, due_since, take_newest, take_oldest
+from herdbeat.scheduler.instants import InstantRange, due_since, insert_moments, split_first, take_oldest
 from herdbeat.scheduler.misfires import InstantOutcome, classify_due
 from herdbeat.store.base import BeatExtension, ChangedSchedule, NewBeat, ScheduleSnapshot
+from herdbeat.timestamps import format_timestamp
 
 MERGEABLE_OUTCOMES = frozenset({BeatOutcome.SKIPPED, BeatOutcome.MISSED, BeatOutcome.MERGED})
 """Outcomes of settled rows. The next instant joins the row before it if both have the same outcome and reason."""
@@ -31,6 +33,8 @@ SKIP_CONSUMING_REASONS = frozenset({SkipReason.BY_REQUEST, SkipReason.PAUSED, Sk
 
 The request was for that instant: if a pause has settled it already, the one after it runs.
 """
+
+_TICK = timedelta(microseconds=1)
 
 REPLACED_BY_NEXT = "its next beat takes its place (overlap: cancel)"
 """The error of a run that `overlap: cancel` ends."""
@@ -252,7 +256,36 @@ def _classify_due(cycle: ClaimCycle, snapshot: ScheduleSnapshot) -> list[Instant
     # Lateness counts from the jittered time, so `now` is moved back by the jitter.
     jitter = run_at - due_at
     gaps = [replace(gap, from_at=gap.from_at - jitter, until=gap.until - jitter) for gap in cycle.gaps]
-    return classify_due(cycle.now - jitter, due_at, plan.trigger, plan.policies, gaps)
+    one_shots = _find_one_shots(snapshot)
+    results = classify_due(cycle.now - jitter, due_at, plan.trigger, plan.policies, gaps, tuple(one_shots))
+    return [_attribute(snapshot, result, one_shots) for result in results] if one_shots else results
+
+
+def _find_one_shots(snapshot: ScheduleSnapshot) -> dict[datetime, str]:
+    """Return the moments of one-shot hints between the instants of a calendar, with the origin of each.
+
+    A claim uses up all hints up to its last instant, so each of them is an instant with an outcome, too. A hint for an
+    instant of the calendar is served by that.
+    """
+    trigger, due_at = snapshot.plan.trigger, snapshot.next_due_at
+    if not snapshot.hints or not isinstance(trigger, CalendarTrigger) or due_at is None:
+        return {}
+    hints = rank_hints(due_at, snapshot.hints).effective
+    origins = {hint.at: hint.origin for hint in hints if hint.at is not None and hint.at > due_at}
+    one_shots = {at: origin for at, origin in origins.items() if trigger.latest(at - _TICK, at) != at}
+    if snapshot.next_source is Source.AI_ONESHOT:
+        one_shots[due_at] = snapshot.next_origin
+    return one_shots
+
+
+def _attribute(snapshot: ScheduleSnapshot, result: InstantOutcome, one_shots: Mapping[datetime, str]) -> InstantOutcome:
+    """Return the outcome with the source of its instants: a one-shot hint, or the calendar beside it."""
+    origin = one_shots.get(result.instants.first)
+    if origin is not None:
+        return replace(result, source=result.source or Source.AI_ONESHOT, origin=origin)
+    if snapshot.next_source is Source.AI_ONESHOT:
+        return replace(result, source=result.source or snapshot.plan.trigger.kind.source, origin="")
+    return result
 
 
 def apply_skip_next(trigger: Trigger, results: list[InstantOutcome], skip_count: int) -> list[InstantOutcome]:
@@ -302,8 +335,10 @@ def skip_due(now: datetime, evaluation: Evaluation, reason: SkipReason) -> None:
     snapshot = evaluation.snapshot
     if not is_due(now, snapshot) or snapshot.next_due_at is None:
         return
-    instants = due_since(snapshot.plan.trigger, snapshot.next_due_at, now)
-    _record_unrun(now, evaluation, InstantOutcome(instants, BeatOutcome.SKIPPED, reason))
+    trigger, one_shots = snapshot.plan.trigger, _find_one_shots(snapshot)
+    for instants in insert_moments(trigger, due_since(trigger, snapshot.next_due_at, now), tuple(one_shots)):
+        skipped = InstantOutcome(instants, BeatOutcome.SKIPPED, reason)
+        _record_unrun(now, evaluation, _attribute(snapshot, skipped, one_shots))
     evaluation.settled_until = evaluation.anchor_at = now
 
 
@@ -312,7 +347,9 @@ def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome)
     snapshot, instants = evaluation.snapshot, result.instants
     if snapshot.skips and result.reason in SKIP_CONSUMING_REASONS:
         evaluation.skip_count = min(snapshot.skips, evaluation.skip_count + instants.count)
-    can_extend_last = _last_outcome_key(evaluation) == f"{result.outcome}:{result.reason}"
+    beat = build_beat(now, snapshot, instants, result.outcome, result.reason, result.source, origin=result.origin)
+    key = _outcome_key(beat)
+    can_extend_last = key is not None and _last_outcome_key(evaluation) == key
     if can_extend_last and evaluation.beats:
         before = evaluation.beats[-1]
         evaluation.beats[-1] = before._replace(number=before.number + instants.count, last_due_at=instants.last)
@@ -321,15 +358,20 @@ def _record_unrun(now: datetime, evaluation: Evaluation, result: InstantOutcome)
         more = instants.count + (evaluation.extensions.pop().more if evaluation.extensions else 0)
         evaluation.extensions.append(BeatExtension(snapshot.tail_id, more, instants.last))
     else:
-        evaluation.beats.append(build_beat(now, snapshot, instants, result.outcome, result.reason, result.source))
+        evaluation.beats.append(beat)
 
 
 def _last_outcome_key(evaluation: Evaluation) -> str | None:
     """Outcome and reason of the row that the next instants may extend; None if there is none."""
     if not evaluation.beats:
         return evaluation.snapshot.tail
-    last = evaluation.beats[-1]
-    return f"{last.outcome}:{last.reason}" if last.outcome in MERGEABLE_OUTCOMES else None
+    return _outcome_key(evaluation.beats[-1])
+
+
+def _outcome_key(beat: NewBeat) -> str | None:
+    """None for an open row, and for a one-shot: a row counts the instants of its calendar, and no others."""
+    is_extensible = beat.outcome in MERGEABLE_OUTCOMES and beat.source is not Source.AI_ONESHOT
+    return f"{beat.outcome}:{beat.reason}" if is_extensible else None
 
 
 def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) -> None:
@@ -342,25 +384,17 @@ def _admit(cycle: ClaimCycle, evaluation: Evaluation, result: InstantOutcome) ->
         _enqueue(cycle.now, evaluation, replace(result, reason=Source.CATCH_UP), cycle.now)
         evaluation.catchup_count += 1
         return
-    for instants in _split_first(evaluation.snapshot, result.instants):
-        _apply_overlap(cycle, evaluation, instants, result.source)
+    remaining: InstantRange | None = result.instants
+    while remaining is not None:
+        remaining = _apply_overlap(cycle, evaluation, replace(result, instants=remaining))
 
 
-def _split_first(snapshot: ScheduleSnapshot, instants: InstantRange) -> list[InstantRange]:
-    """The first instant, then the others: one by one where each may run, else as one range."""
-    if instants.count == 1:
-        return [instants]
-    trigger, policies, first = snapshot.plan.trigger, snapshot.plan.policies, InstantRange.single(instants.first)
-    following = trigger.next_time(None, instants.first)
-    assert following is not None
-    rest = InstantRange(following, instants.last, instants.count - 1)
-    if policies.overlap not in (Overlap.ALLOW, Overlap.QUEUE_ALL):
-        return [first, rest]
-    older, listed = take_newest(trigger, rest, policies.catchup_max)
-    return [first, *([older] if older else []), *(InstantRange.single(instant) for instant in listed)]
+def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcome) -> InstantRange | None:
+    """Settle all of the instants if none of them may run. Else start or queue one, and return those after it.
 
-
-def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None) -> None:
+    A row that starts or waits is one instant, because it gets one run. Once a range waited as one row, and when that
+    had run, all of its instants were recorded as `ran`.
+    """
     now, snapshot, capacity = cycle.now, evaluation.snapshot, cycle.capacity
     has_active_run = snapshot.running + len(evaluation.start_indexes) > 0
     # A catch-up beat waits for its slot, not for room, so it absorbs nothing: while a node lives, every instant runs.
@@ -370,35 +404,72 @@ def _apply_overlap(cycle: ClaimCycle, evaluation: Evaluation, instants: InstantR
         has_active_run=has_active_run,
         has_queued_beat=snapshot.waiting + evaluation.queue_count > catchup_count,
     )
-
-    def classify(outcome: BeatOutcome, reason: SkipReason) -> InstantOutcome:
-        return InstantOutcome(instants, outcome, reason, source)
-
     rejection = None
     if snapshot.plan.is_gated or snapshot.id in capacity.budgets_by_schedule:
         is_unblocked = action is OverlapAction.START
-        rejection = find_rejection(_build_admission_request(cycle, evaluation, instants, source, is_unblocked))
-    if rejection is not None and rejection.until is not None:
-        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, rejection.reason), rejection.until)
-    elif rejection is not None:
-        _record_unrun(now, evaluation, classify(BeatOutcome.SKIPPED, rejection.reason))
-    elif action is OverlapAction.SKIP:
-        _record_unrun(now, evaluation, classify(BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING))
-    elif action is OverlapAction.MERGE:
-        # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
-        reason = SkipReason.ALREADY_RUNNING if has_active_run else SkipReason.AT_CAPACITY
-        _record_unrun(now, evaluation, classify(BeatOutcome.MERGED, reason))
+        rejection = find_rejection(_build_admission_request(cycle, evaluation, due, is_unblocked))
+    unrun = _find_unrun_outcome(action, rejection, has_active_run=has_active_run)
+    if unrun is not None:
+        outcome, reason = unrun
+        _record_unrun(now, evaluation, replace(due, outcome=outcome, reason=reason))
+        return None
+    first, remaining = _take_next_run(now, evaluation, due)
+    if rejection is not None:
+        _enqueue(now, evaluation, replace(first, reason=rejection.reason), rejection.until)
     elif action is not OverlapAction.START:
         evaluation.cancels_active_runs |= action is OverlapAction.REPLACE
-        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, SkipReason.ALREADY_RUNNING))
+        _enqueue(now, evaluation, replace(first, reason=SkipReason.ALREADY_RUNNING))
     elif capacity.reserve(snapshot.target_id):
         capacity.reserve_budget(snapshot.id)
         evaluation.start_indexes.append(len(evaluation.beats))
-        evaluation.beats.append(build_beat(now, snapshot, instants, BeatOutcome.RUNNING, "", source))
+        beat = build_beat(now, snapshot, first.instants, BeatOutcome.RUNNING, "", first.source, origin=first.origin)
+        evaluation.beats.append(beat)
     else:
         # No completion at this target wakes a beat that waits for the node, so it stays due.
         wake_at = now if capacity.is_node_full else None
-        _enqueue(now, evaluation, classify(BeatOutcome.PENDING, SkipReason.AT_CAPACITY), wake_at)
+        _enqueue(now, evaluation, replace(first, reason=SkipReason.AT_CAPACITY), wake_at)
+    return remaining
+
+
+def _find_unrun_outcome(
+    action: OverlapAction, rejection: Rejection | None, *, has_active_run: bool
+) -> tuple[BeatOutcome, str] | None:
+    """Return outcome and reason of instants that neither start nor wait; None if they do."""
+    if rejection is not None:
+        return None if rejection.until is not None else (BeatOutcome.SKIPPED, rejection.reason)
+    if action is OverlapAction.SKIP:
+        return BeatOutcome.SKIPPED, SkipReason.ALREADY_RUNNING
+    if action is OverlapAction.MERGE:
+        # The reason is what the queued beat that absorbs it waits for: its own run, or room at the target.
+        return BeatOutcome.MERGED, MergedReason.ALREADY_RUNNING if has_active_run else MergedReason.AT_CAPACITY
+    return None
+
+
+def _take_next_run(
+    now: datetime, evaluation: Evaluation, due: InstantOutcome
+) -> tuple[InstantOutcome, InstantRange | None]:
+    """Return the one instant that starts or waits next, and those after it.
+
+    Of more than can run, the newest do; the older ones are recorded as merged into the first of those. Under `cancel`
+    one can: a run that is replaced at once would be recorded, and never start.
+    """
+    plan, instants = evaluation.snapshot.plan, due.instants
+    reason = _REASONS_OF_OLDER.get(plan.policies.overlap)
+    limit = 1 if reason is MergedReason.CANCEL else plan.policies.catchup_max
+    if reason is not None and instants.count > limit:
+        older, newest = take_oldest(plan.trigger, instants, instants.count - limit)
+        assert newest is not None
+        _record_unrun(now, evaluation, replace(due, instants=older, outcome=BeatOutcome.MERGED, reason=reason))
+        instants = newest
+    first, remaining = split_first(plan.trigger, instants)
+    return replace(due, instants=first), remaining
+
+
+_REASONS_OF_OLDER = {
+    Overlap.CANCEL: MergedReason.CANCEL,
+    Overlap.ALLOW: MergedReason.CATCHUP_MAX,
+    Overlap.QUEUE_ALL: MergedReason.CATCHUP_MAX,
+}
 
 
 def resolve_overlap(policy: Overlap, *, has_active_run: bool, has_queued_beat: bool) -> OverlapAction:
@@ -422,15 +493,15 @@ _ACTIONS_DURING_RUN = {
 
 
 def _build_admission_request(
-    cycle: ClaimCycle, evaluation: Evaluation, instants: InstantRange, source: Source | None, is_unblocked: bool
+    cycle: ClaimCycle, evaluation: Evaluation, due: InstantOutcome, is_unblocked: bool
 ) -> AdmissionRequest:
-    snapshot = evaluation.snapshot
-    due_at = snapshot.next_due_at or instants.first
+    snapshot, first = evaluation.snapshot, due.instants.first
+    due_at = snapshot.next_due_at or first
     return AdmissionRequest(
         now=cycle.now,
-        due_at=instants.first,
-        run_at=instants.first + ((snapshot.next_run_at or due_at) - due_at),
-        source=source or snapshot.next_source or snapshot.plan.trigger.kind.source,
+        due_at=first,
+        run_at=first + ((snapshot.next_run_at or due_at) - due_at),
+        source=due.source or snapshot.next_source or snapshot.plan.trigger.kind.source,
         snapshot=snapshot,
         started_count=len(evaluation.start_indexes),
         is_unblocked=is_unblocked,
@@ -439,11 +510,12 @@ def _build_admission_request(
 
 
 def _enqueue(now: datetime, evaluation: Evaluation, queued: InstantOutcome, wake_at: datetime | None = None) -> None:
-    """Add one pending beat for all of the instants. Without `wake_at` it is looked at again when it expires."""
+    """Add one pending beat. Without `wake_at` it is looked at again when it expires."""
     snapshot, instants, outcome = evaluation.snapshot, queued.instants, queued.outcome
     evaluation.queue_count += 1
     wake_at = wake_at or expires_at(snapshot.plan.policies, instants.first)
-    beat = build_beat(now, snapshot, instants, outcome, queued.reason, queued.source, wake_at=wake_at)
+    source, origin = queued.source, queued.origin
+    beat = build_beat(now, snapshot, instants, outcome, queued.reason, source, origin=origin, wake_at=wake_at)
     evaluation.beats.append(beat)
 
 
@@ -487,7 +559,7 @@ def build_beat(
     return NewBeat(
         schedule_id=snapshot.id,
         target_id=snapshot.target_id,
-        dedup_id=trigger.dedup_id(instants.first, snapshot.label) if dedup_id is None else dedup_id,
+        dedup_id=build_dedup_id(snapshot, instants.first) if dedup_id is None else dedup_id,
         due_at=instants.first,
         last_due_at=instants.last,
         number=instants.count,
@@ -500,6 +572,17 @@ def build_beat(
         created_at=now,
         settled_at=now if outcome in MERGEABLE_OUTCOMES else None,
     )
+
+
+def build_dedup_id(snapshot: ScheduleSnapshot, due_at: datetime) -> str:
+    """Return the id of the trigger. A calendar has whole seconds, so a moment between them keeps its microseconds.
+
+    Once it had the id of its second, and a hint in a second that had a beat was used up without a beat of its own.
+    """
+    trigger = snapshot.plan.trigger
+    if due_at.microsecond and trigger.kind is TriggerKind.CRON:
+        return f"{trigger.kind}:{format_timestamp(due_at)}"
+    return trigger.dedup_id(due_at, snapshot.label)
 
 
 def build_schedule_change(

@@ -75,8 +75,9 @@ class RunExecutor:
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError:
             # A function in a thread cannot be stopped: its slot stays taken until it returns.
-            await self._runner.wait_stopped(claim.run_id)
+            survivors = await self._runner.wait_stopped(claim.run_id)
             error = f"it took longer than its timeout of {format_duration(timeout)}"
+            error += f"; {survivors}" if survivors else ""
             outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())

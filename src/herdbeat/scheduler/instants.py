@@ -1,5 +1,6 @@
 """Past due instants as ranges: a year of outage is three numbers, not half a million rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,6 +41,32 @@ def split_at(
     late_first = trigger.next_time(None, early.last)
     assert late_first is not None
     return early, InstantRange(late_first, instants.last, instants.count - early.count)
+
+
+def insert_moments(trigger: Trigger, instants: InstantRange, moments: Sequence[datetime]) -> list[InstantRange]:
+    """Return the instants with the moments between them, in order of time. Each moment is a range of its own.
+
+    The first of the instants may be such a moment itself.
+    """
+    ranges: list[InstantRange] = []
+    rest: InstantRange | None = instants
+    for moment in sorted(set(moments)):
+        if rest is None or not instants.first <= moment < instants.last:
+            continue
+        before, rest = split_at(trigger, rest, moment)
+        ranges += [before] if before is not None else []
+        if before is None or before.last != moment:
+            ranges.append(InstantRange.single(moment))
+    return [*ranges, rest] if rest is not None else ranges
+
+
+def split_first(trigger: Trigger, instants: InstantRange) -> tuple[InstantRange, InstantRange | None]:
+    """Return the first instant, and the rest."""
+    if instants.count == 1:
+        return instants, None
+    following = trigger.next_time(None, instants.first)
+    assert following is not None
+    return InstantRange.single(instants.first), InstantRange(following, instants.last, instants.count - 1)
 
 
 def take_newest(trigger: Trigger, instants: InstantRange, limit: int) -> tuple[InstantRange | None, list[datetime]]:

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from herdbeat.domain.beat import Gap, SkipReason
+from herdbeat.domain.beat import Gap, MergedReason, SkipReason
 from herdbeat.domain.run import Claim, Outcome, RunStatus
 from herdbeat.errors import ClaimLost, StoreUnavailable
 from herdbeat.events import (
@@ -33,8 +33,8 @@ from herdbeat.store.base import FinishedRun, SharedStore, Store, Transaction
 log = logging.getLogger(__name__)
 
 ExecuteRun = Callable[[Claim], Awaitable[FinishedRun]]
-WaitStopped = Callable[[int], Awaitable[None]]
-"""Returns once nothing of a run is active any more. `ExecuteRun` may return before that."""
+WaitStopped = Callable[[int], Awaitable[str]]
+"""Returns once nothing of a run is active any more, or says what survives. `ExecuteRun` may return before that."""
 
 PrefetchSpecs = Callable[[Sequence[Claim]], Awaitable[None] | None]
 """Called with the claims of a cycle before the first of them is executed."""
@@ -43,8 +43,9 @@ CanStart = Callable[[], bool]
 """Called right before a run starts: whether the node still holds what it has claimed."""
 
 
-async def no_wait(run_id: int) -> None:
+async def no_wait(run_id: int) -> str:  # noqa: ARG001 - the shape of a wait
     """The default: runs leave nothing behind."""
+    return ""
 
 
 def can_always_start() -> bool:
@@ -186,7 +187,11 @@ class Loop:
     def _complete_unstarted(self, run_id: int) -> None:
         """A task that is cancelled before its first step cannot complete its run: that would keep its slot for ever."""
         if self.active_runs.pop(run_id, None) is not None:
-            self.completer.add(FinishedRun(run_id, None, self._pending_cancels.pop(run_id).outcome))
+            outcome = self._pending_cancels.pop(run_id).outcome
+            if outcome.error == REPLACED_BY_NEXT:
+                # Nothing has started, so the instant has not run: it is merged into the one that takes its place.
+                outcome = Outcome(status=RunStatus.SKIPPED, skip=MergedReason.CANCEL)
+            self.completer.add(FinishedRun(run_id, None, outcome))
 
     def cancel_schedule_runs(self, schedule_id: int, reason: str, *, force: bool = False) -> list[int]:
         """Cancel all runs of a schedule, and return their ids."""
@@ -310,6 +315,9 @@ class Loop:
         except StoreUnavailable as store_error:
             log.warning("nothing set aside error=%s next look in %s", store_error, self._settings.check_interval)
             return ClaimResult()
+        except ClaimLost:
+            self.lease_lost.set()
+            return ClaimResult()
         if quarantined is None:
             # Nothing is due, and still it fails. A node that looked again at once logged 2,400 such lines a second.
             return ClaimResult()
@@ -352,11 +360,14 @@ class Loop:
         """A function in a thread cannot be stopped: its slot stays taken until it returns."""
         pending_cancel = self._pending_cancels[run_id]
         pending_cancel.is_detached = True
+        survivors = ""
         try:
-            await self._parts.wait_stopped(run_id)
+            survivors = await self._parts.wait_stopped(run_id)
         finally:
             # Also if the node is stopped meanwhile: it does not wait for what cannot be stopped.
-            self.completer.add(FinishedRun(run_id, None, pending_cancel.outcome))
+            outcome = pending_cancel.outcome
+            error = f"{outcome.error}; {survivors}" if survivors else outcome.error
+            self.completer.add(FinishedRun(run_id, None, replace(outcome, error=error)))
 
     async def _wait_idle(self) -> None:
         while self.active_runs:

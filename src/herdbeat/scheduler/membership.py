@@ -88,22 +88,36 @@ class Registration:
     interrupted: int
 
 
+MIN_GAP_BEFORE_FIRST_NODE = timedelta(seconds=30)
+"""The first start applies the files itself, a moment before its node is registered: that is no gap."""
+
+_ONE_MICROSECOND = timedelta(microseconds=1)
+
+
 def register_node(
     tx: Transaction, now: datetime, node_info: NodeInfo, previous_node_id: int | None = None
 ) -> Registration:
     """Register a node before anything starts. The time since the last heartbeat of any node is a gap.
 
+    So is the time before the first node of a ledger, in which commands may have written schedules already.
     `previous_node_id` is what this process was until it lost its lease.
     """
     if previous_node_id is not None:
         tx.leave_node(previous_node_id, now)
-    last_heartbeat_at = tx.node_get_last_seen()
+    last_heartbeat_at = tx.node_get_last_seen() or _find_first_due(tx, now)
     known = (node_info.host, node_info.pid, node_info.version)
     node_id = tx.join_node(*known, now, node_info.labels, works=node_info.works)
     if last_heartbeat_at is not None and last_heartbeat_at < now:
         tx.add_gap(Gap(from_at=last_heartbeat_at, until=now, reason=MissedReason.SCHEDULER_DOWN))
     rescued = rescue_orphans(tx, now, node_id)
     return Registration(node_id, tuple(tx.gaps(tx.oldest_wake() or now)), len(rescued.completed))
+
+
+def _find_first_due(tx: Transaction, now: datetime) -> datetime | None:
+    """Return the moment before the first thing was due in a ledger that no node has served yet; None if just now."""
+    oldest = tx.oldest_wake()
+    is_before_start = oldest is not None and oldest + MIN_GAP_BEFORE_FIRST_NODE < now
+    return oldest - _ONE_MICROSECOND if oldest is not None and is_before_start else None
 
 
 def rescue_orphans(tx: Transaction, now: datetime, node_id: int) -> CompletionResult:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Policies
 from herdbeat.domain.trigger import Trigger
 from herdbeat.scheduler.active_hours import split_by_active_hours
-from herdbeat.scheduler.instants import InstantRange, due_since, split_at, take_newest
+from herdbeat.scheduler.instants import InstantRange, due_since, insert_moments, split_at, take_newest
 
 _TICK = timedelta(microseconds=1)
 
@@ -28,15 +28,29 @@ class InstantOutcome:
     outcome: BeatOutcome
     reason: str = ""
     source: Source | None = None
+    origin: str | None = None
 
 
 def classify_due(
-    now: datetime, due_at: datetime, trigger: Trigger, policies: Policies, gaps: Sequence[Gap]
+    now: datetime,
+    due_at: datetime,
+    trigger: Trigger,
+    policies: Policies,
+    gaps: Sequence[Gap],
+    one_shots: Sequence[datetime] = (),
 ) -> list[InstantOutcome]:
-    """Return the outcomes of `due_at` and everything the calendar had since, in order of time."""
+    """Return the outcomes of `due_at` and everything the calendar had since, in order of time.
+
+    One-shot hints whose moments lie between them are instants of their own.
+    """
     ends_at = policies.bounds.ends_at
     until = now if ends_at is None else max(min(now, ends_at), due_at)  # past its end nothing is due
-    inside, outside = split_by_active_hours(trigger, due_since(trigger, due_at, until), policies.active_hours)
+    inside: list[InstantRange] = []
+    outside: list[InstantRange] = []
+    for instants in insert_moments(trigger, due_since(trigger, due_at, until), one_shots):
+        active, inactive = split_by_active_hours(trigger, instants, policies.active_hours)
+        inside += active
+        outside += inactive
     results = [InstantOutcome(each, BeatOutcome.SKIPPED, SkipReason.INACTIVE_HOURS) for each in outside]
     if policies.max_late is not None:
         # An instant exactly max_late old still runs: only what is older is too late.
@@ -86,7 +100,7 @@ def _classify_missed(
             if missed and not is_absorbed:
                 newest = _pop_newest(missed, trigger)
                 results.append(InstantOutcome(newest, BeatOutcome.PENDING, source=Source.CATCH_UP))
-            return results + [InstantOutcome(each, BeatOutcome.MERGED, Catchup.ONCE) for each, _ in missed]
+            return results + [InstantOutcome(each, BeatOutcome.MERGED, MergedReason.ONCE) for each, _ in missed]
         case Catchup.ALL:
             return results + _apply_catchup_all(missed, trigger, policies.catchup_max)
         case never:

@@ -168,7 +168,8 @@ class Node:
             await timer.sleep_until(timer.now() + lease / 3, never)
             try:
                 await self._renew(node_id)
-                if self._lease is not None:
+                if self._parts.shared is not None:
+                    await asyncio.to_thread(self._parts.shared.end_abandoned_sessions)
                     loop.on_rescue(await self._parts.store.write(lambda tx: rescue_orphans(tx, timer.now(), node_id)))
             except StoreUnavailable as error:
                 log.warning("no sign of life written error=%s %s next in %s", error, error.hint, lease / 3)

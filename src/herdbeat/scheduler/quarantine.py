@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from herdbeat.domain.beat import BeatOutcome, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.errors import ClaimLost, HerdbeatError, StoreUnavailable, truncate_for_message
-from herdbeat.scheduler.evaluate import Evaluation, build_beat, change_from_evaluation, is_due
+from herdbeat.scheduler.evaluate import Evaluation, build_beat, build_dedup_id, change_from_evaluation, is_due
 from herdbeat.scheduler.instants import InstantRange, due_since
 from herdbeat.store.base import ChangedBeat, CounterDelta, NewBeat, PendingBeat, ScheduleSnapshot, Store, Transaction
 from herdbeat.timestamps import format_timestamp
@@ -109,5 +109,5 @@ def _find_lost_instants(now: datetime, snapshot: ScheduleSnapshot) -> tuple[Inst
         return fallback
     # The trigger may be the very thing that is broken.
     return decide_or_quarantine(
-        lambda: (due_since(trigger, due_at, now), trigger.dedup_id(due_at, snapshot.label)), lambda _: fallback
+        lambda: (due_since(trigger, due_at, now), build_dedup_id(snapshot, due_at)), lambda _: fallback
     )

@@ -1,10 +1,8 @@
 """Clocks and timers of a node: waiting for a moment, the time of a shared store, and time that was lost."""
 
 import asyncio
-import ctypes
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import Protocol
 
 from herdbeat.clock import Clock, SystemClock
 from herdbeat.domain.beat import Gap, MissedReason
+from herdbeat.platform import awake_time, boot_time, start_timerfd
 
 log = logging.getLogger(__name__)
 
@@ -23,12 +22,6 @@ CLOCK_SAMPLES = 3
 CLOCK_SKEW_WARNING = timedelta(seconds=2)
 CLOCK_DRIFT_RATE = 0.0001
 """By how many seconds a measurement grows less exact every second: two clocks drift apart."""
-
-_TIMERFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
-"""TFD_NONBLOCK and TFD_CLOEXEC have these values on every Linux."""
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
-"""Called directly: Python itself has `timerfd_create` only from 3.13 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +70,7 @@ class SystemTimer(SystemClock):
     """The clock and the timers of this machine."""
 
     def pulse(self) -> ClockReading:
-        return ClockReading(
-            self.now(), time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME)
-        )
+        return ClockReading(self.now(), awake_time(), boot_time())
 
     async def sleep_until(self, moment: datetime, wake_event: asyncio.Event) -> None:
         seconds = (moment - self.now()).total_seconds()
@@ -94,17 +85,6 @@ class SystemTimer(SystemClock):
             return
 
 
-class _ITimerSpec(ctypes.Structure):
-    """struct itimerspec: the interval (none), and the time from now."""
-
-    _fields_ = (
-        ("interval_seconds", ctypes.c_long),
-        ("interval_nanoseconds", ctypes.c_long),
-        ("seconds", ctypes.c_long),
-        ("nanoseconds", ctypes.c_long),
-    )
-
-
 @contextmanager
 def timerfd_alarm(seconds: float, callback: Callable[[], None]) -> Iterator[None]:
     """Within the block, call back from the running loop when so much time has passed.
@@ -113,7 +93,7 @@ def timerfd_alarm(seconds: float, callback: Callable[[], None]) -> Iterator[None
     0.7 ms late at the median and 2 ms in bad cases: more than everything else between the due instant and its claim.
     """
     loop = asyncio.get_running_loop()
-    fd = _start_timerfd(seconds)
+    fd = start_timerfd(seconds)
     if fd is None:
         handle = loop.call_later(seconds, callback)
         try:
@@ -133,19 +113,6 @@ def _call_once(loop: asyncio.AbstractEventLoop, fd: int, callback: Callable[[], 
     """The file stays readable, and would call back at every step of the loop until the block ends."""
     loop.remove_reader(fd)
     callback()
-
-
-def _start_timerfd(seconds: float) -> int | None:
-    """Return a file that becomes readable then; None where there is no timerfd."""
-    if not hasattr(_LIBC, "timerfd_create"):
-        return None
-    fd: int = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, _TIMERFD_FLAGS)
-    if fd < 0:
-        return None  # no more file descriptors: late is better than never
-    whole_seconds = int(seconds)
-    spec = _ITimerSpec(0, 0, whole_seconds, int((seconds - whole_seconds) * 1e9))
-    _LIBC.timerfd_settime(fd, 0, ctypes.byref(spec), None)
-    return fd
 
 
 class DatabaseTimer:

@@ -133,6 +133,9 @@ class Transaction(Protocol):
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
         """Make a settled beat pending again, for a manual attempt."""
 
+    def rename_beats(self, beats: Sequence[tuple[int, str]]) -> None:
+        """Give beats (id, dedup id) that start another dedup id. One that its schedule has already stays."""
+
     def last_backfill(self, schedule_id: int) -> int:
         """Return the number of the newest backfill in the ledger; 0 if there is none."""
 
@@ -364,6 +367,9 @@ class SharedStore(Protocol):
 
     def publish_output(self, texts: Mapping[int, str]) -> None:
         """Store the tail of what runs have printed so far, for other nodes to show. Raises StoreUnavailable."""
+
+    def end_abandoned_sessions(self) -> None:
+        """End transactions whose node was stopped in the middle of one: its locks keep all others from their work."""
 
     def abandon_node(self) -> None:
         """Stop writing as a node: later writes are not fenced, until this process joins again."""

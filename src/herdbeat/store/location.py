@@ -134,6 +134,9 @@ class StoreHandle(Protocol):
 
     def write_now(self, work: "Callable[[Transaction], T]") -> T: ...
 
+    def require_intact(self) -> None:
+        """Raises StoreUnavailable if the ledger is no longer the one that was opened. A server looks after its own."""
+
     def close(self) -> None: ...
 
 

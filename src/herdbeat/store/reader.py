@@ -50,12 +50,14 @@ _CLOCK_KINDS = ("cron", "delay", "interval")
 class Filter:
     """Which rows to return. `before` is the last id of the page before this one.
 
-    `include_declined` keeps the runs that were skipped before they began; a list of what ran leaves them out.
+    `result` is how the last run of a beat ended, `status` how a run did. `include_declined` keeps the runs that were
+    skipped before they began; a list of what ran leaves them out.
     """
 
     target: str | None = None
     name: str | None = None
     outcome: BeatOutcome | None = None
+    result: RunStatus | None = None
     status: RunStatus | None = None
     run: int | None = None
     beat: int | None = None
@@ -452,6 +454,7 @@ def _find_ids(query_ids: IdQuery, where: Filter, schedule_query: str, choose_que
     """Go through the schedules that the filter names, or by another index where they are many or none is named."""
     values = {
         "outcome": where.outcome,
+        "result": where.result,
         "status": where.status,
         "run": where.run,
         "beat": where.beat,
@@ -477,6 +480,8 @@ def _choose_beat_query(query_ids: IdQuery, where: Filter) -> str:
         return "beats_that_wait"
     if where.outcome in _RARE_OUTCOMES:
         return "unusual_beats"
+    if where.result not in _COMMON_STATUSES:
+        return "beats_of_unusual_runs"
     if where.since is not None:
         recent = query_ids("beats_since", since=to_micros(where.since), limit=MAX_GATHERED_BEATS)
         if len(recent) < MAX_GATHERED_BEATS:

@@ -78,6 +78,9 @@ class SqlAdministration:
     def retry_beat(self, beat_id: int, attempt: int, *, by: str, reason: str, now: datetime) -> None:
         self._connection.execute("retry_beat", id=beat_id, attempt=attempt, by=by, reason=reason, now=to_micros(now))
 
+    def rename_beats(self, beats: Sequence[tuple[int, str]]) -> None:
+        self._connection.execute_many("rename_beats", beats)
+
     def last_backfill(self, schedule_id: int) -> int:
         return int(self._connection.query_one("last_backfill", id=schedule_id)[0])
 

@@ -17,7 +17,8 @@ def test_a_herd_is_named_with_what_would_spread_it(cli: CommandLine) -> None:
 
     lines = cli.run("next", "--by", "hour").lines()
 
-    assert lines[19] == "09 █ 12   12 schedules share 09:00:00; `jitter: 10%` would spread them"
+    assert lines[19].startswith(f"09  12  {'█' * 40}   ")
+    assert lines[19].endswith("   12 schedules share 09:00:00; `jitter: 10%` would spread them")
     assert {line.strip()[-1] for line in lines[:19]} == {"0"}
 
 
@@ -31,13 +32,13 @@ def test_few_or_spread_schedules_are_no_herd(cli: CommandLine, count: int, more:
 def test_hours_are_those_of_the_wall_clock(cli: CommandLine) -> None:
     answer = cli.run("next", "15 * * * *", "--by", "hour", "--tz", "Asia/Kolkata", "--until", "2h")
 
-    assert answer.lines() == ["18   0", "19 █ 1", "20 █ 1"]
+    assert answer.lines() == ["18  0", f"19  1  {'█' * 40}", f"20  1  {'█' * 40}"]
 
 
 def test_days_are_named_where_there_is_more_than_one(cli: CommandLine) -> None:
     answer = cli.run("next", "@daily", "--by", "hour", "--until", "3d")
 
-    assert "Sat 28 Mar  00 █ 1" in answer.lines()
+    assert f"Sat 28 Mar  00  1  {'█' * 40}" in answer.lines()
 
 
 def test_the_night_of_a_clock_change_has_an_hour_less_or_more(cli: CommandLine) -> None:

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from herdbeat.runners.process.child import spawn
-from herdbeat.runners.process.procfs import is_alive, read_start_time
+from herdbeat.runners.process.process_tree import is_alive, read_start_time
 
 
 async def test_an_ended_child_keeps_its_pid_until_it_is_released() -> None:
@@ -40,7 +40,7 @@ async def test_a_child_that_is_released_early_is_reaped_when_it_ends() -> None:
 
 
 async def test_without_pidfds_a_thread_waits_for_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
     child = spawn(("/bin/sh", "-c", "exit 3"), "/", {}, has_stdin=False)
 
     async with asyncio.timeout(20):
@@ -58,7 +58,7 @@ async def test_a_child_that_cannot_be_watched_is_not_left_running(monkeypatch: p
         started.append(pid)
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(os, "pidfd_open", refuse)
+    monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
 
     with pytest.raises(OSError, match="Too many open files"):
         spawn(("/bin/sleep", "600"), "/", {}, has_stdin=True)

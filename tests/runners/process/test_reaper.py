@@ -14,7 +14,7 @@ import pytest
 from tests.support.runner_jobs import NOON, ExitingProcess, make_job, new_fifo, read_fifo, shell_spec
 
 from herdbeat.domain.run import Outcome
-from herdbeat.runners.process.procfs import ProcessIdentity, is_alive, read_start_time
+from herdbeat.runners.process.process_tree import ProcessIdentity, is_alive, read_start_time
 from herdbeat.runners.process.reaper import Reaper
 from herdbeat.runners.process.runner import CommandRunner
 from herdbeat.runners.settings import RunnerSettings

@@ -6,14 +6,8 @@ from itertools import count
 
 import pytest
 
-from herdbeat.runners.process.procfs import (
-    MarkedProcess,
-    ProcessIdentity,
-    find_marked_processes,
-    is_alive,
-    read_start_time,
-    uptime,
-)
+from herdbeat.platform import boot_time, iter_environments
+from herdbeat.runners.process.process_tree import ProcessIdentity, is_alive, read_start_time
 from herdbeat.runners.process.reaper_main import WatchedRuns
 
 NODE = "fedcba9876543210.1.1"
@@ -44,7 +38,7 @@ def test_a_watched_group_is_ended(child: ProcessIdentity) -> None:
 
 
 def test_a_process_that_reuses_the_pid_is_not_signalled(child: ProcessIdentity) -> None:
-    watched_runs(f"expect 0008\nwatch 0008 {child.pid} {child.start - 1}\n").terminate_all()
+    watched_runs(f"expect 0008\nwatch 0008 {child.pid} {child.start - 5}\n").terminate_all()
 
     assert is_alive(child)
 
@@ -61,8 +55,8 @@ def test_a_child_whose_environment_is_not_visible_yet_is_waited_for(
     # exec closes the pipe to the reaper before the kernel shows the new environment: seen on a loaded machine.
     looks = count()
     monkeypatch.setattr(
-        "herdbeat.runners.process.reaper_main.find_marked_processes",
-        lambda node: find_marked_processes(node) if next(looks) >= 4 else iter(()),
+        "herdbeat.runners.process.process_tree.iter_environments",
+        lambda: iter_environments() if next(looks) >= 4 else iter(()),
     )
 
     watched_runs("expect 0007\n").terminate_all()
@@ -77,8 +71,8 @@ def test_a_process_that_loses_its_mark_while_it_exits_is_waited_for(monkeypatch:
     assert process.stdout is not None
     process.stdout.readline()
     stray = ProcessIdentity(process.pid, read_start_time(process.pid) or 0)
-    marks = iter([[MarkedProcess(stray, NODE, "0007")]] * 2)
-    monkeypatch.setattr("herdbeat.runners.process.reaper_main.find_marked_processes", lambda _: next(marks, []))
+    looks = iter([[(stray.pid, f"HERDBEAT_NODE={NODE}\0HERDBEAT_RUN=0007\0".encode())]] * 2)
+    monkeypatch.setattr("herdbeat.runners.process.process_tree.iter_environments", lambda: next(looks, []))
 
     watched_runs("expect 0007\n").terminate_all()
     is_stray_alive = is_alive(stray)
@@ -97,7 +91,7 @@ def test_processes_that_a_finished_run_left_behind_are_not_ended(child: ProcessI
 def test_a_lease_lapses_unless_it_is_renewed() -> None:
     assert watched_runs("expect 0007\n").poll_timeout_ms() is None
     assert watched_runs("lease 0\nexpect 0007\n").has_lease_expired()
-    assert not watched_runs(f"lease 0\nexpect 0007\nlease {uptime() + 3600}\n").has_lease_expired()
+    assert not watched_runs(f"lease 0\nexpect 0007\nlease {boot_time() + 3600}\n").has_lease_expired()
 
 
 def test_a_run_started_after_the_lease_has_lapsed_is_ended_too(child: ProcessIdentity) -> None:
@@ -112,7 +106,7 @@ def test_a_run_started_after_the_lease_has_lapsed_is_ended_too(child: ProcessIde
 
 
 def test_the_poll_timeout_ends_with_the_lease() -> None:
-    timeout = watched_runs(f"lease {uptime() + 3600}\nexpect 0007\n").poll_timeout_ms()
+    timeout = watched_runs(f"lease {boot_time() + 3600}\nexpect 0007\n").poll_timeout_ms()
 
     assert timeout is not None
     assert 3_590_000 < timeout <= 3_600_001

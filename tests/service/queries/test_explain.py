@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.support.record_builders import (
     make_schedule_spec,
 )
 
-from herdbeat.domain.beat import BeatOutcome, Gap, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, Gap, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.decision import Source
 from herdbeat.domain.policies import Catchup, Overlap
 from herdbeat.domain.records import RunDetails
@@ -26,8 +27,11 @@ from herdbeat.service.queries.explain import (
     explain_next,
     explain_no_beat,
     explain_run,
+    load_instant_explanation,
 )
 from herdbeat.service.serialize import serialize_explanation
+from herdbeat.store.reader import SqliteReader
+from herdbeat.testing.herd import open_herd
 from herdbeat.triggers.cron import Cron
 
 TRACE = json.dumps(
@@ -197,6 +201,24 @@ def test_a_missed_instant_names_the_gap_the_policy_and_the_fix() -> None:
             "overlap: queue_all",
         ),
         (
+            {"outcome": BeatOutcome.MERGED, "reason": MergedReason.CANCEL},
+            {"overlap": Overlap.CANCEL},
+            [
+                ("merged", "another beat stands for it"),
+                ("overlap", "cancel: a later beat was due before this one could start"),
+            ],
+            "overlap: queue_all",
+        ),
+        (
+            {"outcome": BeatOutcome.MERGED, "reason": MergedReason.CATCHUP_MAX},
+            {"overlap": Overlap.QUEUE_ALL},
+            [
+                ("merged", "another beat stands for it"),
+                ("catchup_max", "100: more were due at once, and the newest have run"),
+            ],
+            "catchup_max: more",
+        ),
+        (
             {"outcome": BeatOutcome.SKIPPED, "reason": SkipReason.PAUSED},
             {},
             [("skipped", "paused: the schedule was paused")],
@@ -220,6 +242,34 @@ def test_an_instant_that_did_not_run_says_why(
     assert [fact for fact in answer.facts if fact[0] != "recorded"] == facts
     assert answer.fix.startswith(fix)
     assert bool(answer.fix) is bool(fix)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "at", "fact"),
+    [
+        (Overlap.QUEUE, 5, "into the beat of Mon 02 Mar 03:02:00 UTC, ran as 0002"),
+        (Overlap.CANCEL, 3, "into the beat of Mon 02 Mar 03:06:00 UTC, ran as 0001"),
+        (Overlap.QUEUE_ALL, 2, "into the beat of Mon 02 Mar 03:05:00 UTC, ran as 0001"),
+    ],
+)
+async def test_a_merged_instant_names_the_beat_that_ran_for_it(
+    tmp_path: Path, overlap: Overlap, at: int, fact: str
+) -> None:
+    """It was explained as `ran`, because one row of six instants had run."""
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("report", cron="* * * * *", overlap=overlap, catchup_max=2)
+        schedule_id, start = herd.snapshot("report").id, herd.now
+        herd.clock.advance(6 * MINUTE)
+        await herd.tick()
+        reader = SqliteReader(herd.store.path)
+
+        record = reader.schedule(schedule_id)
+        assert record is not None
+        answer = load_instant_explanation(reader, record, start + at * MINUTE, herd.now, UTC_ZONE)
+        reader.close()
+
+    assert "did not run" in answer.text
+    assert answer.facts[0] == ("merged", fact)
 
 
 @pytest.mark.parametrize("reason", [reason for reason in SkipReason if reason is not SkipReason.NOT_DUE])

@@ -10,6 +10,7 @@ from herdbeat.cli.dispatch import (
     DECLINED,
     confirm_if_all,
     deliver_change,
+    open_fleet_for_change,
     parse_reason,
     pending_notice,
     select_records,
@@ -41,9 +42,9 @@ _STATE_SYMBOLS = {HintState.ACTIVE: ("↯", "green"), HintState.SHADOWED: ("·",
 
 def run_hint(args: ParsedArgs, context: Context) -> Output:
     _require_one_action(args)
-    handle = open_fleet_handle(args, context)
     if args.has(flags.LIST):
-        return _list_hints(args, context, handle)
+        return _list_hints(args, context, open_fleet_handle(args, context))
+    handle = open_fleet_for_change(args, context)
     if args.has(flags.CLEAR):
         return run_change(args, context, handle, ClearHints())
     return _set_hint(args, context, handle)

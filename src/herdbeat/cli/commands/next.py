@@ -56,7 +56,8 @@ MAX_COUNTED_INSTANTS = 1_000_000
 
 MAX_HOURS_RANGE = timedelta(days=31)
 
-_BAR_GLYPHS = " ▁▂▃▄▅▆▇█"
+_BAR_GLYPHS = " ▏▎▍▌▋▊▉█"
+_MAX_BAR_COLUMNS = 40
 _HEADINGS = ["NEXT", "LEFT", "SCHEDULE", "WHEN", "ZONE"]
 _UNSCHEDULED_LABELS = {
     NoNextRunReason.DISABLED: "○ disabled",
@@ -99,6 +100,8 @@ class UpcomingSource:
     zone: ZoneInfo
     trigger: Trigger | None = None
     schedules: "tuple[ForecastInput, ...]" = ()
+    not_running: str | None = None
+    """The notice that nothing runs the fleet, so that nothing happens at these times."""
 
     @property
     def is_single(self) -> bool:
@@ -192,12 +195,12 @@ def _resolve_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -
 
 def _fleet_source(args: ParsedArgs, context: Context, zone: ZoneInfo | None) -> UpcomingSource:
     """Read a fleet, with its ledger if it has one. Raises NotFound or ConfigError."""
-    from herdbeat.cli.fleet_handle import open_fleet_handle  # noqa: PLC0415
+    from herdbeat.cli.fleet_handle import not_running_notice, open_fleet_handle  # noqa: PLC0415
 
     handle = open_fleet_handle(args, context)
     schedules = _load_forecasts(handle, context, args.positional(0))
     own = schedules[0].zone if len(schedules) == 1 else handle.zone
-    return UpcomingSource(zone=zone or own, schedules=tuple(schedules))
+    return UpcomingSource(zone=zone or own, schedules=tuple(schedules), not_running=not_running_notice(handle))
 
 
 def _load_forecasts(handle: "FleetHandle", context: Context, selector: str | None) -> "list[ForecastInput]":
@@ -290,6 +293,9 @@ def _plain_lines(view: UpcomingView) -> Iterator[str]:
 
 
 def _view_lines(terminal: Terminal, view: UpcomingView, *, is_verbose: bool) -> Iterator[str]:
+    has_rows = bool(view.instants or view.unscheduled)
+    if view.source.not_running is not None and view.time_range.is_from_now and has_rows:
+        yield Notice(view.source.not_running)
     if view.source.is_single:
         yield from _headline(terminal, view)
         yield from (_trace_lines if is_verbose else _single_lines)(terminal, view)
@@ -443,11 +449,18 @@ def _start_of_hour(moment: datetime, zone: ZoneInfo) -> datetime:
 def _histogram_lines(terminal: Terminal, hours: list[HourCount], zone: ZoneInfo, *, has_days: bool) -> Iterator[str]:
     peak_count = max(hour.count for hour in hours)
     busiest_hour = max(hours, key=lambda hour: hour.peak)
+    bar_columns = _MAX_BAR_COLUMNS if terminal.columns is None else max(8, min(_MAX_BAR_COLUMNS, terminal.columns // 2))
     for hour in hours:
         local = hour.starts_at.astimezone(zone).strftime("%a %d %b  %H" if has_days else "%H")
-        bar = terminal.style(_BAR_GLYPHS[-(-hour.count * 8 // peak_count)], "cyan") if peak_count else " "
+        bar = terminal.style(_format_bar(hour.count, peak_count, bar_columns), "cyan")
         remark = terminal.style(_thundering_herd_warning(hour, zone), "yellow") if hour is busiest_hour else ""
-        yield f"{local} {bar} {hour.count:>{len(str(peak_count))}}{remark}"
+        yield f"{local}  {hour.count:>{len(str(peak_count))}}  {bar}{remark}".rstrip()
+
+
+def _format_bar(count: int, peak: int, columns: int) -> str:
+    """Return a bar in eighths of a column; at least one for an hour that has anything."""
+    eighths = -(-count * columns * 8 // peak) if peak else 0
+    return _BAR_GLYPHS[-1] * (eighths // 8) + _BAR_GLYPHS[eighths % 8].strip()
 
 
 def _thundering_herd_warning(hour: HourCount, zone: ZoneInfo) -> str:

@@ -27,8 +27,8 @@ def run_nodes(args: ParsedArgs, context: Context) -> Output:
         return _check_node(_find_state_dir(args.value(flags.CONFIG), context))
     handle = open_fleet_handle(args, context)
     reader, limit = handle.require_reader(), parse_row_count(args.value(flags.COUNT))
-    has_live_node, include_stopped = handle.holder_pid is not None, args.has(flags.ALL)
-    nodes = find_nodes(reader, handle.now, limit=limit, has_live_node=has_live_node, include_stopped=include_stopped)
+    holder_pid, include_stopped = handle.holder_pid, args.has(flags.ALL)
+    nodes = find_nodes(reader, handle.now, limit=limit, holder_pid=holder_pid, include_stopped=include_stopped)
     return Output(json=lambda: serialize_nodes(nodes), lines=_node_lines(context.terminal, handle, nodes))
 
 

@@ -16,6 +16,7 @@ from herdbeat.cli.output.render import Notice, Output
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.domain.fleet import Fleet
 from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
+from herdbeat.platform import default_signals
 
 EXIT_FAILED = 1
 GENERATED_MARK = "# Written by `herdbeat service install`; `herdbeat service remove` removes it."
@@ -117,14 +118,16 @@ def _find_systemctl(context: Context) -> str | None:
 def _run_systemctl(context: Context, *words: str) -> subprocess.CompletedProcess[str]:
     program = _find_systemctl(context)
     assert program is not None
-    return subprocess.run(  # noqa: S603 - a fixed program, and words of our own
-        [program, "--user", *words],
-        env=dict(context.environ),
-        capture_output=True,
-        text=True,
-        timeout=_SYSTEMCTL_TIMEOUT_S,
-        check=False,
-    )
+    with default_signals() as preexec_fn:
+        return subprocess.run(  # noqa: S603 - a fixed program, and words of our own
+            [program, "--user", *words],
+            env=dict(context.environ),
+            capture_output=True,
+            text=True,
+            timeout=_SYSTEMCTL_TIMEOUT_S,
+            check=False,
+            preexec_fn=preexec_fn,
+        )
 
 
 def _manual_steps(why: str, steps: list[list[str]]) -> list[str]:
@@ -159,6 +162,8 @@ def _unit_text(fleet: Fleet, config: Path, environ: Mapping[str, str], program: 
         "RestartSec=5",
         "# Ask herdbeat alone to stop: it ends its runs itself, softly at first.",
         "KillMode=mixed",
+        "# A control group for each run: nothing that a cancelled program has started can escape.",
+        "Delegate=yes",
         f"TimeoutStopSec={stop}",
         "",
         "[Install]",

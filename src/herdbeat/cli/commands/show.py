@@ -23,6 +23,7 @@ from herdbeat.service.queries.details import BeatView, DetailView, RunView, Sche
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.logs import find_log_path, read_output
+from herdbeat.service.queries.schedule_state import is_fired
 from herdbeat.service.queries.schedules import NextRunKind, ScheduleSummary
 from herdbeat.service.serialize import JsonObject, serialize_details
 
@@ -81,7 +82,7 @@ def _schedule_lines(terminal: Terminal, handle: FleetHandle, view: ScheduleView)
 
 
 def _runs_section(terminal: Terminal, handle: FleetHandle, title: str, runs: Sequence[RunRecord]) -> Iterator[str]:
-    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(3, 4))
+    return section_lines(terminal, title, [_run_row(terminal, handle, run) for run in runs], shrink=(4, 3))
 
 
 def _run_row(terminal: Terminal, handle: FleetHandle, run: RunRecord) -> list[str]:
@@ -119,12 +120,20 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
         ("prompt", _truncate(" ".join((view.brief.prompt or "").split()), MAX_PROMPT_CHARS)),
         ("written", record.origin),
         ("paused", _format_pause(handle, view.summary)),
+        ("enabled", _format_fired(view.summary)),
         ("disabled", f"by {record.disabled_by}" if record.disabled_by else "" if record.enabled else "in its file"),
         ("broken", record.quarantine or ""),
         ("failures", failures),
+        ("error", record.last_error or "" if record.retry_attempt is not None else ""),
         ("skips", _format_skips(view.summary)),
         ("last", format_last_run(view.summary, handle.now).strip("—")),
     ]
+
+
+def _format_fired(each: ScheduleSummary) -> str:
+    if not is_fired(each.record, each.state):
+        return ""
+    return f"false: it has fired; arm it again: herdbeat enable {each.record.label}"
 
 
 def _format_pause(handle: FleetHandle, each: ScheduleSummary) -> str:
@@ -220,6 +229,7 @@ def _beat_lines(terminal: Terminal, handle: FleetHandle, view: BeatView) -> Iter
     fields = [
         ("due", _format_time(handle, beat.due_at)),
         ("to", _format_time(handle, beat.last_due_at) if beat.count > 1 else ""),
+        ("result", beat.result or ""),
         ("reason", _format_reason(beat)),
         ("why", f"{beat.source} {beat.origin}".strip()),
         ("dedup", beat.dedup_id),

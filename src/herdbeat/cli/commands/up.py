@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdbeat import __version__
-from herdbeat.bootstrap.config import load_config
+from herdbeat.bootstrap.config import empty_load_result, load_config
 from herdbeat.bootstrap.fleet import RunningFleet, control_socket, end_task, running_fleet, tune_gc
 from herdbeat.bootstrap.handle import answers_ping, build_handle
 from herdbeat.cli import spec as flags
 from herdbeat.cli.commands.demo import DemoFleet, open_demo
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import load_fleet_files
+from herdbeat.cli.fleet_handle import load_fleet_files, load_fleet_without_files
 from herdbeat.cli.output.errors import problem_lines
 from herdbeat.cli.output.live import JsonFeed, LiveFeed, LiveLineFormatter
 from herdbeat.cli.output.plan import summarize_plan
@@ -60,7 +60,7 @@ def describe_unapplied(fleet: Fleet, context: Context) -> str:
 
 def run_up(args: ParsedArgs, context: Context) -> Output:
     demo = open_demo(args, context)
-    reading, fleet = load_fleet_files(_config_path(args, demo), context)
+    reading, fleet = _load_fleet(_config_path(args, demo), context)
     is_hopeless = bool(reading.errors) and not fleet.schedules
     if is_hopeless and args.has(flags.JSON):
         raise ConfigError(reading.errors)
@@ -86,6 +86,13 @@ def run_up(args: ParsedArgs, context: Context) -> Output:
         status = EXIT_INTERRUPTED if session.was_cut_off else error.exit_status
         return Output(lines=[ErrorLine(f"{error.message}{rest}")], exit_status=status)
     return Output(notices=[] if args.has(flags.JSON) else ["Stopped. Nothing was cut off."])
+
+
+def _load_fleet(config: str | None, context: Context) -> "tuple[LoadResult, Fleet]":
+    """The files; or no files, and a ledger with what `create` has made. Raises ConfigError if there is neither."""
+    if (fleet := load_fleet_without_files(config, context)) is not None:
+        return empty_load_result(fleet), fleet
+    return load_fleet_files(config, context)
 
 
 @dataclass(slots=True)

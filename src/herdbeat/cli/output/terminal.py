@@ -9,7 +9,7 @@ from io import StringIO, TextIOWrapper
 from typing import TextIO
 from unicodedata import combining, east_asian_width
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 _ANSI_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 _MIN_SHRINK_COLUMNS = 40
 """On a narrower screen nothing is shortened: there would be nothing left to read."""
@@ -43,6 +43,7 @@ class Terminal:
 
     def error(self, text: str) -> None:
         """Write a message to stderr, also with `--quiet`."""
+        self.out.flush()  # on one screen, a remark about the data comes after the data
         self.err.write(text + "\n")
 
     def wrap(self, text: str, indent: str) -> list[str]:

@@ -25,6 +25,8 @@ _FUTURE_HINT = 'Write for example 2h, 18:00, "tomorrow 09:00", 2026-03-28 or 202
 _PAST_PATTERN = re.compile(rf"(?P<day>today|yesterday|{_DATE})?[\sT]*{_CLOCK}?", re.IGNORECASE)
 _PAST_HINT = 'Write for example 2h (ago), 09:00, "yesterday 09:00", 2026-03-26 or 2026-03-26T09:00:00Z.'
 _AGO_PATTERN = re.compile(r"-?\s*(?P<duration>[0-9]+\s*[a-z]*)(\s+ago)?", re.IGNORECASE)
+_AHEAD_PATTERN = re.compile(r"(\+|in\s)\s*(?P<rest>.+)|(?P<tomorrow>tomorrow.*)", re.IGNORECASE)
+_BARE_DURATION_PATTERN = re.compile(r"[0-9]+\s*[a-z]+", re.IGNORECASE)
 _DAY_OFFSETS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 
 
@@ -74,6 +76,27 @@ def parse_past_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     if not written or phrase is None:
         return parse_time(written, now, zone)
     return _resolve_near(phrase, now, zone, is_future=False)
+
+
+def parse_moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return a moment on either side of now: "+5m", "in 5m" and "tomorrow 09:00" lie ahead, all else as in the past."""
+    written = text.strip()
+    ahead = _AHEAD_PATTERN.fullmatch(written)
+    if ahead is None:
+        return parse_past_time(written, now, zone)
+    return parse_future_time(ahead["rest"] or ahead["tomorrow"], now, zone)
+
+
+def parse_end_in_past(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """Return a moment in the past that ends a period. Raises UsageError for a bare duration.
+
+    "5m" may mean five minutes ago, or five minutes after the start of the period.
+    """
+    written = text.strip()
+    if _BARE_DURATION_PATTERN.fullmatch(written):
+        hint = f'Write "{written} ago", or a time such as 09:00 or 2026-03-26T09:00:00Z.'
+        raise UsageError(f'"{truncate_for_message(written)}" may be counted from now or from the start.', hint=hint)
+    return parse_past_time(written, now, zone)
 
 
 def _resolve_near(phrase: re.Match[str], now: datetime, zone: ZoneInfo, *, is_future: bool) -> datetime:

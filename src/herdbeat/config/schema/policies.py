@@ -55,7 +55,7 @@ POLICIES: tuple[Field[object], ...] = (
     TIMEZONE,
     Field("catchup", EnumValue(Catchup), "What becomes of beats missed while nothing ran.", "once", _CRON_CATCHUP),
     Field("catchup_max", Integer(1, 10_000), "The most beats that `catchup: all` runs.", "100"),
-    Field("grace", DURATION, "An instant at most this late is late, not missed, and runs.", "30s"),
+    Field("grace", DURATION, "The newest instant of an outage runs after all if it is at most this late.", "30s"),
     optional_field("max_late", DURATION, "Older than this is missed (too_late), never run."),
     Field("overlap", EnumValue(Overlap), "What happens while the previous run is still going.", "skip", _EVENT_OVERLAP),
     Field(

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from herdbeat.errors import RunnerError
-from herdbeat.runners.process.output import OutputCapture
-from herdbeat.runners.process.procfs import ProcessIdentity, read_start_time
-from herdbeat.runners.run_log import RunLog
-from herdbeat.runners.settings import RunnerSettings
+from herdbeat.platform import default_signals, open_pidfd, wait_without_reaping
+from herdbeat.runners.process.process_tree import identify
 
 CHUNK_BYTES = 1 << 18
 """What is read or written at once, so that one pipe does not hold up the event loop."""
@@ -38,14 +36,13 @@ class Child:
         self._process = process
         self._loop = asyncio.get_running_loop()
         self._is_released = False
-        self._pidfd = -1
         self.exited = asyncio.Event()
-        self.identity = ProcessIdentity(process.pid, read_start_time(process.pid) or 0)
+        self.identity = identify(process.pid)
         assert process.stdout is not None
         assert process.stderr is not None
         self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
-        if hasattr(os, "pidfd_open"):
-            self._pidfd = os.pidfd_open(process.pid)
+        self._pidfd = open_pidfd(process.pid)
+        if self._pidfd is not None:
             self._loop.add_reader(self._pidfd, self._on_exit)
         else:
             threading.Thread(target=self._wait_in_thread, name=f"wait {process.pid}", daemon=True).start()
@@ -63,11 +60,12 @@ class Child:
         return self._process.wait() if self.exited.is_set() else None
 
     def _wait_in_thread(self) -> None:
-        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        self._loop.call_soon_threadsafe(self._on_exit)
+        wait_without_reaping(self._process.pid)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._on_exit)
 
     def _on_exit(self) -> None:
-        if self._pidfd >= 0:
+        if self._pidfd is not None:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
         self.exited.set()
@@ -81,16 +79,18 @@ def spawn(argv: tuple[str, ...], folder: str, environment: Mapping[str, str], *,
     Why Popen: posix_spawn has no working directory. Popen uses vfork too, so the memory of the node does not matter,
     and the kernel closes all file descriptors in one call, so `close_fds` is cheap.
     """
-    process = subprocess.Popen(  # noqa: S603  running what the fleet file says is our purpose
-        argv,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-    )
+    with default_signals() as preexec_fn:
+        process = subprocess.Popen(  # noqa: S603  running what the fleet file says is our purpose
+            argv,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            preexec_fn=preexec_fn,  # noqa: PLW1509  only where signals cannot be restored otherwise
+        )
     try:
         return Child(process)
     except OSError:
@@ -197,69 +197,3 @@ class PipeWriter:
         elif not self._is_waiting:
             self._loop.add_writer(self._pipe.fileno(), self._write)
             self._is_waiting = True
-
-
-class SupervisedProcess:
-    """A child with its pipes. When `wait_exit` returns or raises, nothing of its process group is left.
-
-    `capture` has what the child has printed.
-    """
-
-    def __init__(self, child: Child, run_log: RunLog, settings: RunnerSettings, stdin: bytes) -> None:
-        self.capture = capture = OutputCapture(run_log, settings)
-        self._child = child
-        self._run_log = run_log
-        self._kill_after = settings.kill_after.total_seconds()
-        self._pipe_grace = settings.pipe_grace.total_seconds()
-        self._readers = (PipeReader(child.stdout, capture.add_stdout), PipeReader(child.stderr, capture.add_stderr))
-        self._writer = PipeWriter(child.stdin, stdin) if child.stdin is not None else None
-
-    async def wait_exit(self) -> int:
-        """Return the exit status. Cancelled, it sends TERM to the group, then KILL: later, or when cancelled again."""
-        try:
-            await self._child.exited.wait()
-            await self._drain_pipes()
-        except asyncio.CancelledError:
-            self._run_log.note("cancelled: the program is asked to end")
-            self._child.signal_group(signal.SIGTERM)
-            await self._await_termination()
-            raise
-        finally:
-            status = self._cleanup()
-        assert status is not None
-        return status
-
-    async def _drain_pipes(self) -> None:
-        """Read the rest of the output, for a limited time: processes that the program left may keep the pipes open."""
-        try:
-            async with asyncio.timeout(self._pipe_grace):
-                await self._wait_drained()
-        except TimeoutError:
-            self._run_log.note("the program has ended but left others behind that hold its output: they are ended, too")
-
-    async def _await_termination(self) -> None:
-        try:
-            async with asyncio.timeout(self._kill_after):
-                await self._child.exited.wait()
-                await self._wait_drained()
-        except TimeoutError:
-            self._run_log.note("it did not end in time and is killed")
-        except asyncio.CancelledError:
-            self._run_log.note("cancelled once more: the program is killed")
-        self._child.signal_group(signal.SIGKILL)
-        await self._child.exited.wait()
-
-    async def _wait_drained(self) -> None:
-        for reader in self._readers:
-            await reader.eof.wait()
-
-    def _cleanup(self) -> int | None:
-        """Kill what is left of the group, before reaping the leader makes the id of the group reusable."""
-        self._child.signal_group(signal.SIGKILL)
-        for reader in self._readers:
-            reader.read_remaining()
-            reader.close()
-        if self._writer is not None:
-            self._writer.close()
-        self.capture.close()
-        return self._child.release()

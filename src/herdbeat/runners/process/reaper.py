@@ -12,14 +12,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import herdbeat
-from herdbeat.runners.process.procfs import (
+from herdbeat.platform import ControlGroup, boot_time, default_signals
+from herdbeat.runners.process.process_tree import (
     ProcessIdentity,
+    control_group_name,
     find_marked_processes,
+    identify,
     is_alive,
     read_parent_pid,
-    read_start_time,
     terminate_processes,
-    uptime,
 )
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Reaper:
 
     def __init__(self, state_dir: Path) -> None:
         self._state_hash = hashlib.sha256(os.fsencode(state_dir.resolve())).hexdigest()[:16]
-        self.node = f"{self._state_hash}.{os.getpid()}.{read_start_time(os.getpid())}"
+        self.node = f"{self._state_hash}.{os.getpid()}.{identify(os.getpid()).start}"
         self._process: subprocess.Popen[bytes] | None = None
         self._runs: dict[str, ProcessIdentity | None] = {}
         self._lease_until: float | None = None
@@ -75,7 +76,7 @@ class Reaper:
         leases, so never with SQLite: a laptop that wakes up must not kill its own runs.
         """
         self._grace_s = lease.total_seconds() / 6
-        self._lease_until = uptime() + lease.total_seconds() - self._grace_s
+        self._lease_until = boot_time() + lease.total_seconds() - self._grace_s
         if self._process is not None:
             self._send_line(self._lease_line())
 
@@ -124,16 +125,18 @@ class Reaper:
 
     def _start(self) -> subprocess.Popen[bytes]:
         root = str(Path(herdbeat.__file__).parent.parent)
-        process = subprocess.Popen(  # noqa: S603  our own interpreter
-            [sys.executable, "-I", "-S", "-c", REAPER_BOOTSTRAP, root, self.node, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={name: value for name, value in os.environ.items() if not name.startswith("HERDBEAT_")},
-            bufsize=0,
-            start_new_session=True,
-        )
+        with default_signals() as preexec_fn:
+            process = subprocess.Popen(  # noqa: S603  our own interpreter
+                [sys.executable, "-I", "-S", "-c", REAPER_BOOTSTRAP, root, self.node, str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={name: value for name, value in os.environ.items() if not name.startswith("HERDBEAT_")},
+                bufsize=0,
+                start_new_session=True,
+                preexec_fn=preexec_fn,  # noqa: PLW1509  only where signals cannot be restored otherwise
+            )
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         return process
@@ -145,14 +148,24 @@ class Reaper:
         finished run has started on purpose.
         """
         own_pids = _self_and_ancestors()
-        leftovers = [
+        leftovers = {
             marked.process
             for marked in find_marked_processes(self._state_hash)
-            if marked.process.pid not in own_pids
-            and not _is_node_alive(marked.node)
-            and (runs is None or marked.run in runs)
-        ]
-        return terminate_processes(leftovers, wait.total_seconds())
+            if not _is_node_alive(marked.node) and (runs is None or marked.run in runs)
+        }
+        groups = self._list_dead_groups()
+        for group in groups:
+            if runs is None or group.name.rpartition("-")[2] in runs:
+                leftovers.update(map(identify, group.list_pids()))
+        count = terminate_processes([each for each in leftovers if each.pid not in own_pids], wait.total_seconds())
+        for group in groups:
+            group.remove()
+        return count
+
+    def _list_dead_groups(self) -> list[ControlGroup]:
+        """Return the control groups of runs of dead nodes of this state directory."""
+        groups = ControlGroup.find_all(control_group_name(f"{self._state_hash}.", "").removesuffix("-"))
+        return [each for each in groups if not _is_node_alive(each.name.removeprefix("herdbeat-").rpartition("-")[0])]
 
 
 def _watch_line(run: str, leader: ProcessIdentity) -> str:

@@ -17,15 +17,16 @@ import signal
 import sys
 import time
 
-from herdbeat.runners.process.procfs import (
+from herdbeat.platform import ControlGroup, ProcessInfo, boot_time, open_pidfd
+from herdbeat.runners.process.process_tree import (
     KILL_WAIT_S,
     POLL_INTERVAL_S,
     ProcessIdentity,
+    control_group_name,
     find_marked_processes,
+    find_run_processes,
     is_alive,
-    read_process_group,
     send_signal,
-    uptime,
 )
 
 TERM_GRACE_S = 2.0
@@ -33,6 +34,9 @@ TERM_GRACE_S = 2.0
 
 EXEC_WAIT_S = 0.5
 """How long to look for an expected child. exec closes the pipe a moment before /proc shows the new environment."""
+
+PARENT_CHECK_MS = 500
+"""How often to look for the node on a system without pidfds."""
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals for the node often go to all processes of its terminal or service. The reaper must outlive the node."""
@@ -47,6 +51,7 @@ class WatchedRuns:
         self._lease_expires_at: float | None = None
         self._grace = TERM_GRACE_S
         self._partial_line = b""
+        self._found: set[ProcessIdentity] = set()
 
     def feed(self, data: bytes) -> None:
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
@@ -68,51 +73,49 @@ class WatchedRuns:
         """Return the milliseconds until the lease ends; None if there is no lease, or nothing to end."""
         if self._lease_expires_at is None or not self._runs:
             return None
-        return max(0, int((self._lease_expires_at - uptime()) * 1000) + 1)
+        return max(0, int((self._lease_expires_at - boot_time()) * 1000) + 1)
 
     def has_lease_expired(self) -> bool:
         """True if the lease has ended and there are runs. It stays true for runs that start before the next renewal."""
-        return self._lease_expires_at is not None and bool(self._runs) and uptime() >= self._lease_expires_at
+        return self._lease_expires_at is not None and bool(self._runs) and boot_time() >= self._lease_expires_at
 
     def terminate_all(self) -> None:
-        """Send TERM to all groups and strays of the runs, and KILL to those that do not end in time."""
-        until = uptime() + EXEC_WAIT_S
-        while self._is_child_missing() and uptime() < until:
+        """Send TERM to all processes of the runs, and KILL until none is left, for a limited time."""
+        until = boot_time() + EXEC_WAIT_S
+        while self._is_child_missing() and boot_time() < until:
             time.sleep(POLL_INTERVAL_S)
-        for number, wait in ((signal.SIGTERM, self._grace), (signal.SIGKILL, KILL_WAIT_S)):
-            signalled = self._signal(number)
-            until = uptime() + wait
-            while self._has_survivors(signalled) and uptime() < until:
-                time.sleep(POLL_INTERVAL_S)
+        self._signal(signal.SIGTERM)
+        until = boot_time() + self._grace
+        while self._find() and boot_time() < until:
+            time.sleep(POLL_INTERVAL_S)
+        until = boot_time() + KILL_WAIT_S
+        while self._signal(signal.SIGKILL) and boot_time() < until:
+            time.sleep(POLL_INTERVAL_S)
         self._runs.clear()
+        self._found.clear()
 
     def _is_child_missing(self) -> bool:
         """True if a child is expected and was neither announced nor found by its mark."""
         expected = {run for run, leader in self._runs.items() if leader is None}
         return bool(expected) and not expected <= {marked.run for marked in find_marked_processes(self._node)}
 
-    def _signal(self, number: int) -> list[ProcessIdentity]:
-        leaders = self._leaders()
-        strays = self._strays(leaders)  # before the signals: once a leader is gone, its group looks like strays
+    def _signal(self, number: int) -> bool:
+        """Signal all processes of the runs; return whether there are any."""
+        found = self._find()
+        leaders = [leader for leader in self._runs.values() if leader is not None and is_alive(leader)]
         for leader in leaders:
             send_signal(leader, number, os.killpg)
-        for stray in strays:
-            send_signal(stray, number)
-        return leaders + strays
-
-    def _has_survivors(self, signalled: list[ProcessIdentity]) -> bool:
-        # A process that exits loses its environment, and so its mark, a moment before it has ended.
-        leaders = self._leaders()
-        return any(map(is_alive, signalled)) or bool(leaders or self._strays(leaders))
-
-    def _leaders(self) -> list[ProcessIdentity]:
-        return [leader for leader in self._runs.values() if leader is not None and is_alive(leader)]
-
-    def _strays(self, leaders: list[ProcessIdentity]) -> list[ProcessIdentity]:
-        """Return processes of the runs outside these groups: not announced yet, in their own session, or leaderless."""
         groups = {leader.pid for leader in leaders}
-        marked = [found.process for found in find_marked_processes(self._node) if found.run in self._runs]
-        return [process for process in marked if read_process_group(process.pid) not in groups]
+        for process in found:
+            if process.group not in groups:
+                send_signal(ProcessIdentity(process.pid, process.start), number)
+        return bool(found)
+
+    def _find(self) -> list[ProcessInfo]:
+        # What was found before is still looked for: an exiting process loses its mark a moment before it has ended.
+        found = find_run_processes(self._node, self._runs, self._found)
+        self._found.update(ProcessIdentity(process.pid, process.start) for process in found)
+        return found
 
 
 def main() -> None:
@@ -123,6 +126,8 @@ def main() -> None:
     watched = WatchedRuns(node)
     _watch_node(watched, node_pid)
     watched.terminate_all()
+    for group in ControlGroup.find_all(control_group_name(node, "")):
+        group.remove()
 
 
 def _watch_node(watched: WatchedRuns, node_pid: int) -> None:
@@ -132,11 +137,14 @@ def _watch_node(watched: WatchedRuns, node_pid: int) -> None:
     Its death is checked first, because it may have died before this process started.
     """
     poll = select.poll()
-    for descriptor in (0, *_open_node_pidfd(node_pid)):
+    node_pidfd = _open_node_pidfd(node_pid)
+    for descriptor in (0, *node_pidfd):
         poll.register(descriptor, select.POLLIN)
+    longest_wait_ms = None if node_pidfd else PARENT_CHECK_MS
     while True:
         is_orphan = os.getppid() != node_pid
-        ready = [descriptor for descriptor, _ in poll.poll(0 if is_orphan else watched.poll_timeout_ms())]
+        waits_ms = [wait for wait in (watched.poll_timeout_ms(), longest_wait_ms) if wait is not None]
+        ready = [descriptor for descriptor, _ in poll.poll(0 if is_orphan else min(waits_ms, default=None))]
         if 0 in ready:
             data = os.read(0, 1 << 16)
             if not data:
@@ -151,9 +159,10 @@ def _watch_node(watched: WatchedRuns, node_pid: int) -> None:
 def _open_node_pidfd(pid: int) -> list[int]:
     """Return a descriptor that becomes readable when the node ends; none without pidfds, or if it has ended."""
     try:
-        return [os.pidfd_open(pid)]
-    except (AttributeError, OSError):
+        descriptor = open_pidfd(pid)
+    except OSError:
         return []
+    return [] if descriptor is None else [descriptor]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Runs programs: an argument list, never a shell string, in a process group that ends with its run."""
 
+import os
 import re
 import shutil
 import signal
@@ -13,11 +14,14 @@ from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import AgentSpec, CommandSpec, Target
 from herdbeat.errors import RunnerError
 from herdbeat.failpoints import Failpoint, failpoint
+from herdbeat.platform import ControlGroup
 from herdbeat.runners.base import Job
-from herdbeat.runners.process.child import SupervisedProcess, explain_spawn_error, spawn
+from herdbeat.runners.process.child import explain_spawn_error, spawn
 from herdbeat.runners.process.output import OutputCapture
+from herdbeat.runners.process.process_tree import control_group_name
 from herdbeat.runners.process.reaper import Reaper
-from herdbeat.runners.run_log import RunLog
+from herdbeat.runners.process.supervise import RunProcesses, SupervisedProcess
+from herdbeat.runners.run_log import RunLog, require_no_link
 from herdbeat.runners.settings import RunnerSettings
 
 MAX_ERROR_CHARS = 500
@@ -45,6 +49,12 @@ class ProgramRunner:
         self._settings = settings
         self._reaper = reaper
         self._clock = clock
+        self._unremoved_groups: list[ControlGroup] = []
+        self._survivors: dict[int, str] = {}
+
+    def pop_survivors(self, run_id: int) -> str:
+        """Return what could not be ended of a cancelled run, for the user; empty if nothing of it is left."""
+        return self._survivors.pop(run_id, "")
 
     @contextmanager
     def open_log(self, job: Job) -> Iterator[RunLog]:
@@ -63,17 +73,37 @@ class ProgramRunner:
         """Run a program to its end; return its exit status and its output.
 
         Raises SpawnFailed if the target is at fault that it cannot be started, and RunnerError if the machine is.
-        Cancelled, it ends the program with its process group before it raises CancelledError.
+        Cancelled, it ends the program with everything that it started before it raises CancelledError.
         """
         environment = build_child_environment(job, self._settings.environ, self._reaper.node)
-        try:
-            child = spawn(argv, folder, environment, has_stdin=bool(stdin))
+        run = format_short_id(job.claim.run_id)
+        with self._control_group(run) as group:
+            try:
+                child = spawn(argv, folder, environment, has_stdin=bool(stdin))
+            except (OSError, ValueError) as error:
+                raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
+            processes = RunProcesses(child, self._reaper.node, run, group)
             failpoint(Failpoint.AFTER_SPAWN)
-        except (OSError, ValueError) as error:
-            raise SpawnFailed(explain_spawn_error(error, argv, folder, environment.get("PATH"))) from error
-        self._reaper.watch(format_short_id(job.claim.run_id), child.identity)
-        process = SupervisedProcess(child, run_log, self._settings, stdin)
-        return await process.wait_exit(), process.capture
+            self._reaper.watch(run, child.identity)
+            process = SupervisedProcess(processes, run_log, self._settings, stdin)
+            try:
+                return await process.wait_exit(), process.capture
+            finally:
+                if process.survivors:
+                    self._survivors[job.claim.run_id] = process.survivors
+
+    @contextmanager
+    def _control_group(self, run: str) -> Iterator[ControlGroup | None]:
+        """Create a control group for a program, if this user may, and remove it when the block is left.
+
+        One whose last process was killed a moment ago can be removed only a little later, with the next.
+        """
+        group = ControlGroup.create(control_group_name(self._reaper.node, run))
+        try:
+            yield group
+        finally:
+            groups = self._unremoved_groups if group is None else [*self._unremoved_groups, group]
+            self._unremoved_groups = [each for each in groups if not each.remove()]
 
 
 def build_child_environment(job: Job, node_environ: Mapping[str, str], node: str) -> dict[str, str]:
@@ -135,8 +165,9 @@ class CommandRunner:
                     return Outcome(status=RunStatus.FAILED, error=str(error))
         return _to_outcome(*result)
 
-    async def wait_stopped(self, run_id: int) -> None:
+    async def wait_stopped(self, run_id: int) -> str:
         """Return at once: `run` does not return before the program has ended."""
+        return self._programs.pop_survivors(run_id)
 
 
 @contextmanager
@@ -158,9 +189,11 @@ def prepare_command(command: tuple[str, ...], prompt: str, file: Path) -> Iterat
         return
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_no_link(file.parent)
         file.unlink(missing_ok=True)
-        file.touch(mode=0o600)
-        file.write_text(prompt, encoding="utf-8", errors="replace")
+        # Created here or refused: a link that somebody puts there meanwhile is not followed.
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as opened:
+            opened.write(prompt.encode("utf-8", "replace"))
     except OSError as error:
         message = f"The prompt could not be written to {file}: {error.strerror}."
         raise RunnerError(message, hint="Look at the disk and the permissions of the state directory.") from error

@@ -13,12 +13,19 @@ from herdbeat.store.base import CounterCheck, NextRunColumns, ScheduleSnapshot
 
 
 def replace_spec(before: ScheduleSnapshot, schedule: Schedule) -> ScheduleSnapshot:
-    """Return the schedule with the plan and the switch that the files have now."""
+    """Return the schedule with the plan and the switch of the files, and without the failures of its old plan."""
     plan = build_spec(schedule)
     is_enabled = schedule.enabled and before.disabled_by is None
-    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None)
-    # A one-shot with another time is another one-shot, also if the first has fired.
-    return snapshot._replace(is_new=True) if has_run_at_changed(readable_spec(before), plan) else snapshot
+    snapshot = before._replace(plan=plan, enabled=is_enabled, quarantine=None, unreadable=None, failures=0)
+    return snapshot._replace(is_new=True) if is_rearmed(before, snapshot) else snapshot
+
+
+def is_rearmed(before: ScheduleSnapshot, snapshot: ScheduleSnapshot) -> bool:
+    """Whether an edit arms a one-shot again: by another time, or by enabling it again."""
+    if has_run_at_changed(readable_spec(before), snapshot.plan):
+        return True
+    is_done = snapshot.plan.trigger.kind is TriggerKind.DELAY and not before.is_new
+    return is_done and snapshot.enabled and not before.enabled
 
 
 def build_spec(schedule: Schedule) -> ScheduleSpec:

@@ -18,11 +18,11 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
-from uuid import uuid4
 
 from herdbeat.clock import Clock
 from herdbeat.domain.change import ChangeData, ChangeKind
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.trigger import new_event_id
 from herdbeat.error_codes import Code
 from herdbeat.errors import Conflict, HerdbeatError, truncate_for_message
 from herdbeat.events import Event, EventListener, null_listener, safe_listener
@@ -102,7 +102,7 @@ class Environment:
     has_live_node: bool = True
     catchup_rate: float = 10
     loaded_fleet: LoadedFleet | None = None
-    event_id: str = field(default_factory=lambda: uuid4().hex)
+    event_id: str = field(default_factory=new_event_id)
     events: list[Event] = field(default_factory=list)
     stop_orders: list[StopOrder] = field(default_factory=list)
 

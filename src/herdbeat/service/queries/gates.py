@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from herdbeat.domain.beat import BeatOutcome, MissedReason, SkipReason
+from herdbeat.domain.beat import BeatOutcome, MergedReason, MissedReason, SkipReason
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope
 from herdbeat.domain.policies import ActiveHours, Bounds, Catchup, Policies
 from herdbeat.domain.records import BeatRecord, ScheduleRecord
@@ -236,11 +236,22 @@ def find_deciding_policy(
     if beat.outcome is BeatOutcome.MISSED:
         return _explain_missed(record.plan.trigger.kind, policies, beat.reason)
     if beat.outcome is BeatOutcome.MERGED:
-        if beat.reason == Catchup.ONCE:
-            return DecidingPolicy("catchup", "once: one run stands for everything that was missed", "catchup: all")
-        text = f"{policies.overlap}: the beat that was waiting stands for it"
-        return DecidingPolicy("overlap", text, "overlap: queue_all")
+        return _explain_merged(policies, beat.reason)
     return _explain_skipped(policies, beat, budgets) if beat.outcome is BeatOutcome.SKIPPED else None
+
+
+def _explain_merged(policies: Policies, reason: str) -> DecidingPolicy:
+    match reason:
+        case MergedReason.ONCE:
+            return DecidingPolicy("catchup", "once: one run stands for everything that was missed", "catchup: all")
+        case MergedReason.CANCEL:
+            text = "cancel: a later beat was due before this one could start"
+        case MergedReason.CATCHUP_MAX:
+            text = f"{policies.catchup_max}: more were due at once, and the newest have run"
+            return DecidingPolicy("catchup_max", text, "catchup_max: more")
+        case _:
+            text = f"{policies.overlap}: the beat that was waiting stands for it"
+    return DecidingPolicy("overlap", text, "overlap: queue_all")
 
 
 def _explain_skipped(policies: Policies, beat: BeatRecord, budgets: ScheduleBudgets | None) -> DecidingPolicy | None:

@@ -21,6 +21,7 @@ from herdbeat.domain.timing import TimingPolicy
 from herdbeat.domain.trigger import Trigger
 from herdbeat.durations import format_duration
 from herdbeat.governor import Pause, ScheduleState, decide, forecast_decisions
+from herdbeat.governor.forecast import clamp_interval
 from herdbeat.governor.serialization import decision_from_json
 from herdbeat.service.queries.expressions import (
     NoNextRunReason,
@@ -30,12 +31,19 @@ from herdbeat.service.queries.expressions import (
     stop_at_calendar_end,
 )
 from herdbeat.service.queries.hints import build_hint
-from herdbeat.service.queries.schedule_state import describe_disabled, describe_pause, is_enabled, resolve_condition
+from herdbeat.service.queries.schedule_state import (
+    describe_disabled,
+    describe_pause,
+    describe_retry_number,
+    is_enabled,
+    resolve_condition,
+)
 from herdbeat.service.queries.schedules import find_schedules
 from herdbeat.store.reader import Reader, ScheduleQuery
 from herdbeat.triggers import Delay
 
 MAX_SCHEDULES = 1_000_000
+BY_REQUEST_NOTE = "let pass: by_request"
 _ONE_MICROSECOND = timedelta(microseconds=1)
 
 
@@ -44,7 +52,8 @@ class ForecastInput:
     """A schedule, and the state from which the governor forecasts its instants.
 
     `unscheduled` says why there are none. `start_override` lies before `as_of` if an instant was due by then and is
-    still going to start. `skips` counts the next beats that will be skipped by request.
+    still going to start. `skips` counts the next beats that will be skipped by request. `retry` is the next attempt at
+    a beat that has run; an interval is decided after it.
     """
 
     label: str
@@ -55,6 +64,7 @@ class ForecastInput:
     unscheduled: UnscheduledEntry | None = None
     start_override: datetime | None = None
     skips: int = 0
+    retry: UpcomingRun | None = None
     placed: Decision | None = None
     """The decision of an instant that has passed and will start: its spread, or its place among others."""
 
@@ -78,6 +88,9 @@ class ForecastInput:
         if not self.uses_ledger(start):
             new = replace(self.state, anchor_at=start, is_new=True, failures=0, runs=0, hints=(), pause=None)
             return start, new
+        if self.retry is not None and self.trigger.interval is not None:
+            at = max(start, self.retry.next_run_at)
+            return at, self.state.settled(self.retry.due_at, at)
         is_now = start == self.as_of and self.start_override is not None
         return (self.start_override or start) if is_now else start, self.state
 
@@ -108,7 +121,16 @@ def build_ledger_forecast(
         start_override=_forecast_start(record, now, has_live_node=has_live_node),
         skips=record.skips,
         placed=_find_placed_decision(record, now),
+        retry=_build_retry(record, now),
     )
+
+
+def _build_retry(record: ScheduleRecord, now: datetime) -> UpcomingRun | None:
+    if record.retry_attempt is None or record.running:
+        return None
+    at = max(now, record.retry_at or now)
+    note = describe_retry_number(record)
+    return UpcomingRun(schedule=record.label, due_at=at, next_run_at=at, source=Source.RETRY, notes=(note,))
 
 
 def _find_placed_decision(record: ScheduleRecord, now: datetime) -> Decision | None:
@@ -288,7 +310,7 @@ def preview_runs(record: ScheduleRecord, hints: Sequence[Hint], now: datetime) -
         pace=_describe_interval(record, decisions),
         is_conditional=record.failures > 0 and record.plan.trigger.interval is not None and hint is None,
         until=hint.expires_at if hint else None,
-        after=record.plan.trigger.describe() if hint else "",
+        after=_describe_baseline(record) if hint else "",
     )
 
 
@@ -301,17 +323,29 @@ def _find_deciding_hint(decisions: Sequence[Decision], hints: Sequence[Hint]) ->
 
 
 def _describe_interval(record: ScheduleRecord, decisions: Sequence[Decision]) -> str:
-    """Return `every 30s` with limits applied; a calendar describes itself."""
+    """Return `every 30s` with limits applied; a calendar describes itself, unless `max_interval` is shorter."""
     # From start to due: jitter moves every start by something else.
     gaps = {
         later.due_at - earlier.next_run_at
         for earlier, later in pairwise(decisions[1:])
         if later.due_at is not None and earlier.next_run_at is not None
     }
-    if record.plan.trigger.interval is None or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
-        return record.plan.trigger.describe()
+    if not _is_paced(record) or len(gaps) != 1 or (gap := gaps.pop()) > _MAX_DESCRIBED_INTERVAL:
+        return _describe_baseline(record)
     whole = timedelta(seconds=round(gap.total_seconds()))
-    return f"every {format_duration(whole)}" if whole else record.plan.trigger.describe()
+    return f"every {format_duration(whole)}" if whole else _describe_baseline(record)
+
+
+def _is_paced(record: ScheduleRecord) -> bool:
+    return record.plan.trigger.interval is not None or record.next_source is Source.CLAMPED_MAX
+
+
+def _describe_baseline(record: ScheduleRecord) -> str:
+    """Return how the schedule continues without hints and failures: an interval with its limits applied."""
+    interval = record.plan.trigger.interval
+    if interval is None:
+        return record.plan.trigger.describe()
+    return f"every {format_duration(clamp_interval(interval, record.plan.policies.limits))}"
 
 
 _HINT_SOURCES = frozenset({Source.AI_INTERVAL, Source.AI_ONESHOT})
@@ -345,7 +379,7 @@ def annotate_skips(instants: Iterable[UpcomingRun], skips: Mapping[str, int]) ->
     for each in instants:
         if left.get(each.schedule, 0) > 0:
             left[each.schedule] -= 1
-            yield replace(each, notes=("let pass: by_request", *each.notes))
+            yield replace(each, notes=(BY_REQUEST_NOTE, *each.notes))
         else:
             yield each
 
@@ -359,6 +393,8 @@ def find_unscheduled(forecasts: Iterable[ForecastInput], start: datetime) -> lis
 def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
     if forecast.find_unscheduled(start) is not None:
         return
+    if forecast.retry is not None and forecast.uses_ledger(start) and forecast.retry.next_run_at >= start:
+        yield forecast.retry
     previous: datetime | None = None
     for decision in forecast.decisions(start):
         assert decision.next_run_at is not None

@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from zoneinfo import TZPATH
 
+from herdbeat.platform import default_signals, list_processes, read_command_line, read_process, read_working_directory
 from herdbeat.service.maintenance.doctor import DoctorFinding, report_ok, report_warning
 
-_PROC_DIR = Path("/proc")
 _TIMEDATECTL_TIMEOUT_S = 3.0
 _HERDCTL_PID_FILE = Path(".herdctl/herdctl.pid")
 
@@ -56,13 +56,15 @@ def _is_synchronised() -> bool | None:
     if program is None:
         return None
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed question to a program of the system
-            [program, "show", "--property=NTPSynchronized", "--value"],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEDATECTL_TIMEOUT_S,
-            check=False,
-        )
+        with default_signals() as preexec_fn:
+            done = subprocess.run(  # noqa: S603 - a fixed question to a program of the system
+                [program, "show", "--property=NTPSynchronized", "--value"],
+                capture_output=True,
+                text=True,
+                timeout=_TIMEDATECTL_TIMEOUT_S,
+                check=False,
+                preexec_fn=preexec_fn,
+            )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return {"yes": True, "no": False}.get(done.stdout.strip())
@@ -78,18 +80,15 @@ def _is_alive(pid: int) -> bool:
 
 def _iter_ancestors(pid: int) -> Iterator[int]:
     """`timeout 1h herdbeat up` looks like a second herdbeat, and killing it would stop the first."""
-    with suppress(OSError, ValueError, IndexError):
-        while pid > 1:
-            # The program's name is in brackets and may contain spaces and brackets itself.
-            pid = int((_PROC_DIR / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-            yield pid
+    while pid > 1 and (process := read_process(pid)) is not None:
+        pid = process.parent
+        yield pid
 
 
 def _find_local_nodes(home: Path) -> Iterator[int]:
     """Yield processes that look like `herdbeat up` in this folder; none on a system without /proc."""
-    for entry in sorted(_PROC_DIR.glob("[0-9]*")):
-        with suppress(OSError):
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            is_up = any(b"herdbeat" in word for word in words[:3]) and b"up" in words
-            if is_up and (entry / "cwd").readlink() == home:
-                yield int(entry.name)
+    for process in list_processes():
+        words = read_command_line(process.pid)
+        is_up = any(b"herdbeat" in word for word in words[:3]) and b"up" in words
+        if is_up and read_working_directory(process.pid) == str(home):
+            yield process.pid

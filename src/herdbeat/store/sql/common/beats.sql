@@ -53,9 +53,10 @@ SELECT beat.id FROM beat
  ORDER BY beat.source = 'backfill', beat.due_at DESC LIMIT 1;
 
 -- name: waiting_beat_ids
--- Beats that are due and have not started. A retry waits on purpose and a backfill is not late, so both are left out.
+-- Beats that are due and have not started. A retry waits on purpose until its time, and a backfill is not late.
 SELECT id FROM beat
- WHERE outcome = 'pending' AND due_at <= :now AND reason <> 'retry' AND source <> 'backfill' ORDER BY +due_at LIMIT :limit;
+ WHERE outcome = 'pending' AND due_at <= :now AND (reason <> 'retry' OR wake_at <= :now) AND source <> 'backfill'
+ ORDER BY +due_at LIMIT :limit;
 
 -- name: neighbours
 -- The newest beat that was due before a moment, and the oldest after it.
@@ -72,6 +73,16 @@ SELECT id FROM beat WHERE outcome = 'pending' AND {wanted_beats} AND {of_target}
 SELECT id FROM beat
  WHERE outcome IN ('skipped', 'missed', 'merged') AND outcome = :outcome AND {wanted_beats} AND {of_target}
  ORDER BY id DESC LIMIT :limit;
+
+-- name: beats_of_unusual_runs
+SELECT id FROM beat
+ WHERE id IN (SELECT beat_id FROM run WHERE status NOT IN ('running', 'succeeded') AND status = :result)
+   AND {wanted_beats} AND {of_target}
+ ORDER BY id DESC LIMIT :limit;
+
+-- name: has_result
+(:result IS NULL
+        OR :result = (SELECT run.status FROM run WHERE run.beat_id = beat.id ORDER BY run.id DESC LIMIT 1));
 
 -- name: beats_since
 SELECT id FROM beat WHERE last_due_at >= :since LIMIT :limit;

@@ -125,6 +125,12 @@ DELETE FROM beat
 SELECT id, schedule_id, target_id, dedup_id, due_at, reason, source, origin, attempt, retried_by FROM beat
  WHERE outcome = 'pending' AND schedule_id IN (SELECT id FROM :rows AS given (id bigint)) ORDER BY id;
 
+-- name: rename_beats
+UPDATE beat SET dedup_id = given.dedup_id
+  FROM :rows AS given (id bigint, dedup_id text)
+ WHERE beat.id = given.id AND NOT EXISTS (
+           SELECT 1 FROM beat AS other WHERE other.schedule_id = beat.schedule_id AND other.dedup_id = given.dedup_id);
+
 -- name: last_backfill
 SELECT coalesce(max(split_part(dedup_id, '#', 2)::bigint), 0)
   FROM beat WHERE schedule_id = :id AND dedup_id >= 'backfill:' AND dedup_id < 'backfill;' AND dedup_id LIKE '%#%';
@@ -142,7 +148,8 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: wanted_beats
 (:outcome IS NULL OR outcome = :outcome) AND (:since IS NULL OR last_due_at >= :since)
-   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before);
+   AND (:until IS NULL OR due_at < :until) AND (:before IS NULL OR id < :before)
+   AND {has_result};
 
 -- name: of_target
 (:target IS NULL OR schedule_id IN (SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id

@@ -116,6 +116,9 @@ SELECT json_group_array(json_array(
   FROM (SELECT * FROM beat
          WHERE outcome = 'pending' AND schedule_id IN (SELECT value FROM json_each(:rows)) ORDER BY id);
 
+-- name: rename_beats
+UPDATE OR IGNORE beat SET dedup_id = value ->> 1 FROM json_each(:rows) WHERE beat.id = value ->> 0;
+
 -- name: last_backfill
 SELECT coalesce(max(CAST(substr(dedup_id, instr(dedup_id, '#') + 1) AS INTEGER)), 0)
   FROM beat WHERE schedule_id = :id AND dedup_id >= 'backfill:' AND dedup_id < 'backfill;';
@@ -133,7 +136,8 @@ SELECT beat.id, target.name AS target, schedule.name, beat.due_at, beat.last_due
 
 -- name: wanted_beats
 (:outcome IS NULL OR +outcome = :outcome) AND (:since IS NULL OR +last_due_at >= :since)
-   AND (:until IS NULL OR +due_at < :until) AND (:before IS NULL OR id < :before);
+   AND (:until IS NULL OR +due_at < :until) AND (:before IS NULL OR id < :before)
+   AND {has_result};
 
 -- name: of_target
 (:target IS NULL OR +schedule_id IN (SELECT schedule.id FROM schedule JOIN target ON target.id = schedule.target_id

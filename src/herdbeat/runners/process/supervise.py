@@ -1,0 +1,193 @@
+"""A program under supervision: its pipes are read, and all its processes are ended if its run is cancelled.
+
+A program that ends by itself takes its process group with it, and no more: it may have started a server on purpose, in
+a session of its own. A program that is cancelled takes everything with it that it has started.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from herdbeat.platform import ControlGroup, ProcessInfo, has_process_table
+from herdbeat.runners.process.child import Child, PipeReader, PipeWriter
+from herdbeat.runners.process.output import OutputCapture
+from herdbeat.runners.process.process_tree import (
+    ProcessIdentity,
+    find_descendants,
+    find_run_processes,
+    send_signal,
+)
+from herdbeat.runners.run_log import RunLog
+from herdbeat.runners.settings import RunnerSettings
+
+log = logging.getLogger(__name__)
+
+POLL_INTERVAL_S = 0.05
+KILL_WAIT_S = 5.0
+"""How long processes are killed again and again until none is left. The kernel may hold one in I/O for longer."""
+
+MAX_NAMED_PIDS = 5
+
+
+@dataclass(slots=True)
+class RunProcesses:
+    """The processes of one run: those of its program's group, and those that have left it."""
+
+    child: Child
+    node: str
+    run: str
+    group: ControlGroup | None
+    _known: set[ProcessIdentity] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.group is not None:
+            # The program runs already, and the kernel may need 10 ms to move it: what it starts meanwhile would not be
+            # in the group. So it is stopped, and what it has started in its first moments is moved, too.
+            self.child.signal_group(signal.SIGSTOP)
+            for process in find_descendants(self.child.identity.pid):
+                self.group.add(process.pid)
+            self.child.signal_group(signal.SIGCONT)
+
+    async def find(self) -> list[ProcessInfo]:
+        """Return the living ones. In a thread: reading the process table takes milliseconds, with `ps` many."""
+        runs = {self.run: self.child.identity}
+        found = await asyncio.to_thread(find_run_processes, self.node, runs, frozenset(self._known))
+        # They are looked for again: an exiting process loses its mark a moment before it has ended.
+        self._known.update(ProcessIdentity(process.pid, process.start) for process in found)
+        return found
+
+    def signal(self, number: signal.Signals, processes: Sequence[ProcessInfo]) -> None:
+        """Signal the program's group, and those of the processes that have left it."""
+        self.child.signal_group(number)
+        for process in self.outside_group(processes):
+            send_signal(ProcessIdentity(process.pid, process.start), number)
+
+    def outside_group(self, processes: Sequence[ProcessInfo]) -> list[ProcessInfo]:
+        return [process for process in processes if process.group != self.child.identity.pid]
+
+    async def kill(self) -> list[ProcessInfo]:
+        """Kill until none is left, also of those that are started meanwhile. Returns what survives."""
+        loop = asyncio.get_running_loop()
+        until, empty_looks = loop.time() + KILL_WAIT_S, 0
+        while True:
+            if self.group is not None:
+                self.group.kill()
+            found = await self.find()
+            self.signal(signal.SIGKILL, found)
+            # Twice: a process that is started while the table is read may be missing in it.
+            empty_looks = 0 if found else empty_looks + 1
+            if empty_looks == 2 or loop.time() > until:
+                return found
+            if found:
+                await asyncio.sleep(POLL_INTERVAL_S)
+
+
+class SupervisedProcess:
+    """A child with its pipes. When `wait_exit` raises CancelledError, nothing that it started is left.
+
+    `capture` has what the child has printed, `survivors` says what could not be ended, for the user.
+    """
+
+    def __init__(self, processes: RunProcesses, run_log: RunLog, settings: RunnerSettings, stdin: bytes) -> None:
+        self.capture = capture = OutputCapture(run_log, settings)
+        self.survivors = ""
+        self._processes = processes
+        self._child = child = processes.child
+        self._run_log = run_log
+        self._kill_after = settings.kill_after.total_seconds()
+        self._pipe_grace = settings.pipe_grace.total_seconds()
+        self._readers = (PipeReader(child.stdout, capture.add_stdout), PipeReader(child.stderr, capture.add_stderr))
+        self._writer = PipeWriter(child.stdin, stdin) if child.stdin is not None else None
+
+    async def wait_exit(self) -> int:
+        """Return the exit status. Cancelled, it sends TERM to all processes, then KILL: later or if cancelled again."""
+        try:
+            await self._child.exited.wait()
+            await self._drain_pipes()
+        except asyncio.CancelledError:
+            self._run_log.note("cancelled: the program is asked to end, with all processes that it started")
+            await self._terminate()
+            await _complete(self._kill())
+            raise
+        finally:
+            status = self._cleanup()
+        assert status is not None
+        return status
+
+    async def _drain_pipes(self) -> None:
+        """Read the rest of the output, for a limited time: processes that the program left may keep the pipes open."""
+        try:
+            async with asyncio.timeout(self._pipe_grace):
+                await self._wait_drained()
+        except TimeoutError:
+            await self._report_holders()
+
+    async def _report_holders(self) -> None:
+        found = await self._processes.find()
+        left = self._processes.outside_group(found)
+        if len(left) < len(found) or not found:
+            self._run_log.note("the program has ended but left others behind that hold its output: they are ended, too")
+        if left:
+            self._run_log.note(
+                "the program has ended; what it started in sessions of its own goes on, and its further output is lost:"
+                f" {_format_pids(left)}"
+            )
+
+    async def _terminate(self) -> None:
+        try:
+            async with asyncio.timeout(self._kill_after):
+                found = await self._processes.find()
+                self._processes.signal(signal.SIGTERM, found)
+                await self._child.exited.wait()
+                await self._wait_drained()
+                while await self._processes.find():  # noqa: ASYNC110  processes that are not our children
+                    await asyncio.sleep(POLL_INTERVAL_S)
+        except TimeoutError:
+            self._run_log.note("it did not end in time and is killed")
+        except asyncio.CancelledError:
+            self._run_log.note("cancelled once more: the program is killed")
+
+    async def _kill(self) -> None:
+        """Kill what is left, and say what cannot be killed."""
+        left = await self._processes.kill()
+        await self._child.exited.wait()
+        if left:
+            self.survivors = f"these of its processes could not be ended: {_format_pids(left)}"
+            self._run_log.note(self.survivors)
+            log.error("processes survive run=%s pids=%s end them by hand", self._processes.run, _format_pids(left))
+        elif not has_process_table():
+            self._run_log.note("only its process group was ended: this system does not show other processes")
+
+    async def _wait_drained(self) -> None:
+        for reader in self._readers:
+            await reader.eof.wait()
+
+    def _cleanup(self) -> int | None:
+        """Kill what is left of the group, before reaping the leader makes the id of the group reusable."""
+        self._child.signal_group(signal.SIGKILL)
+        for reader in self._readers:
+            reader.read_remaining()
+            reader.close()
+        if self._writer is not None:
+            self._writer.close()
+        self.capture.close()
+        return self._child.release()
+
+
+async def _complete(work: Coroutine[Any, Any, None]) -> None:
+    """Await to the end, however often this task is cancelled meanwhile. The caller raises CancelledError itself."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
+
+
+def _format_pids(processes: Sequence[ProcessInfo]) -> str:
+    pids = ", ".join(str(process.pid) for process in processes[:MAX_NAMED_PIDS])
+    more = len(processes) - MAX_NAMED_PIDS
+    return f"pid {pids}" + (f" and {more} more" if more > 0 else "")

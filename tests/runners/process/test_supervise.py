@@ -1,0 +1,187 @@
+"""A cancelled run takes everything with it that its program started, and says so if that fails."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.escaping_programs import ESCAPES, escape_script
+from tests.support.runner_jobs import NOON, ExitingProcess, make_job, new_fifo, read_fifo, shell_spec
+
+from herdbeat import platform
+from herdbeat.domain.run import Outcome
+from herdbeat.platform import ControlGroup
+from herdbeat.runners.process import supervise
+from herdbeat.runners.process.process_tree import ProcessIdentity, find_marked_processes, identify, is_alive
+from herdbeat.runners.registry import RunnerRegistry, open_runners
+from herdbeat.runners.run_log import find_log, read_log
+from herdbeat.runners.settings import RunnerSettings
+from herdbeat.testing.clock import FakeClock
+
+needs_control_groups = pytest.mark.skipif(
+    platform.find_own_control_group() is None, reason="this user may not make control groups here"
+)
+
+
+MULTIPLY = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(200):
+    if os.fork():
+        time.sleep(0.3)
+        os._exit(0)
+    os.setsid()
+    time.sleep(0.1)
+signal.pause()
+"""
+"""A process that is a new one, in a new session, ten times a second."""
+
+
+@pytest.fixture
+def _no_control_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "find_own_control_group", lambda: None)
+
+
+def notes(settings: RunnerSettings) -> list[str]:
+    path = find_log(settings.state_dir, 1)
+    assert path is not None
+    return [line.text for line in read_log(path) if line.stream == "note"]
+
+
+async def start(runners: RunnerRegistry, fifo: Path, script: str) -> tuple[asyncio.Task[Outcome], ProcessIdentity]:
+    """Start the script; return its run, and the process whose pid it writes into the fifo."""
+    task = asyncio.create_task(runners.run(make_job(shell_spec(script), run_id=1)))
+    return task, identify(int(await read_fifo(fifo)))
+
+
+async def cancel(task: asyncio.Task[Outcome]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.usefixtures("_no_control_groups")
+@pytest.mark.parametrize("escape", [name for name, needs_group in ESCAPES.items() if not needs_group])
+async def test_a_child_that_left_its_group_does_not_survive_a_cancel(
+    runners: RunnerRegistry, tmp_path: Path, escape: str
+) -> None:
+    fifo = new_fifo(tmp_path)
+    task, escaped = await start(runners, fifo, escape_script(escape, fifo))
+
+    await cancel(task)
+
+    assert not is_alive(escaped)
+
+
+@needs_control_groups
+@pytest.mark.parametrize("escape", ESCAPES)
+async def test_no_child_leaves_a_control_group(runners: RunnerRegistry, tmp_path: Path, escape: str) -> None:
+    fifo = new_fifo(tmp_path)
+    task, escaped = await start(runners, fifo, escape_script(escape, fifo))
+
+    await cancel(task)
+
+    assert not is_alive(escaped)
+
+
+@needs_control_groups
+async def test_a_control_group_is_removed_with_its_run(settings: RunnerSettings, tmp_path: Path) -> None:
+    fifo = new_fifo(tmp_path)
+    before = set(ControlGroup.find_all("herdbeat-"))
+    async with open_runners(settings, FakeClock(NOON)) as runners:
+        await runners.run(make_job(shell_spec("true")))
+        task, _ = await start(runners, fifo, escape_script("double fork", fifo))
+        during = set(ControlGroup.find_all("herdbeat-")) - before
+        await cancel(task)
+
+    assert any(group.name.endswith("-0001") for group in during)
+    assert not during & set(ControlGroup.find_all("herdbeat-"))
+
+
+async def test_a_child_outside_its_group_may_clean_up_before_it_is_killed(
+    settings: RunnerSettings, tmp_path: Path
+) -> None:
+    fifo, cleaned = new_fifo(tmp_path), tmp_path / "cleaned"
+    daemon = tmp_path / "daemon"
+    daemon.write_text(f"trap 'touch {cleaned}; exit' TERM; echo $$ > {fifo}; while :; do sleep 0.05; done")
+    async with open_runners(replace(settings, kill_after=timedelta(minutes=1)), FakeClock(NOON)) as runners:
+        task, escaped = await start(runners, fifo, f"setsid sh {daemon} & wait")
+
+        await cancel(task)
+
+    assert cleaned.exists()
+    assert not is_alive(escaped)
+
+
+async def test_a_cancel_ends_no_process_of_another_run(runners: RunnerRegistry, tmp_path: Path) -> None:
+    fifo = new_fifo(tmp_path)
+    other = asyncio.create_task(runners.run(make_job(shell_spec(escape_script("own session", fifo)), run_id=2)))
+    spared = identify(int(await read_fifo(fifo)))
+    task, escaped = await start(runners, fifo, escape_script("own session", fifo))
+
+    await cancel(task)
+
+    assert [is_alive(escaped), is_alive(spared)] == [False, True]
+    await cancel(other)
+
+
+async def test_a_server_that_a_finished_program_left_in_its_own_session_goes_on(
+    runners: RunnerRegistry, settings: RunnerSettings, tmp_path: Path
+) -> None:
+    fifo = new_fifo(tmp_path)
+    task, server = await start(runners, fifo, f"setsid sh -c 'echo $$ > {fifo}; exec sleep 600' & sleep 0.1; echo done")
+    outcome = await task
+    goes_on = is_alive(server)
+
+    ended = ExitingProcess(server.pid)
+    os.kill(server.pid, signal.SIGKILL)
+    await ended.wait_for_exit()
+
+    assert (goes_on, outcome.output) == (True, "done\n")
+    said = "the program has ended; what it started in sessions of its own goes on, and its further output is lost:"
+    assert notes(settings) == [f"{said} pid {server.pid}"]
+
+
+async def test_a_process_that_cannot_be_ended_is_named(
+    runners: RunnerRegistry,
+    settings: RunnerSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fifo = new_fifo(tmp_path)
+    task, escaped = await start(runners, fifo, escape_script("own session", fifo))
+    with monkeypatch.context() as patch:  # as if it belonged to another user
+        patch.setattr(supervise, "KILL_WAIT_S", 0.1)
+        patch.setattr(supervise, "send_signal", lambda *_: None)
+        patch.setattr(ControlGroup, "kill", lambda _: None)
+        await cancel(task)
+        has_survived = is_alive(escaped)
+    survivors = await runners.wait_stopped(1)
+    os.kill(escaped.pid, signal.SIGKILL)
+
+    assert has_survived
+    assert survivors == f"these of its processes could not be ended: pid {escaped.pid}"
+    assert notes(settings)[-1] == survivors
+    assert f"processes survive run=0001 pids=pid {escaped.pid}" in caplog.text
+    assert await runners.wait_stopped(1) == ""
+
+
+@pytest.mark.usefixtures("_no_control_groups")
+async def test_processes_that_multiply_while_they_are_killed_are_all_ended(
+    runners: RunnerRegistry, tmp_path: Path
+) -> None:
+    fifo = new_fifo(tmp_path)
+    program = tmp_path / "multiply.py"
+    program.write_text(MULTIPLY, encoding="ascii")
+    script = f"setsid {sys.executable} {program} & echo $! > {fifo}; sleep 600"
+    task, _ = await start(runners, fifo, script)
+
+    await cancel(task)
+
+    ours = [found for found in find_marked_processes("") if found.node.split(".")[1] == str(os.getpid())]
+    assert not [found for found in ours if found.run == "0001"]

@@ -1,0 +1,82 @@
+"""Another program locks the ledger for seconds, again and again, while the nodes live: no instant is lost.
+
+What waited for the lock is called `ran` only where the target has started it.
+"""
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.fault_fleet import POLICIES, FaultFleet, make_policies_yaml
+from tests.support.postgres_fleet import PostgresFleet
+
+from herdbeat.store.location import PostgresLocation
+
+SECONDS = 60
+LEASE = timedelta(seconds=30)
+"""Longer than any of the locks: no node is taken for dead."""
+
+SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
+"""`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
+
+LOCKED_TABLES = ("schedule", "beat", "run")
+LOCK_MODES = ("EXCLUSIVE", "ACCESS EXCLUSIVE")
+
+
+def hold_locks(seed: str, lock: Callable[[random.Random], object], release: Callable[[], object]) -> None:
+    """Hold the lock for most of a minute, with short breaks."""
+    number = random.randrange(10**6) if seed == "any" else int(seed)
+    print(f"HERDBEAT_SEEDS={number}")
+    chance = random.Random(number)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        lock(chance)
+        time.sleep(chance.uniform(2, 9))
+        release()
+        time.sleep(chance.uniform(0.1, 3))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_minute_of_write_locks_in_sqlite(tmp_path: Path, seed: str) -> None:
+    fleet = FaultFleet.create(tmp_path, make_policies_yaml(), crons=POLICIES, lease=LEASE)
+    fleet.start()
+    fleet.wait_for_starts(20)
+    other = sqlite3.connect(tmp_path / ".herdbeat" / "herdbeat.db", isolation_level=None, timeout=60)
+    hold_locks(seed, lambda _: other.execute("BEGIN IMMEDIATE"), lambda: other.execute("ROLLBACK"))
+    other.close()
+    fleet.wait_for_starts(60)
+    fleet.stop()
+
+    fleet.check_against_oracle()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_minute_of_table_locks_in_postgres(tmp_path: Path, database: PostgresLocation, seed: str) -> None:
+    fleet = PostgresFleet.create(tmp_path, database, make_policies_yaml(), crons=POLICIES, lease=LEASE)
+
+    def lock(chance: random.Random) -> None:
+        """One table at a time: two of them could deadlock with a node."""
+        table, mode = chance.choice(LOCKED_TABLES), chance.choice(LOCK_MODES)
+        other.execute(f"LOCK TABLE {table} IN {mode} MODE".encode())
+
+    try:
+        fleet.start_all(1, 2)
+        fleet.wait_for_starts(20)
+        with psycopg.connect(database.url) as other:
+            hold_locks(seed, lock, other.rollback)
+        fleet.wait_for_starts(60)
+        fleet.stop_all()
+    finally:
+        fleet.end()
+
+    fleet.check_against_oracle()
