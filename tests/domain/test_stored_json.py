@@ -40,7 +40,7 @@ from herdbeat.domain.schedule import RunSpec
 from herdbeat.domain.target import SPEC_TYPES as SPEC_KINDS
 from herdbeat.domain.target import AgentSpec, CommandSpec, CreatedVia, EndpointSpec, TargetKind, ToolMode, ToolPolicy
 from herdbeat.domain.timing import ScheduleSpec, TimingPolicy
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.governor import Pause, ScheduleState
 from herdbeat.governor.serialization import (
     decision_from_json,
@@ -61,6 +61,7 @@ ENUMS: dict[str, type[Enum]] = {
     "change": ChangeKind,
     "first run": FirstRun,
     "hint rank": Rank,
+    "interval anchor": IntervalAnchor,
     "missed reason": MissedReason,
     "on interrupt": OnInterrupt,
     "origin": CreatedVia,

@@ -178,6 +178,20 @@ async def test_a_retry_at_the_very_next_instant_is_dropped_and_one_before_it_wai
         assert herd.outcomes("report") == [fate]
 
 
+async def test_a_retry_that_would_wait_longer_than_the_calendar_waits_a_hundred_years(tmp_path: Path) -> None:
+    async with open_herd(tmp_path, TEN) as herd:
+        retry = Retry(attempts=9, wait=timedelta(days=36_500), factor=10)
+        herd.schedule("report", every="5m", retry=retry, runner=ScriptedRunner(fails=3))
+
+        for _ in range(3):
+            await herd.tick()
+            herd.clock.advance(timedelta(days=36_500))
+        await herd.tick()
+
+        assert herd.outcomes("report")[0] == ("ran", "", 1)
+        assert herd.snapshot("report").quarantine is None
+
+
 async def test_a_completion_after_the_end_of_a_pause_does_not_lose_the_instants_inside_it(tmp_path: Path) -> None:
     async with open_herd(tmp_path, TEN - MINUTE) as herd:
         runner = ScriptedRunner(holds=True)

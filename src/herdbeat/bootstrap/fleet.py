@@ -141,6 +141,7 @@ async def running_fleet(
             module_folders=(Path(fleet.home),),
             egress_allow=fleet.egress_allow,
             local_functions=local_functions or LocalFunctions(),
+            is_embedded=local_functions is not None,
         )
         async with _open_node(context, settings, runner_settings) as (node, spec_cache):
             serving = asyncio.create_task(node.serve(), name="node")

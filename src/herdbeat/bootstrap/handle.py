@@ -16,8 +16,10 @@ from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import NotFound, StoreUnavailable, UsageError
+from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.location import (
     StoreLocation,
+    ledger_exists,
     open_audit,
     open_reader,
     resolve_state_dir,
@@ -39,6 +41,15 @@ def open_state_dir(state_dir: Path, clock: Clock) -> "FleetHandle":
     """Return the fleet of a Python program, which has a state directory and no files."""
     path, utc = state_dir / LEDGER_FILE_NAME, ZoneInfo("UTC")
     return FleetHandle(name="", path=path, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
+
+
+def open_store(location: StoreLocation, clock: Clock) -> "FleetHandle":
+    """Return the fleet of a Python program, by its ledger: in a state directory, or in a database."""
+    if isinstance(location, Path):
+        return open_state_dir(location.parent, clock)
+    utc = ZoneInfo("UTC")
+    handle = FleetHandle(name="", path=location, now=clock.now(), zone=utc, clock=clock, load_fleet=_refuse_files)
+    return handle.use_ledger_clock()
 
 
 def build_handle(fleet: "Fleet", clock: Clock) -> "FleetHandle":
@@ -65,17 +76,21 @@ def open_bare_ledger(path: Path, zone: ZoneInfo, clock: Clock) -> "FleetHandle":
 
 
 @contextmanager
-def open_ledger_reader(state_dir: Path) -> Iterator[Reader]:
-    """Open the ledger of a state directory. Raises NotFound if there is none yet, StoreUnavailable if it is damaged."""
-    path = state_dir / LEDGER_FILE_NAME
-    if not path.exists():
-        raise NotFound(f"Nothing has run in {state_dir} yet.", hint="Start a scheduler there first.")
+def open_ledger_reader(place: StoreLocation) -> Iterator[Reader]:
+    """Open a ledger: a state directory's, or one in a database.
+
+    Raises NotFound if there is none yet, StoreUnavailable if it is damaged or cannot be reached.
+    """
+    location = place / LEDGER_FILE_NAME if isinstance(place, Path) else place
+    if not ledger_exists(location):
+        where = str(place) if isinstance(place, Path) else place.display_url
+        raise NotFound(f"Nothing has run in {where} yet.", hint="Start a scheduler there first.")
     try:
-        with closing(open_reader(path)) as reader:
+        with closing(open_reader(location)) as reader:
             yield reader
     except sqlite3.DatabaseError as error:
         # A damaged ledger is not an empty one: a caller that reads "idle, never ran" would start everything again.
-        raise StoreUnavailable(f"{path}: {error}", hint="Keep the file, and restore a backup.") from error
+        raise StoreUnavailable(f"{location}: {error}", hint="Keep the file, and restore a backup.") from error
 
 
 def answers_ping(state_dir: Path, **options: float) -> bool:

@@ -15,7 +15,7 @@ from herdbeat.domain.policies import Jitter
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.target import Target
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.durations import parse_duration
+from herdbeat.durations import MAX_DURATION, parse_duration
 from herdbeat.errors import ConfigError, Problem, TimeParseError, UsageError
 from herdbeat.python_api.herdctl_types import AgentsInput, DurationLike
 
@@ -84,6 +84,8 @@ def parse_duration_option(value: DurationLike, name: str) -> timedelta:
         raise UsageError(f"{name} is no length of time: {value}.", hint='Write seconds, or a text: "30s".') from error
     if length < timedelta(0):
         raise UsageError(f"{name} is negative: {value}.", hint='Write seconds, a timedelta, or a text such as "30s".')
+    if length > MAX_DURATION:
+        raise UsageError(f"{name} is longer than 100 years: {value}.", hint="Write a shorter duration.")
     return length
 
 
@@ -137,9 +139,14 @@ TimeOption = str | datetime
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """`name` is `target` or `target/schedule`, the function's own name by default; the rest is checked as in a file."""
+    """`name` is `target` or `target/schedule`, the function's own name by default.
+
+    `args` and `kwargs` are what it is called with; the rest is checked as in a file.
+    """
 
     name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
     description: str
     max_concurrent: int
     prompt: str

@@ -36,6 +36,7 @@ from herdbeat.scheduler.evaluate import (
 )
 from herdbeat.scheduler.pending import decide_after_settling, evaluate_pending, reschedule_after_pending
 from herdbeat.scheduler.quarantine import QuarantinedSchedule, decide_or_quarantine, quarantine_evaluation
+from herdbeat.scheduler.recorded import load_recorded
 from herdbeat.store.base import (
     ChangedBeat,
     ChangedSchedule,
@@ -155,7 +156,7 @@ def claim_due(tx: Transaction, now: datetime, context: ClaimContext) -> ClaimRes
     if pending:
         # They were due before, so they have the first pick of the capacity.
         result.claims += claim_pending(tx, cycle, context.node_id, pending, snapshots)
-    due = [snapshots[snapshot.id] for snapshot in batch.due]
+    due = load_recorded(tx, now, [snapshots[snapshot.id] for snapshot in batch.due])
     cycle = replace(cycle, paced_counts=_count_paced_beats(tx, context, due))
     capacity.free_places = _count_free_places(tx, now, context.pacer, due)
     evaluations: list[Evaluation] = []

@@ -81,7 +81,9 @@ class RunExecutor:
             outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
-        except Exception as error:  # a runner may be anybody's code: whatever it raises is the outcome of this run
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise  # the run is cancelled, the program stopped, or this coroutine closed
+        except BaseException as error:  # a runner may be anybody's code: whatever it raises is the outcome of this run
             log.exception("run failed inside herdbeat run=%s schedule=%s", claim.run_id, claim.label)
             outcome = Outcome(status=RunStatus.FAILED, error=f"{type(error).__name__}: {error}")
         return FinishedRun(claim.run_id, started_at, replace(outcome, note=note) if note else outcome)

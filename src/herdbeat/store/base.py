@@ -5,7 +5,7 @@ them as values. Times are aware UTC datetimes on this side of the seam.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from herdbeat.domain.beat import Gap
@@ -31,6 +31,7 @@ from herdbeat.store.rows import (
     NextRunColumns,
     OpenRun,
     PendingBeat,
+    RangeRow,
     ScheduleRow,
     ScheduleSnapshot,
     StopRequest,
@@ -41,7 +42,7 @@ from herdbeat.store.rows import (
 
 __all__ = ["CatchupCursor", "ChangedSchedule", "CounterDelta", "EnabledInFile", "NextRunColumns", "ScheduleRow"]
 __all__ += ["BeatExtension", "ChangedBeat", "DeletedBeats", "NewBeat", "PendingBeat", "ScheduleSnapshot"]
-__all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "StopRequest", "TargetCapacity", "TargetRow"]
+__all__ += ["FinishedRun", "LastAttempt", "NewRun", "OpenRun", "RangeRow", "StopRequest", "TargetCapacity", "TargetRow"]
 __all__ += ["CounterCheck", "InconsistencyCandidates", "SharedStore", "Store", "TargetCounterCheck", "Transaction"]
 
 T = TypeVar("T")
@@ -93,8 +94,14 @@ class Transaction(Protocol):
 
     def schedule_reset_failures(self, schedule_id: int) -> None: ...
 
-    def schedule_requeue_future(self, now: datetime) -> None:
-        """After the clock moved back: make every schedule due now whose settled time lies in the future."""
+    def schedule_latest_mark(self) -> datetime | None:
+        """Return the latest moment up to which any schedule is settled or was decided; None if there is none."""
+
+    def withdraw_future(self, now: datetime, step: timedelta) -> None:
+        """After the clock moved back by `step`: forget what is settled after `now`, except for what really started.
+
+        Every schedule whose mark lies in the future is decided again, and waiting beats wake that much earlier.
+        """
 
     # ── beats ──
 
@@ -119,6 +126,18 @@ class Transaction(Protocol):
 
     def add_beats(self, beats: Sequence[NewBeat]) -> list[int | None]:
         """Return their ids in order; None where the dedup id exists already and nothing was written."""
+
+    def beat_list_recorded(self, windows: Sequence[tuple[int, str, str]]) -> dict[int, list[tuple[datetime, datetime]]]:
+        """Return by schedule which instants have a beat: first and last of each row, in order of time.
+
+        A window is a schedule of a calendar and two dedup ids: after the first, up to the second.
+        """
+
+    def beat_list_across(self, now: datetime, last_id: str) -> list[RangeRow]:
+        """Return the rows of calendars that did not run and go on after `now`; `last_id` is the dedup id of `now`."""
+
+    def beat_cut_many(self, rows: Sequence[tuple[int, int, datetime]]) -> None:
+        """Shorten rows (id, count, last instant) of instants that did not run."""
 
     def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None: ...
 

@@ -85,7 +85,7 @@ def store_location(fleet: Fleet) -> StoreLocation:
     if fleet.store.startswith(_SQLITE_PREFIX):
         return Path(fleet.home) / fleet.store.removeprefix(_SQLITE_PREFIX)
     if fleet.store.startswith(_POSTGRES_PREFIXES):
-        return PostgresLocation(url=fleet.store, state_dir=Path(fleet.home) / STATE_FOLDER)
+        return PostgresLocation(url=fleet.store, state_dir=Path(fleet.home) / (fleet.state_dir or STATE_FOLDER))
     problem = Problem(
         code=Code.INVALID_VALUE,
         message="The store is neither a file nor a database that herdbeat knows.",

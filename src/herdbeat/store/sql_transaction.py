@@ -113,9 +113,6 @@ class SqlTransaction(SqlAdministration, ABC):
         self._connection.execute_values("go_on", [simple_reschedule_columns(change) for change in simple])
         self._connection.execute_many("change_schedules", [changed_schedule_columns(change) for change in others])
 
-    def schedule_requeue_future(self, now: datetime) -> None:
-        self._connection.execute("pull_back", now=to_micros(now))
-
     # ── beats ──
 
     def due_beats(self, now: datetime, limit: int) -> list[PendingBeat]:
@@ -155,6 +152,12 @@ class SqlTransaction(SqlAdministration, ABC):
     def _has_all_rows(self, touched: RowCount, number: int) -> bool:
         """Whether a write has touched as many rows as it should."""
         return touched() == number
+
+    def beat_list_recorded(self, windows: Sequence[tuple[int, str, str]]) -> dict[int, list[tuple[datetime, datetime]]]:
+        found: dict[int, list[tuple[datetime, datetime]]] = {}
+        for schedule_id, first, last in self._connection.query("recorded_beats", windows):
+            found.setdefault(schedule_id, []).append((from_micros(first), from_micros(last)))
+        return found
 
     def beat_extend_many(self, beats: Sequence[BeatExtension], now: datetime) -> None:
         settled_at = to_micros(now)

@@ -1,7 +1,7 @@
 """The part of the SQL transaction off the hot path: commands by hand, hints, apply, the change log, maintenance."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from herdbeat.store.rows import (
     LastAttempt,
     NextRunColumns,
     PendingBeat,
+    RangeRow,
     ScheduleRow,
     TargetCounterCheck,
     TargetRow,
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 CHUNK_ROWS = 2_000
 """Rows of one statement: a hundred thousand schedules as one JSON text would be held in memory twice."""
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class SqlAdministration:
@@ -261,6 +264,27 @@ class SqlAdministration:
     def run_list_by_beat(self, beat_ids: Iterable[int]) -> list[tuple[int, datetime, datetime]]:
         rows = self._connection.query("runs_of_beats", beat_ids)
         return [(run, from_micros(claimed), from_micros(ended)) for run, claimed, ended in rows]
+
+    def schedule_latest_mark(self) -> datetime | None:
+        micros: int | None = self._connection.query_one("latest_mark")[0]
+        return from_micros(micros)
+
+    def withdraw_future(self, now: datetime, step: timedelta) -> None:
+        micros = to_micros(now)
+        for statement in ("rearm_withdrawn", "pull_back", "withdraw_beats", "cut_gaps", "drop_future_gaps"):
+            self._connection.execute(statement, now=micros)
+        self._connection.execute("pull_beats_back", now=micros, step=step // _MICROSECOND)
+        self._pull_nodes_back(now)
+
+    def _pull_nodes_back(self, now: datetime) -> None:
+        self._connection.execute("pull_nodes_back", now=to_micros(now))
+
+    def beat_list_across(self, now: datetime, last_id: str) -> list[RangeRow]:
+        rows = self._connection.query("beats_across", now=to_micros(now), last_id=last_id)
+        return [RangeRow(beat, schedule, from_micros(due_at), number) for beat, schedule, due_at, number in rows]
+
+    def beat_cut_many(self, rows: Sequence[tuple[int, int, datetime]]) -> None:
+        self._connection.execute_many("cut_beats", [(beat, number, to_micros(last)) for beat, number, last in rows])
 
     def drop_beats(self, ids: Sequence[int]) -> DeletedBeats:
         runs = self.run_list_by_beat(ids)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Self
 
 from herdbeat.domain.trigger import TriggerKind
-from herdbeat.timestamps import format_timestamp, parse_timestamp
+from herdbeat.timestamps import format_timestamp, parse_stored_timestamp, parse_timestamp
 from herdbeat.triggers.variables import beat_variables
 
 
@@ -16,6 +16,7 @@ class Delay:
 
     kind: ClassVar[TriggerKind] = TriggerKind.DELAY
     interval: ClassVar[None] = None
+    anchor: ClassVar[None] = None
     run_at: datetime
     arm: int = 1
 
@@ -26,7 +27,7 @@ class Delay:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        return cls(parse_timestamp(options["run_at"]), int(options.get("arm", "1")))
+        return cls(parse_stored_timestamp(options["run_at"]), int(options.get("arm", "1")))
 
     def next_time(self, last: datetime | None, now: datetime) -> datetime | None:  # noqa: ARG002 -- the contract
         """Return `run_at`, also if it is past (it is then due at once); None once it has fired."""

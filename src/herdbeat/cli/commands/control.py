@@ -43,7 +43,7 @@ from herdbeat.service.commands.base import (
     SkipBeats,
 )
 from herdbeat.service.queries.schedule_state import resolve_condition
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 EXIT_REFUSED = 1
 
@@ -154,7 +154,7 @@ def _describe_pause(handle: FleetHandle, after: ChangeData) -> str:
 
 
 def _format_time(handle: FleetHandle, text: object) -> str:
-    return format_until(parse_timestamp(str(text)), handle.now, handle.zone)
+    return format_until(parse_stored_timestamp(str(text)), handle.now, handle.zone)
 
 
 def _read_int(data: ChangeData, key: str) -> int:

@@ -28,7 +28,7 @@ from herdbeat.service.queries.hints import HintView
 from herdbeat.service.queries.selectors import find_run
 from herdbeat.service.queries.upcoming import RunPreview
 from herdbeat.service.serialize import JsonObject, serialize_explanation
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 _TIME_CHANGING_STEPS = frozenset({"clamp", "jitter", "hours", "bound", "pause"})
 _NOTE_STEP = "note"
@@ -158,7 +158,7 @@ def _wrap_words(text: str, available_width: int) -> list[str]:
 
 def _format_step_time(handle: FleetHandle, step: JsonObject) -> str:
     at = step.get("at")
-    return format_time(parse_timestamp(str(at)), handle.now, handle.zone) if at else ""
+    return format_time(parse_stored_timestamp(str(at)), handle.now, handle.zone) if at else ""
 
 
 def _labelled_words(terminal: Terminal, label: str, text: str) -> list[str]:

@@ -28,7 +28,7 @@ from herdbeat.domain.run import RunStatus
 from herdbeat.durations import format_elapsed
 from herdbeat.service.queries.selectors import find_beats, find_changes, find_runs
 from herdbeat.service.serialize import serialize_beat, serialize_change, serialize_run
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 
@@ -101,7 +101,7 @@ def _format_value(handle: FleetHandle, value: object) -> str:
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if _TIMESTAMP_PATTERN.fullmatch(value):
-        return format_time(parse_timestamp(value), handle.now, handle.zone)
+        return format_time(parse_stored_timestamp(value), handle.now, handle.zone)
     return value
 
 

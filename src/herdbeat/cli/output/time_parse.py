@@ -12,10 +12,7 @@ from herdbeat.cli import spec as flags
 from herdbeat.cli.parser import ParsedArgs
 from herdbeat.durations import parse_duration
 from herdbeat.errors import TimeParseError, UsageError, truncate_for_message
-from herdbeat.timestamps import parse_timestamp, parse_zone
-
-FIRST_YEAR, LAST_YEAR = 1970, 9000
-"""Far from both ends of the calendar, so that nothing near a time can fall off it."""
+from herdbeat.timestamps import parse_timestamp, parse_zone, require_supported_year
 
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _RELATIVE_PATTERN = re.compile(r"[+-]?[0-9]+[.,]?[0-9]*\s*[a-z]{0,2}", re.IGNORECASE)
@@ -39,15 +36,8 @@ def parse_time(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     try:
         moment = _parse_time_text(written, now, zone)
     except OverflowError as error:
-        raise _out_of_range_error(written) from error
+        raise TimeParseError(f'"{written}" is too far away.', written, hint=_FUTURE_HINT) from error
     return require_supported_year(moment, written)
-
-
-def require_supported_year(moment: datetime, written: str) -> datetime:
-    """Return the moment itself. Raises TimeParseError for one that is too far away."""
-    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
-        raise _out_of_range_error(written)
-    return moment
 
 
 def parse_zone_flags(args: ParsedArgs) -> ZoneInfo | None:
@@ -145,8 +135,3 @@ def _parse_date(written: str, zone: ZoneInfo) -> datetime:
     except ValueError as error:
         hint = 'Write for example "2026-03-28".'
         raise TimeParseError(f'"{written}" is not a day of the calendar.', written, hint=hint) from error
-
-
-def _out_of_range_error(written: str) -> TimeParseError:
-    hint = f"Times from {FIRST_YEAR} to {LAST_YEAR} can be shown."
-    return TimeParseError(f'"{written}" is too far away.', written, hint=hint)

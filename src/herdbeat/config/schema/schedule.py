@@ -6,7 +6,7 @@ from herdbeat.config.schema.table import Field, ListOf, Table
 from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText, Text
 from herdbeat.config.schema.work import WORK_SOURCE_TABLE
 from herdbeat.domain.target import ToolMode
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 
 TYPE = Field(
     "type",
@@ -19,6 +19,12 @@ _CRON_TYPE = ParsedText("a cron expression", str, examples=("0 9 * * MON-FRI", "
 _AT_TYPE = ParsedText("a date and time with offset", str, examples=("2026-12-01T09:00:00+01:00",), accepts_numbers=True)
 INTERVAL = Field(
     "interval", _INTERVAL_TYPE, "Time from the end of one run to the next: 30s, 5m, 1h, 1d.", aliases=("every",)
+)
+ANCHOR = Field(
+    "anchor",
+    EnumValue(IntervalAnchor),
+    "Interval: `start` counts from each due instant instead, however long runs take.",
+    "end",
 )
 CRON = Field("cron", _CRON_TYPE, "Five fields, or six with seconds first, or @daily.", aliases=("expression",))
 AT = Field("at", _AT_TYPE, "Once, at this date and time with offset.", aliases=("run_at",))
@@ -42,7 +48,7 @@ TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Which tools a run may us
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)
 _RUN_KEYS = (PROMPT, ENABLED, WORK_SOURCE, SESSION, RESUME_SESSION, OUTPUT_TO_FILE)
-SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY)
+SCHEDULE_KEYS: tuple[Field[object], ...] = (*_RUN_KEYS, SECRET_ENV, SECRET, TOOL_POLICY, ANCHOR)
 
 SCHEDULE = Table(
     "A schedule", *TRIGGER_KEYS, *SCHEDULE_KEYS, *POLICIES, ignores_unknown=True, suggestions=FOREIGN_KEY_SUGGESTIONS

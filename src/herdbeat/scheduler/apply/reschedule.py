@@ -4,7 +4,7 @@ from datetime import datetime
 
 from herdbeat.domain.schedule import Schedule
 from herdbeat.domain.timing import ScheduleSpec
-from herdbeat.domain.trigger import TriggerKind
+from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
 from herdbeat.governor import ScheduleState, decide
 from herdbeat.governor.serialization import decision_to_text
 from herdbeat.scheduler.apply.settle import has_calendar_changed
@@ -69,9 +69,9 @@ def _keep_next_run(snapshot: ScheduleSnapshot) -> NextRunColumns:
 
 
 def _has_open_beat(snapshot: ScheduleSnapshot, tally: CounterCheck) -> bool:
-    """An interval has no next time while one of its own beats is active, pending, or waits for a retry."""
+    """Counted from the end of runs, an interval has no next time while a beat of its own is open."""
     is_running = tally.running > 0 and snapshot.next_run_at is None
-    return snapshot.plan.trigger.interval is not None and (tally.open > 0 or is_running)
+    return snapshot.plan.trigger.anchor is IntervalAnchor.END and (tally.open > 0 or is_running)
 
 
 def decide_next_run(now: datetime, state: ScheduleState) -> NextRunColumns:

@@ -56,7 +56,7 @@ from herdbeat.service.commands.base import (
 )
 from herdbeat.store.location import StoreHandle, StoreLocation, create_store, exclusive_lock, open_audit
 from herdbeat.store.state_lock import find_lock_holder
-from herdbeat.timestamps import parse_timestamp
+from herdbeat.timestamps import parse_stored_timestamp
 
 if TYPE_CHECKING:
     from herdbeat.scheduler.loop import Loop
@@ -422,7 +422,7 @@ def _invert(what: ChangeKind, before: ChangeData) -> ScheduleCommand | None:
     match what:
         case ChangeKind.PAUSE | ChangeKind.RESUME if before["paused"]:
             # With the end and the reason it had: a pause for two hours came back as one without an end.
-            until = None if before["until"] is None else parse_timestamp(str(before["until"]))
+            until = None if before["until"] is None else parse_stored_timestamp(str(before["until"]))
             return PauseSchedules(until=until, reason=str(before["reason"] or ""))
         case ChangeKind.PAUSE | ChangeKind.RESUME:
             return ResumeSchedules()

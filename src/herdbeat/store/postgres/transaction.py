@@ -345,6 +345,9 @@ class PostgresTransaction(SqlTransaction):
         if node_id == self.node_id:
             self.node_id = None
 
+    def _pull_nodes_back(self, now: datetime) -> None:
+        self._connection.execute("pull_nodes_back", now=to_micros(now), lease=self._lease)
+
     def orphaned_runs(self, node_id: int) -> list[int]:
         """Return open runs of nodes that have stopped or whose lease has lapsed; those are marked as stopped here."""
         self._connection.execute("give_up_dead_nodes", node=node_id)

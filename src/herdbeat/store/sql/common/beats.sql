@@ -16,6 +16,20 @@ UPDATE beat SET wake_at = :now
                           AND (SELECT running FROM schedule WHERE schedule.id = beat.schedule_id) = 0))
                ORDER BY priority DESC, due_at, id LIMIT :room);
 
+-- name: never_started
+-- A part of other statements: a settled beat of the clock without a run.
+beat.outcome IN ('skipped', 'missed', 'merged')
+   AND beat.source NOT IN ('manual', 'webhook', 'chat', 'rule-trigger', 'backfill')
+   AND NOT EXISTS (SELECT 1 FROM run WHERE run.beat_id = beat.id);
+
+-- name: withdraw_beats
+-- The clock moved back: instants of a calendar or a delay that are due in the future again have no outcome, unless they
+-- really started.
+DELETE FROM beat
+ WHERE due_at > :now AND {never_started}
+   AND schedule_id IN (SELECT id FROM schedule
+                        WHERE kind IN ('cron', 'delay') AND removed_at IS NULL AND quarantine IS NULL);
+
 -- name: count_waiting
 -- First attempts only: a retry that waits is not counted as waiting.
 SELECT count(*) FROM beat

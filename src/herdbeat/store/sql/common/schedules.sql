@@ -3,6 +3,17 @@
 -- name: oldest_wake
 SELECT min(wake_at) FROM schedule WHERE wake_at IS NOT NULL;
 
+-- name: latest_mark
+SELECT max(CASE WHEN anchor_at > settled_until THEN anchor_at ELSE settled_until END)
+  FROM schedule WHERE removed_at IS NULL AND quarantine IS NULL;
+
+-- name: rearm_withdrawn
+-- A delay whose outcome is withdrawn (withdraw_beats) is still to fire.
+UPDATE schedule SET is_new = 1
+ WHERE kind = 'delay' AND removed_at IS NULL AND quarantine IS NULL
+   AND EXISTS (SELECT 1 FROM beat
+                WHERE beat.schedule_id = schedule.id AND beat.due_at > :now AND {never_started});
+
 -- name: set_pause
 UPDATE schedule SET paused = :paused, paused_until = :until, paused_by = :by, paused_reason = :reason WHERE id = :id;
 

@@ -51,6 +51,31 @@ SELECT beat.schedule_id, beat.dedup_id, beat.id
   FROM :rows AS given (schedule_id bigint, dedup_id text)
   JOIN beat ON beat.schedule_id = given.schedule_id AND beat.dedup_id = given.dedup_id;
 
+-- name: recorded_beats
+-- The instants of a calendar within a window that have a beat already. Its dedup ids sort by time.
+SELECT beat.schedule_id, beat.due_at, beat.last_due_at
+  FROM :rows AS given (schedule_id bigint, after_id text, until_id text)
+  JOIN beat ON beat.schedule_id = given.schedule_id AND beat.dedup_id > given.after_id
+           AND beat.dedup_id <= given.until_id
+ ORDER BY beat.schedule_id, beat.due_at;
+
+-- name: beats_across
+-- Rows of instants that did not run and of which some are due after a moment, and some before.
+SELECT beat.id, beat.schedule_id, beat.due_at, beat.count
+  FROM schedule
+  JOIN beat ON beat.id = (SELECT newest.id FROM beat AS newest
+                           WHERE newest.schedule_id = schedule.id AND newest.dedup_id BETWEEN 'cron:' AND :last_id
+                           ORDER BY newest.dedup_id DESC LIMIT 1)
+ WHERE schedule.kind = 'cron' AND schedule.removed_at IS NULL AND schedule.quarantine IS NULL
+   AND beat.last_due_at > :now AND {never_started};
+
+-- name: cut_beats
+UPDATE beat SET count = given.count, last_due_at = given.last_due_at
+  FROM :rows AS given (id bigint, count integer, last_due_at bigint) WHERE beat.id = given.id;
+
+-- name: pull_beats_back
+UPDATE beat SET wake_at = greatest(:now::bigint, wake_at - :step::bigint) WHERE outcome = 'pending' AND wake_at > :now;
+
 -- name: grow_beats
 UPDATE beat SET count = count + given.more, last_due_at = given.last_due_at, settled_at = given.settled_at
   FROM :rows AS given (id bigint, more integer, last_due_at bigint, settled_at bigint) WHERE beat.id = given.id;

@@ -35,6 +35,30 @@ SELECT id, schedule_id, target_id, dedup_id, due_at, due_at, 'running', source, 
 SELECT json_group_array(json_array(beat.schedule_id, beat.dedup_id, beat.id))
   FROM json_each(:rows) JOIN beat ON beat.schedule_id = value ->> 0 AND beat.dedup_id = value ->> 1;
 
+-- name: recorded_beats
+-- The instants of a calendar within a window that have a beat already. Its dedup ids sort by time.
+SELECT json_group_array(json_array(schedule_id, due_at, last_due_at))
+  FROM (SELECT beat.schedule_id, beat.due_at, beat.last_due_at
+          FROM json_each(:rows)
+          JOIN beat ON beat.schedule_id = value ->> 0 AND beat.dedup_id > value ->> 1 AND beat.dedup_id <= value ->> 2
+         ORDER BY beat.schedule_id, beat.due_at);
+
+-- name: beats_across
+-- Rows of instants that did not run and of which some are due after a moment, and some before.
+SELECT json_group_array(json_array(beat.id, beat.schedule_id, beat.due_at, beat.count))
+  FROM schedule
+  JOIN beat ON beat.id = (SELECT newest.id FROM beat AS newest
+                           WHERE newest.schedule_id = schedule.id AND newest.dedup_id BETWEEN 'cron:' AND :last_id
+                           ORDER BY newest.dedup_id DESC LIMIT 1)
+ WHERE schedule.kind = 'cron' AND schedule.removed_at IS NULL AND schedule.quarantine IS NULL
+   AND beat.last_due_at > :now AND {never_started};
+
+-- name: cut_beats
+UPDATE beat SET count = value ->> 1, last_due_at = value ->> 2 FROM json_each(:rows) WHERE beat.id = value ->> 0;
+
+-- name: pull_beats_back
+UPDATE beat SET wake_at = max(:now, wake_at - :step) WHERE outcome = 'pending' AND wake_at > :now;
+
 -- name: grow_beats
 UPDATE beat SET count = count + (value ->> 1), last_due_at = value ->> 2, settled_at = value ->> 3
   FROM json_each(:rows) WHERE beat.id = value ->> 0;
