@@ -108,7 +108,7 @@ _SKIPS = {
     SkipReason.FILTERED: "the event did not fit `when`",
     SkipReason.PRECHECK: "the `precheck` command declined",
     SkipReason.INACTIVE_HOURS: "outside `active_hours`",
-    SkipReason.WORK_SOURCE_ERROR: "the work source failed",
+    SkipReason.WORK_SOURCE_ERROR: "the work source failed, or this version does not serve it",
     SkipReason.CONFIG_ERROR: "the schedule cannot work as it is configured",
     SkipReason.EXPIRED: "past `ends_at` or `max_runs`, or its schedule was removed",
     SkipReason.TARGET_OFFLINE: "no live node has the label of `runs_on`",

@@ -1,6 +1,7 @@
 """The contract of every store. A store's own test file is a fixture and little more."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -41,7 +42,7 @@ from herdbeat.store.base import (
     ScheduleSnapshot,
     Transaction,
 )
-from herdbeat.store.location import StoreHandle
+from herdbeat.store.location import StoreHandle, open_reader
 from herdbeat.triggers.cron import Cron
 from herdbeat.triggers.delay import Delay
 from herdbeat.triggers.interval import Interval
@@ -470,6 +471,16 @@ class StoreContract:
         after = opened.schedule("once")
         assert (before.arm, after.arm, after.is_new) == (1, 2, True)
         assert after.plan.trigger.dedup_id(NOW, "worker/once") == "delay:worker/once#2"
+
+    def test_the_secrets_of_a_fleet_are_stored_replaced_and_extended(self, opened: OpenedStore) -> None:
+        write = opened.store.write_now
+        write(lambda tx: tx.set_secrets(["first-one"], is_whole=True))
+        write(lambda tx: tx.set_secrets(["second-one", "a\nb"], is_whole=True))
+        write(lambda tx: tx.set_secrets(["third-one"], is_whole=False))
+
+        assert write(lambda tx: tx.secrets()) == ["a\nb", "second-one", "third-one"]
+        with closing(open_reader(opened.store.location)) as reader:
+            assert reader.secrets() == ["a\nb", "second-one", "third-one"]
 
 
 def _build_interval_hint(origin: str, seconds: int) -> Hint:

@@ -21,7 +21,7 @@ from herdbeat.domain.fleet import Fleet
 from herdbeat.domain.run import RunStatus
 from herdbeat.events import EventListener, null_listener, safe_listener
 from herdbeat.runners.functions import LocalFunctions
-from herdbeat.runners.registry import open_runners
+from herdbeat.runners.registry import RunnerRegistry, open_runners
 from herdbeat.runners.settings import RunnerSettings
 from herdbeat.scheduler.apply.apply import ApplyResult, apply_fleet, require_same_fleet
 from herdbeat.scheduler.execute import RunExecutor, prefetch_in_thread
@@ -77,6 +77,7 @@ class RunningFleet:
     store: StoreHandle
     apply_result: ApplyResult
     spec_cache: SpecCache
+    runners: RunnerRegistry
     clock: Timer
     environ: Mapping[str, str]
     folder: Path
@@ -96,6 +97,9 @@ class RunningFleet:
     def load_applied(self, path: str) -> LoadedFleet:
         """Return the fleet that an apply of this path means, read with this process's own environment."""
         return load_applied_fleet(self.fleet, load_config(path, self.environ, self.folder), self.store.location)
+
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        self.runners.set_egress(allow)
 
     async def wait_stopped(self, *companions: "asyncio.Task[None]") -> None:
         """Return when the node has stopped. Raises what it ended with, or what a companion task failed with.
@@ -143,7 +147,7 @@ async def running_fleet(
             local_functions=local_functions or LocalFunctions(),
             is_embedded=local_functions is not None,
         )
-        async with _open_node(context, settings, runner_settings) as (node, spec_cache):
+        async with _open_node(context, settings, runner_settings) as (node, spec_cache, runners):
             serving = asyncio.create_task(node.serve(), name="node")
             state_watch = asyncio.create_task(_watch_state(lock, store), name="state watch")
             try:
@@ -153,6 +157,7 @@ async def running_fleet(
                     store=store,
                     apply_result=apply_result,
                     spec_cache=spec_cache,
+                    runners=runners,
                     clock=context.clock,
                     environ=environ,
                     folder=folder or Path.cwd(),
@@ -249,8 +254,8 @@ def _loop_settings(context: _NodeContext, max_concurrent: int, labels: Sequence[
 @asynccontextmanager
 async def _open_node(
     context: _NodeContext, settings: NodeSettings, runner_settings: RunnerSettings
-) -> AsyncIterator[tuple[Node, SpecCache]]:
-    """Yield a node with its runners, and the cache of the specs that it runs."""
+) -> AsyncIterator[tuple[Node, SpecCache, RunnerRegistry]]:
+    """Yield a node, the cache of the specs that it runs, and its runners."""
     store, clock, shared = context.store, context.clock, context.shared
     audit, retention = open_audit(store.location), context.fleet.retention
     maintenance = MaintenanceWorker(store, audit, clock, retention, listener=context.listener)
@@ -275,7 +280,7 @@ async def _open_node(
                 parts.execute_run = outputs.execute_run
                 parts.maintenance = partial(_run_concurrently, maintenance.run, outputs.run)
                 parts.prefetch = prefetch_in_thread(executor.prefetch)
-            yield Node(parts, settings, _node_info(settings)), spec_cache
+            yield Node(parts, settings, _node_info(settings)), spec_cache, runners
 
 
 async def _run_concurrently(*works: Callable[[], Coroutine[None, None, None]]) -> None:

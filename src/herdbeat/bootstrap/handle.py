@@ -16,6 +16,7 @@ from herdbeat.bootstrap.config import LEDGER_FILE_NAME
 from herdbeat.clock import Clock
 from herdbeat.domain.records import NodeRecord
 from herdbeat.errors import NotFound, StoreUnavailable, UsageError
+from herdbeat.redaction import register_secrets
 from herdbeat.store.location import PostgresLocation as PostgresLocation  # noqa: PLC0414 -- adapters take it from here
 from herdbeat.store.location import (
     StoreLocation,
@@ -202,7 +203,10 @@ class FleetHandle:
         return self if clock is None else replace(self, has_ledger=True, clock=clock, now=clock.now())
 
     def open_reader(self) -> Reader:
-        return open_reader(self.path)
+        """Return a reader of the ledger; what its fleet keeps secret is hidden from now on."""
+        reader = open_reader(self.path)
+        register_secrets(reader.secrets())
+        return reader
 
     def require_reader(self) -> Reader:
         """Raises NotFound if nothing has ever run."""

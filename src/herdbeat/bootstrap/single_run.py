@@ -83,7 +83,7 @@ class _Session:
 
     async def execute(self, claim: Claim, runner: Runner) -> SingleRun:
         try:
-            finished = await RunExecutor(SpecCache(self.reader), runner, self.timer)(claim)
+            finished = await RunExecutor(SpecCache(self.reader), runner, self.timer, serves_work_sources=True)(claim)
         except asyncio.CancelledError:
             cut_off = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
             self.store.write_now(lambda tx: complete_runs(tx, self.timer.now(), [cut_off]))

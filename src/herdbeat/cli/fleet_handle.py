@@ -96,6 +96,24 @@ def open_fleet_handle(args: ParsedArgs, context: Context) -> FleetHandle:
     return replace(found, reader=reader, zone=parse_zone_flags(args) or found.zone, now=found.clock.now())
 
 
+def describe_broken_files(args: ParsedArgs, context: Context, handle: FleetHandle) -> str:
+    """Return what a running fleet does while its files have a mistake; empty if they have none.
+
+    Files that have not changed since they were read without a mistake are not read again.
+    """
+    place = (args.value(flags.CONFIG), context.environ, context.folder)
+    if not handle.has_files or handle.is_shared or handle.local_pid is None or find_cached_config(*place) is not None:
+        return ""
+    try:
+        problems = load_config(*place).errors
+    except ConfigError as error:
+        problems = error.problems
+    if not problems:
+        return ""
+    count = format_count(len(problems), "error")
+    return f"The files have {count}: the last good version of them runs. See: herdbeat validate"
+
+
 def open_fleet_to_extend(args: ParsedArgs, context: Context) -> FleetHandle:
     """Do the same for `create`, which needs no file: without any, the ledger of this folder is begun."""
     place = (args.value(flags.CONFIG), context.environ, context.folder)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -64,6 +64,8 @@ def build_schedule(
     with suppress(HerdbeatError):
         zone = settings.get(TIMEZONE, zone, schedule_source.zone.origin)
     trigger = build_trigger(settings, kind, zone, diagnostics)
+    if isinstance(trigger, Delay) and name in source.imported:
+        trigger = replace(trigger, is_workflow=True)
     rules = build_rules(node, source.fleet.rules, diagnostics)
     with suppress(HerdbeatError):
         check_crossed_limits(settings, diagnostics)

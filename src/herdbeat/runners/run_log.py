@@ -20,6 +20,7 @@ from pathlib import Path
 
 from herdbeat.clock import Clock
 from herdbeat.domain.ids import format_short_id
+from herdbeat.redaction import redact_known
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class RunLog:
 
     def _append(self, stream: LogStream, text: str) -> None:
         now = self._clock.now()
-        record = {"at": now.isoformat(), "stream": stream, "text": text}
+        record = {"at": now.isoformat(), "stream": stream, "text": redact_known(text)}
         data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             if self._file is None:

@@ -286,6 +286,12 @@ class Transaction(Protocol):
     def fleet_claim_name(self, name: str) -> str:
         """Set the owner and return its name. In a shared ledger the first node's name wins."""
 
+    def secrets(self) -> list[str]:
+        """Return the stored texts that no screen may show."""
+
+    def set_secrets(self, values: Collection[str], *, is_whole: bool) -> None:
+        """Store the texts that no screen may show: those of a whole fleet, or more of them."""
+
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         """Return the ids of those of these plans that are stored."""
 

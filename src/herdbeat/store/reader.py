@@ -291,6 +291,11 @@ class Reader(ABC):
         """Return the usage that its newest `limit` runs reported, as far as they did."""
         return [json.loads(usage) for (usage,) in self._query("last_usage_of", schedule=schedule_id, limit=limit)]
 
+    def secrets(self) -> list[str]:
+        """Return the texts of this fleet that no screen may show."""
+        texts: list[str] = json.loads(self._query_optional(str, "secrets") or "[]")
+        return texts
+
     # ── targets, nodes, hints, budgets, changes ──
 
     def targets(self, target_ids: Iterable[int]) -> dict[int, Target]:

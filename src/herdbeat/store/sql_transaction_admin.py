@@ -1,6 +1,7 @@
 """The part of the SQL transaction off the hot path: commands by hand, hints, apply, the change log, maintenance."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
@@ -152,6 +153,17 @@ class SqlAdministration:
         """One process owns a file, and may rename its fleet."""
         self._connection.execute("take_fleet_name", fleet=name)
         return name
+
+    def secrets(self) -> list[str]:
+        row = self._connection.query_one("secrets")
+        texts: list[str] = json.loads(row[0]) if row is not None else []
+        return texts
+
+    def set_secrets(self, values: Collection[str], *, is_whole: bool) -> None:
+        stored = set(self.secrets())
+        secrets = set(values) if is_whole else stored.union(values)
+        if secrets != stored:
+            self._connection.execute("set_secrets", secrets=json.dumps(sorted(secrets)))
 
     def plan_find_many(self, texts: Iterable[str]) -> dict[str, int]:
         ids: dict[str, int] = {}

@@ -19,6 +19,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import BeatRecord, RunRecord
 from herdbeat.domain.target import AgentSpec, CallableSpec, CommandSpec, EndpointSpec, Target
 from herdbeat.durations import format_duration, format_elapsed
+from herdbeat.redaction import redact, redact_arguments
 from herdbeat.service.queries.details import BeatView, DetailView, RunView, ScheduleView, TargetView, find_details
 from herdbeat.service.queries.gates import describe_skip
 from herdbeat.service.queries.hints import HintView
@@ -99,9 +100,9 @@ def _target_fields(target: Target) -> list[tuple[str, str]]:
         case CommandSpec() | AgentSpec() as spec:
             agent = f"{spec.runtime} {spec.model or ''}".strip() if isinstance(spec, AgentSpec) else ""
             folder = _format_folder(spec.working_directory)
-            return [("agent", agent), ("command", " ".join(spec.command)), ("in", folder)]
+            return [("agent", agent), ("command", " ".join(map(str, redact_arguments(spec.command)))), ("in", folder)]
         case EndpointSpec() as spec:
-            return [("request", f"{spec.method} {spec.url}")]
+            return [("request", f"{spec.method} {redact(spec.url)}")]
         case CallableSpec() as spec:
             return [("calls", spec.call)]
 
@@ -117,7 +118,7 @@ def _schedule_fields(handle: FleetHandle, view: ScheduleView) -> list[tuple[str,
     record = view.summary.record
     failures = f"{record.failures} in a row: {record.last_error or 'no words'}" if record.failures else ""
     return [
-        ("prompt", _truncate(" ".join((view.brief.prompt or "").split()), MAX_PROMPT_CHARS)),
+        ("prompt", _truncate(redact(" ".join((view.brief.prompt or "").split())), MAX_PROMPT_CHARS)),
         ("written", record.origin),
         ("paused", _format_pause(handle, view.summary)),
         ("enabled", _format_fired(view.summary)),

@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
 from herdbeat.cli import spec as flags
 from herdbeat.cli.context import Context
-from herdbeat.cli.fleet_handle import FleetHandle, open_fleet_handle, select_schedules
+from herdbeat.cli.fleet_handle import FleetHandle, describe_broken_files, open_fleet_handle, select_schedules
 from herdbeat.cli.output.details import filled_columns, fold_parts, headline, select_columns
 from herdbeat.cli.output.render import Output
 from herdbeat.cli.output.symbols import STATE_SYMBOLS, format_time
@@ -22,6 +23,7 @@ from herdbeat.domain.ids import format_short_id
 from herdbeat.domain.records import ScheduleRecord
 from herdbeat.durations import format_duration, format_elapsed, humanize
 from herdbeat.errors import UsageError, truncate_for_message
+from herdbeat.redaction import redact
 from herdbeat.service.queries.nodes import format_hosts
 from herdbeat.service.queries.schedule_state import describe_retry
 from herdbeat.service.queries.status import (
@@ -55,10 +57,13 @@ def run_status(args: ParsedArgs, context: Context) -> Output | int:
     if args.has(flags.WATCH):
         return _watch_status(args, context, handle)
     status = _load_status(args, handle)
+    broken_files = describe_broken_files(args, context, handle)
     is_failed_check = args.has(flags.CHECK) and status.needs_attention
     lines = _status_lines(context.terminal, handle, status)
+    notices = [broken_files] if broken_files else []
     exit_status = EXIT_CHECK_FAILED if is_failed_check else 0
-    return Output(json=lambda: serialize_status(status, handle.name), lines=lines, exit_status=exit_status)
+    serialize = partial(serialize_status, status, handle.name)
+    return Output(json=serialize, lines=lines, notices=notices, exit_status=exit_status)
 
 
 def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> int:
@@ -76,7 +81,8 @@ def _watch_status(args: ParsedArgs, context: Context, handle: FleetHandle) -> in
             columns, lines = _screen_size(out)
             terminal = replace(context.terminal, columns=columns)
             current = replace(handle, now=handle.clock.now())
-            out.write(render_frame(terminal, _status_lines(terminal, current, _load_status(args, current)), lines))
+            rows = _status_lines(terminal, current, _load_status(args, current))
+            out.write(redact(render_frame(terminal, rows, lines)))
             out.flush()
             time.sleep(REDRAW_INTERVAL_S)
     finally:

@@ -14,7 +14,8 @@ from herdbeat.domain.policies import AUTOMATIC_SPREAD, Jitter
 from herdbeat.durations import MAX_DURATION, UNIT_SECONDS, parse_duration
 from herdbeat.error_codes import Code
 from herdbeat.errors import IntervalParseError, truncate_for_message
-from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT, redact_url
+from herdbeat.redaction import redact, redact_store_url
+from herdbeat.store.location import UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT
 from herdbeat.timestamps import parse_timestamp, parse_zone
 
 NAME_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9_-]*"
@@ -41,7 +42,7 @@ def parse_name(text: str) -> str:
 
 
 def _format_error(text: str, problem: str, hint: str, code: Code = Code.INVALID_VALUE) -> ValidationError:
-    return ValidationError(code, f'"{truncate_for_message(text)}" {problem}.', hint)
+    return ValidationError(code, f'"{truncate_for_message(redact(text))}" {problem}.', hint)
 
 
 def parse_hours(text: str) -> HoursWindow:
@@ -128,7 +129,7 @@ def parse_store(text: str) -> str:
         named = "What is written here" if "@" in store else f'"{truncate_for_message(text)}"'
         hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
         raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint)
-    if not store.startswith("sqlite:") and redact_url(store) is None:
+    if not store.startswith("sqlite:") and redact_store_url(store) is None:
         raise ValidationError(Code.INVALID_VALUE, UNREADABLE_URL_MESSAGE, URL_FORMAT_HINT)
     return store
 
@@ -144,6 +145,11 @@ parse_variable = make_pattern_parser(
     "Write the name alone, for example GITHUB_TOKEN.",
 )
 parse_repo = make_pattern_parser("[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", "is not a repository", 'Write "owner/name".')
+
+
+parse_memory = make_pattern_parser(
+    r"(?i)[0-9]+(\.[0-9]+)?\s*([kmgt]i?)?b?", "is not an amount of memory", 'Write for example "512m" or "2g".'
+)
 
 
 def parse_network(text: str) -> str:
@@ -173,6 +179,7 @@ STORE = ParsedText("a store", parse_store, "", ("sqlite:.herdbeat/herdbeat.db",)
 CALL = ParsedText("a function, as module:function", parse_call, "", ("myapp.jobs:tidy",))
 VARIABLE_NAME = ParsedText("the name of an environment variable", parse_variable, "^[A-Za-z_][A-Za-z0-9_]*$")
 NETWORK = ParsedText("a range of addresses or a host", parse_network, "", ("10.0.0.0/8", "db.internal"))
+MEMORY = ParsedText("an amount of memory", parse_memory, "", ("512m", "2g"), accepts_numbers=True)
 REPO = ParsedText("a repository, as owner/name", parse_repo, "^[^/]+/[^/]+$")
 TEXT = Text()
 PATH = Text("a path")

@@ -1,5 +1,7 @@
 """The keys of one schedule: its trigger, its prompt, and the policies."""
 
+from herdbeat.config.diagnostics import Diagnostics
+from herdbeat.config.nodes import ConfigNode
 from herdbeat.config.schema.formats import TEXT, VARIABLE_NAME
 from herdbeat.config.schema.policies import FOREIGN_KEY_SUGGESTIONS, POLICIES
 from herdbeat.config.schema.table import Field, ListOf, Table
@@ -7,6 +9,7 @@ from herdbeat.config.schema.types import Boolean, Choice, EnumValue, ParsedText,
 from herdbeat.config.schema.work import WORK_SOURCE_TABLE
 from herdbeat.domain.target import ToolMode
 from herdbeat.domain.trigger import IntervalAnchor, TriggerKind
+from herdbeat.error_codes import Code
 
 TYPE = Field(
     "type",
@@ -43,7 +46,23 @@ SECRET_ENV = Field(
 SECRET = Field("secret", TEXT, "webhook: the secret itself, as ${NAME}; secret_env is the better way.")
 MODE = Field("mode", EnumValue(ToolMode), "How the list is meant.", "allow_all")
 TOOLS = Field("tools", ListOf(TEXT), "Tools, as `Bash` or `Bash(git *)`.", unset="none")
-_TOOL_POLICY_TABLE = Table("A tool policy", MODE, TOOLS)
+
+
+class ToolPolicyTable(Table):
+    """Also reports a list of allowed tools that names none: the agent could do nothing at all."""
+
+    def validate(self, node: ConfigNode, diagnostics: Diagnostics) -> None:
+        super().validate(node, diagnostics)
+        mode = node.child(MODE.name)
+        if mode is None or mode.value != ToolMode.ALLOW_LIST:
+            return
+        tools = node.child(TOOLS.name)
+        if tools is None or not tools.value:
+            message = 'Mode "allow_list" names no tools.'
+            diagnostics.error(Code.MISSING_KEY, message, (tools or mode).report_location, "Add tools, or use deny_all.")
+
+
+_TOOL_POLICY_TABLE = ToolPolicyTable("A tool policy", MODE, TOOLS)
 TOOL_POLICY = Field("tool_policy", _TOOL_POLICY_TABLE, "Which tools a run may use.", unset="the agent's")
 
 TRIGGER_KEYS: tuple[Field[object], ...] = (TYPE, INTERVAL, CRON, AT)

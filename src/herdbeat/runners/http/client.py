@@ -1,25 +1,25 @@
 """Sends the requests of endpoints, reads their responses up to a limit, and holds the open connections."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import aiohttp
 
 from herdbeat.clock import Clock
 from herdbeat.domain.run import Outcome, RunStatus
 from herdbeat.domain.target import EndpointSpec
+from herdbeat.redaction import MASK, find_secrets
 from herdbeat.runners.base import Job
+from herdbeat.runners.http.addresses import EgressAllowlist
 from herdbeat.runners.http.egress import (
-    EgressAllowlist,
     HostLookup,
     ThreadedResolver,
     guarded_socket,
     lookup_host,
     track_attempt,
 )
-from herdbeat.runners.http.request import HttpRequest, build_request, find_secrets
+from herdbeat.runners.http.request import HttpRequest, build_request
 from herdbeat.runners.http.response import (
     CallFailed,
     explain_broken_response,
@@ -33,7 +33,6 @@ MAX_REDIRECTS = 5
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The executor enforces one deadline for the whole run, so aiohttp needs no timeout of its own."""
 
-REDACTED = b"***"
 _OK_NOTE = "The ok expression was not looked at: this version judges by the status alone."
 
 
@@ -71,7 +70,8 @@ class EndpointCaller:
         self._settings = settings
         self._clock = clock
         self._resolver = ThreadedResolver(lookup, settings.max_concurrent)
-        self._session = self._open_session(EgressAllowlist.parse(settings.egress_allow))
+        self._allowed = EgressAllowlist.parse(settings.egress_allow)
+        self._session = self._open_session()
 
     async def run(self, job: Job) -> Outcome:
         spec, settings = job.target.spec, self._settings
@@ -81,7 +81,8 @@ class EndpointCaller:
                 response = await self._call(job, spec, run_log)
             except CallFailed as error:
                 return Outcome(status=RunStatus.FAILED, code=error.status, error=str(error))
-            response = _redact_secrets(response, find_secrets(spec.headers))
+            secrets = find_secrets({"url": spec.url, "headers": spec.headers, "body": spec.body})
+            response = _redact_secrets(response, secrets)
             outcome = response_to_outcome(response, settings, run_log, self._clock.now())
         return replace(outcome, summary=f"{outcome.summary} {_OK_NOTE}".strip()) if spec.ok else outcome
 
@@ -89,10 +90,18 @@ class EndpointCaller:
         await self._session.close()
         await self._resolver.close()
 
-    def _open_session(self, allowed: EgressAllowlist) -> aiohttp.ClientSession:
-        guard = partial(guarded_socket, allowed)
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        """Use another list for every connection from now on."""
+        self._allowed = EgressAllowlist.parse(allow)
+
+    def _open_session(self) -> aiohttp.ClientSession:
         # Without a connection limit: the capacity of node and targets already limits concurrent runs.
-        connector = aiohttp.TCPConnector(resolver=self._resolver, socket_factory=guard, limit=0, force_close=True)
+        connector = aiohttp.TCPConnector(
+            resolver=self._resolver,
+            socket_factory=lambda info: guarded_socket(self._allowed, info),
+            limit=0,
+            force_close=True,
+        )
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one endpoint must not be sent to another
@@ -187,9 +196,9 @@ def _redirect_request(request: HttpRequest, response: aiohttp.ClientResponse) ->
         raise CallFailed(sentence, response.status) from error
 
 
-def _redact_secrets(response: HttpResponse, secrets: tuple[bytes, ...]) -> HttpResponse:
+def _redact_secrets(response: HttpResponse, secrets: Collection[str]) -> HttpResponse:
     """Remove the request's secrets from a response: an endpoint that echoes its request must not publish them."""
     body = response.body
-    for secret in secrets:
-        body = body.replace(secret, REDACTED)
+    for secret in sorted(secrets, key=len, reverse=True):
+        body = body.replace(secret.encode(), MASK.encode())
     return response if body is response.body else replace(response, body=body)

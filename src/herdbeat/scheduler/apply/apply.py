@@ -1,5 +1,6 @@
 """Apply a fleet to the ledger: execute the plan of what is new, what has changed, and what is removed."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,8 +9,10 @@ from herdbeat.domain.budget import BudgetScope
 from herdbeat.domain.change import Change, ChangeData, ChangeKind
 from herdbeat.domain.decision import Source
 from herdbeat.domain.fleet import Fleet
+from herdbeat.domain.target import is_unmanaged
 from herdbeat.errors import Conflict
 from herdbeat.governor import ScheduleState
+from herdbeat.redaction import find_secrets, register_secrets
 from herdbeat.scheduler.apply.diff import diff_schedule, diff_target
 from herdbeat.scheduler.apply.plan import FLEET_SUBJECT, ApplyPlan, budget_owner, plan_apply
 from herdbeat.scheduler.apply.reschedule import (
@@ -60,7 +63,9 @@ def apply_fleet(
     """
     if is_whole:
         _require_fleet_name(fleet.name, tx.fleet_claim_name(fleet.name))
-    return execute_plan(tx, plan_apply(tx, fleet, now, is_whole=is_whole), who, reason)
+    plan = plan_apply(tx, fleet, now, is_whole=is_whole)
+    _write_secrets(tx, plan, is_whole=is_whole and fleet.is_sound)
+    return execute_plan(tx, plan, who, reason)
 
 
 def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -> ApplyResult:
@@ -81,6 +86,14 @@ def execute_plan(tx: Transaction, plan: ApplyPlan, who: str, reason: str = "") -
     _forget_failures(tx, plan)
     tx.add_changes(change_log.changes)
     return result
+
+
+def _write_secrets(tx: Transaction, plan: ApplyPlan, *, is_whole: bool) -> None:
+    """Store what must not be shown: what the fleet keeps secret, and what targets made by hand have in their specs."""
+    by_hand = [row.spec for _, row in plan.stored.targets.values() if is_unmanaged(row.origin)]
+    secrets = {*plan.fleet.secrets, *(secret for spec in by_hand for secret in find_secrets(json.loads(spec)))}
+    register_secrets(secrets)
+    tx.set_secrets(secrets, is_whole=is_whole)
 
 
 def _forget_failures(tx: Transaction, plan: ApplyPlan) -> None:

@@ -325,6 +325,10 @@ class LocalFleet(Protocol):
 
     def load_applied(self, path: str) -> LoadedFleet: ...
 
+    def set_egress(self, allow: tuple[str, ...]) -> None:
+        """Let endpoints reach these private addresses from now on."""
+        ...
+
 
 class NodeDispatcher:
     """Runs commands in the process that runs the fleet: one group commit, then the loop looks again."""
@@ -372,6 +376,8 @@ class NodeDispatcher:
         result = await local.store.write(lambda tx: execute(tx, now, actor, command, environment))
         if command.edits_specs:
             local.spec_cache.clear()
+        if loaded is not None and loaded.is_whole:
+            local.set_egress(loaded.fleet.egress_allow)
         if loop is not None:
             _stop_local_runs(loop, environment.stop_orders)
         local.node.wake()

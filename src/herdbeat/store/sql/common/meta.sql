@@ -8,3 +8,10 @@ INSERT INTO meta (key, value) VALUES ('placed_until', :free_at) ON CONFLICT (key
 
 -- name: fleet_name
 SELECT value FROM meta WHERE key = 'fleet';
+
+-- name: secrets
+-- The values that ${…} put into the fleet, as a JSON list. Screens and logs hide them.
+SELECT value FROM meta WHERE key = 'secrets';
+
+-- name: set_secrets
+INSERT INTO meta (key, value) VALUES ('secrets', :secrets) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
