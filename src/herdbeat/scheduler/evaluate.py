@@ -268,6 +268,9 @@ def _decide_again(now: datetime, evaluation: Evaluation) -> None:
     elif snapshot.next_run_at is None and isinstance(snapshot.plan.trigger, CalendarTrigger):
         # The clock was set back, and may have moved on since: the next cycle settles what has passed after the mark.
         evaluation.decision = decide(min(now, snapshot.settled_until), governor_state(snapshot))
+        if evaluation.decision.next_run_at is None:  # what has passed, if anything, lay outside the active hours
+            skip_outside_hours(now, evaluation)
+            evaluation.decision = decide(now, governor_state(snapshot))
     else:
         evaluation.settled_until = _settled_through(snapshot, now)
         evaluation.decision = decide(now, governor_state(snapshot))
