@@ -160,11 +160,12 @@ class LimitReached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDenied:
-    """A tool call was denied because nobody could be asked, or because a rule denies it."""
+    """A tool call was denied because nobody could be asked; `by_rule`: because a rule of its owner denies it."""
 
     name: str
     call_id: str = ""
     detail: str = ""
+    by_rule: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +179,9 @@ class AgentNotice:
 class AgentFinished:
     """The end of the run: exactly one, and the last event. `message` says what went wrong, in the CLI's words.
 
-    `usage` and `usd` are totals as the CLI counts them; with `own_usage`, the part that this process alone has used.
-    None means that the CLI did not tell. `answer` is the final text, bounded; `last_line` is its true last line.
+    `usage` and `usd` are totals as the CLI counts them; `own_usage` is the part that this process alone has used. None
+    means that the CLI did not tell. `is_partial`: there was no final figure, and `usage` is what the output shows of
+    this process. `answer` is the final text, bounded; `last_line` is its true last line.
     """
 
     ok: bool
@@ -190,6 +192,7 @@ class AgentFinished:
     session_id: str = ""
     usage: TokenUsage | None = None
     own_usage: TokenUsage | None = None
+    is_partial: bool = False
     usd: float | None = None
     turns: int | None = None
     model: str = ""

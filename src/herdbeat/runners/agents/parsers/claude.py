@@ -153,8 +153,12 @@ class ClaudeParser(JsonLineParser):
                 self._is_turn_open = True
                 yield from self._read_init(value)
             case "permission_denied":
-                detail = summarize(value.get("message"))
-                yield from self._deny(get_word(value, "tool_name"), get_word(value, "tool_use_id"), detail)
+                yield from self._deny(
+                    get_word(value, "tool_name"),
+                    get_word(value, "tool_use_id"),
+                    summarize(value.get("message")),
+                    by_rule=value.get("decision_reason_type") == "rule",
+                )
             case "api_retry":
                 yield self._read_retry(value, now)
             case _:
@@ -279,13 +283,13 @@ class ClaudeParser(JsonLineParser):
             detail = summarize(denial.get("tool_input"))
             yield from self._deny(get_word(denial, "tool_name"), get_word(denial, "tool_use_id"), detail)
 
-    def _deny(self, name: str, call_id: str, detail: str) -> Iterator[AgentEvent]:
+    def _deny(self, name: str, call_id: str, detail: str, *, by_rule: bool = False) -> Iterator[AgentEvent]:
         """Report a denial once: it comes as a line of its own, and again in the result."""
         if call_id and call_id in self._denied_calls:
             return
         if len(self._denied_calls) < _MAX_MESSAGES_COUNTED:
             self._denied_calls.add(call_id)
-        yield ToolDenied(name=name or "tool", call_id=call_id, detail=detail)
+        yield ToolDenied(name=name or "tool", call_id=call_id, detail=detail, by_rule=by_rule)
 
     def _explain_missing(self, end: ProcessEnd, now: datetime) -> Failure:
         seen = merge_limits(self._limit, self._retry_limit)
@@ -335,6 +339,7 @@ class ClaudeParser(JsonLineParser):
             session_id=self._session_id,
             usage=self._counted,
             own_usage=self._counted,
+            is_partial=True,
             model=self._model,
         )
 
