@@ -226,6 +226,16 @@ def test_a_policy_does_not_open_what_a_chosen_mode_closes() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+def test_a_deny_list_opens_nothing_in_a_cli_that_cannot_be_told_it(preset: Preset) -> None:
+    found = invoke(preset, tool_policy=ToolPolicy(mode=ToolMode.DENY_LIST, tools=("Bash(rm *)",)))
+
+    opened = preset.permissions[PermissionMode.BYPASS].args
+    is_open = bool(opened) and opened[0] in found.argv and preset is not CURSOR
+    assert is_open is ("denied_tool" in preset.options)
+    assert is_open or any("`denied_tools`" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_deny_all_never_runs_with_open_doors_and_without_a_word(preset: Preset) -> None:
     found = invoke(preset, tool_policy=ToolPolicy(mode=ToolMode.DENY_ALL))
 

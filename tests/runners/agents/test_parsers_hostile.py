@@ -1,7 +1,7 @@
 """Output that is cut, garbled, endless or hostile: never an exception, never a success that the CLI did not report."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.agent_output import FOLDER, get_end, parse, pick, read_sample
 
-from herdbeat.runners.agents.events import AgentEvent, AgentNotice, EndedBy, FinishReason, ProcessEnd
+from herdbeat.runners.agents.events import (
+    AgentEvent,
+    AgentNotice,
+    AgentText,
+    EndedBy,
+    FinishReason,
+    ProcessEnd,
+    ToolDenied,
+)
 from herdbeat.runners.agents.parsers import ParserName
 from herdbeat.runners.agents.parsers.lines import MAX_ANSWER_BYTES
 
@@ -47,6 +55,17 @@ def list_cuts(data: bytes) -> range:
     return range(0, len(data) + 1, 1 if len(data) < 1_600 else 11)
 
 
+def join_texts(events: list[AgentEvent]) -> list[AgentEvent]:
+    """Return the events with neighbouring texts as one: plain text is passed on as it arrives."""
+    joined: list[AgentEvent] = []
+    for event in events:
+        if joined and isinstance(event, AgentText) and isinstance(last := joined[-1], AgentText):
+            joined[-1] = replace(last, text=last.text + event.text)
+        else:
+            joined.append(event)
+    return joined
+
+
 def test_there_are_samples_for_every_parser() -> None:
     assert {parser for parser, _ in SAMPLES} == set(ParserName)
     assert len(SAMPLES) > 30
@@ -55,11 +74,11 @@ def test_there_are_samples_for_every_parser() -> None:
 @pytest.mark.parametrize(("parser", "sample"), SAMPLES)
 def test_where_the_bytes_are_cut_changes_nothing(parser: ParserName, sample: str) -> None:
     data = read_sample(sample)
-    whole = parse(parser, data)
+    whole = join_texts(parse(parser, data))
 
     for cut in list_cuts(data):
-        assert parse(parser, [data[:cut], data[cut:]]) == whole
-    assert parse(parser, [data[at : at + 1] for at in range(len(data))]) == whole
+        assert join_texts(parse(parser, [data[:cut], data[cut:]])) == whole
+    assert join_texts(parse(parser, [data[at : at + 1] for at in range(len(data))])) == whole
 
 
 @pytest.mark.parametrize(("parser", "sample"), SAMPLES)
@@ -201,6 +220,23 @@ def test_a_result_beyond_the_limit_is_no_success_even_after_an_earlier_one() -> 
 
     assert not end.ok
     assert "more than can be read" in end.message
+
+
+@pytest.mark.parametrize("parser", ParserName)
+def test_endless_short_lines_become_few_events(parser: ParserName) -> None:
+    """A child that prints `y` without end."""
+    events = parse(parser, [b"y\n" * 32_768] * 4)
+
+    assert len(events) < 1_100
+    assert len(get_end(events).answer) <= MAX_ANSWER_BYTES
+
+
+def test_a_result_after_endless_noise_is_read() -> None:
+    noise = b"warning: x\n" * 5_000
+
+    assert get_end(parse(ParserName.CLAUDE, noise + read_sample("claude/hello.jsonl") + noise)).ok
+    denied = noise + read_sample("opencode-denied.jsonl")
+    assert len(pick(parse(ParserName.OPENCODE, denied), ToolDenied)) == 1
 
 
 def test_an_endless_line_takes_no_memory() -> None:

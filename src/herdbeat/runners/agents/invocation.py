@@ -173,15 +173,14 @@ class _Builder:
         request = self._request
         mode = self._resolve_mode(request.permission_mode)
         policy = request.tool_policy or ToolPolicy()
-        is_default_mode = mode is PermissionMode.ACCEPT_EDITS
         tools, allowed, denied = request.tools, request.allowed_tools, request.denied_tools
         if request.tool_policy is not None:
             match policy.mode:
                 case ToolMode.ALLOW_ALL:
-                    mode = PermissionMode.BYPASS if is_default_mode else mode
+                    mode = self._open(mode, denied)
                 case ToolMode.DENY_LIST:
-                    mode = PermissionMode.BYPASS if is_default_mode else mode
                     denied += policy.tools
+                    mode = self._open(mode, denied)
                 case ToolMode.ALLOW_LIST:
                     mode = PermissionMode.DONT_ASK if mode is not PermissionMode.PLAN else mode
                     allowed = policy.tools
@@ -202,6 +201,11 @@ class _Builder:
             denied=denied,
             offers_own_server=policy.mode is not ToolMode.DENY_ALL,
         )
+
+    def _open(self, mode: PermissionMode, denied: tuple[str, ...]) -> PermissionMode:
+        """Return the mode that allows everything else, unless another mode was chosen or a denial would be lost."""
+        keeps_denials = not denied or "denied_tool" in self._preset.options
+        return PermissionMode.BYPASS if mode is PermissionMode.ACCEPT_EDITS and keeps_denials else mode
 
     def _resolve_mode(self, name: str) -> PermissionMode:
         try:
@@ -232,6 +236,8 @@ class _Builder:
             flags = PermissionFlags()
         if flags.caveat:
             self._warn(f"with `permission_mode: {rules.mode}`, {flags.caveat}")
+        if not self._preset.auto_denies and rules.mode not in (PermissionMode.BYPASS, PermissionMode.PLAN):
+            self._warn("it may wait for a person's consent until the run's `timeout`")
         self._options += flags.args
         self._env |= flags.env
 

@@ -36,6 +36,6 @@ def open_parser(
         case ParserName.OPENCODE:
             return OpencodeParser(zone, max_line_bytes)
         case ParserName.TEXT:
-            return TextParser(zone, max_line_bytes, re.compile(error_line) if error_line else None)
+            return TextParser(zone, max_line_bytes, re.compile(error_line, re.MULTILINE) if error_line else None)
         case _:
             assert_never(name)

@@ -47,13 +47,24 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, data: bytes) -> list[OutputLine]:
-        lines = []
-        *complete, rest = data.split(b"\n")
-        for part in complete:
-            self._append(part)
-            lines.append(self._take())
-        self._append(rest)
+        first, *others = data.split(b"\n")
+        self._append(first)
+        if not others:
+            return []
+        lines = [self._take(), *map(self._to_line, others[:-1])]
+        self._append(others[-1])
         return lines
+
+    def feed_block(self, data: bytes) -> tuple[OutputLine | None, bytes | None]:
+        """Return the line that this chunk completes, and the further whole lines in it, unsplit; None without any."""
+        first, newline, others = data.partition(b"\n")
+        self._append(first)
+        if not newline:
+            return None, None
+        line = self._take()
+        block, newline, rest = others.rpartition(b"\n")
+        self._append(rest)
+        return line, block if newline else None
 
     def flush(self) -> list[OutputLine]:
         return [self._take()] if self._size else []
@@ -65,6 +76,10 @@ class LineSplitter:
             return
         self._buffer += part[:_DROPPED_LINE_PREFIX]
         del self._buffer[_DROPPED_LINE_PREFIX:]
+
+    def _to_line(self, part: bytes) -> OutputLine:
+        kept = part if len(part) <= self._max_line_bytes else part[:_DROPPED_LINE_PREFIX]
+        return OutputLine(kept, len(part))
 
     def _take(self) -> OutputLine:
         line = OutputLine(bytes(self._buffer), self._size)

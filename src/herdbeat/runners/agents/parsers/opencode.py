@@ -46,6 +46,8 @@ _UNFINISHED_REASONS = frozenset({"tool-calls", "error"})
 
 
 class OpencodeParser(JsonLineParser):
+    text_marks = (b"!",)
+
     def __init__(self, zone: tzinfo, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         super().__init__(zone, max_line_bytes)
         self._session_id = ""

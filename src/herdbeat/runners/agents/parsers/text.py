@@ -5,7 +5,7 @@ the last cost line is believed. Aider's cost line is read from any CLI that prin
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from herdbeat.runners.agents.events import (
@@ -26,7 +26,7 @@ from herdbeat.runners.agents.parsers.base import (
     explain_missing_result,
     last_line,
 )
-from herdbeat.runners.agents.parsers.lines import MAX_LINE_BYTES, AnswerBuffer, decode_line
+from herdbeat.runners.agents.parsers.lines import MAX_LINE_BYTES, AnswerBuffer, OutputLine, clean_text
 
 _COST_LINE = re.compile(
     r"Tokens: (?P<sent>[\d.,]+[kM]?) sent(?:, (?P<written>[\d.,]+[kM]?) cache write)?"
@@ -52,17 +52,38 @@ class TextParser(LineParser):
     def has_result(self) -> bool:
         return False
 
-    def read_line(self, data: bytes, now: datetime) -> Iterator[AgentEvent]:  # noqa: ARG002 - as its siblings
-        text = decode_line(data)
-        self.has_output = self.has_output or bool(text)
-        if match := _COST_LINE.fullmatch(text):
-            yield self._read_cost(match)
+    def feed(self, data: bytes, now: datetime) -> list[AgentEvent]:
+        """Read what arrived at once as one text: a child that prints `y` without end must not delay the node."""
+        first, block = self._lines.feed_block(data)
+        events = list(self.read_lines([first] if first else [], now))
+        return events if block is None else [*events, *self._read_block(block)]
+
+    def read_lines(self, lines: Sequence[OutputLine], now: datetime) -> Iterator[AgentEvent]:  # noqa: ARG002
+        for line in lines:
+            yield from self.read_dropped(line) if line.is_dropped else self._read_block(line.data)
+
+    def _read_block(self, block: bytes) -> Iterator[AgentEvent]:
+        text = clean_text(block.decode("utf-8", "replace"), MAX_LINE_BYTES)
+        if "Tokens: " not in text:
+            yield from self._add_text(text)
             return
-        if self._error_line is not None and self._error_line.search(text[:2_000]):
-            self._last_error = text[:2_000]
+        plain: list[str] = []
+        for line in text.split("\n"):
+            if match := _COST_LINE.fullmatch(line):
+                yield from self._add_text("\n".join(plain)) if plain else ()
+                yield self._read_cost(match)
+                plain = []
+            else:
+                plain.append(line)
+        yield from self._add_text("\n".join(plain)) if plain else ()
+
+    def _add_text(self, text: str) -> Iterator[AgentEvent]:
+        self.has_output = self.has_output or bool(text.strip())
+        if self._error_line is not None:
+            for match in self._error_line.finditer(text):
+                self._last_error = text[match.start() :].partition("\n")[0][:2_000]
         self._answer.append(text + "\n")
-        if text:
-            yield AgentText(text=text)
+        yield AgentText(text=text + "\n")
 
     def finish(self, end: ProcessEnd, now: datetime) -> Iterator[AgentEvent]:
         finished = AgentFinished(
