@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.agent_output import NOW, get_end, parse, pick, read_sample, read_stderr
+from tests.support.agent_output import NODE_ZONE, NOW, get_end, parse, pick, read_sample, read_stderr
 
 from herdbeat.runners.agents.events import (
     AgentFinished,
@@ -21,7 +21,7 @@ from herdbeat.runners.agents.events import (
     ToolResult,
     UsageSeen,
 )
-from herdbeat.runners.agents.parsers import ParserName
+from herdbeat.runners.agents.parsers import ParserName, open_parser
 
 ANSWER = "Marigold: three issues triaged."
 DONE = FinishReason.COMPLETED
@@ -222,6 +222,40 @@ def test_a_rejected_window_does_not_fail_a_run_that_goes_on_with_overage() -> No
 
     assert get_end(events).ok
     assert pick(events, LimitReached) == []
+
+
+def test_a_window_that_was_rejected_long_before_a_timeout_is_not_its_reason() -> None:
+    rejected = b'{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794900000}}\n'
+    init, answer, _ = read_sample("claude/hello.jsonl").splitlines(keepends=True)
+    timed_out = ProcessEnd(code=143, ended_by=EndedBy.TIMEOUT)
+
+    went_on = parse(ParserName.CLAUDE, [init, rejected, answer], timed_out)
+    stopped = parse(ParserName.CLAUDE, [init, answer, rejected], timed_out)
+
+    assert get_end(went_on).reason is FinishReason.TIMED_OUT
+    assert get_end(stopped).reason is FinishReason.RATE_LIMITED
+
+
+@pytest.mark.parametrize(
+    ("parser", "sample"),
+    [("claude", "claude/hello.jsonl"), ("codex", "codex/hello.jsonl"), ("gemini", "gemini/hello.jsonl")],
+)
+def test_a_parser_knows_that_the_result_has_come_while_the_process_lives(parser: str, sample: str) -> None:
+    opened = open_parser(ParserName(parser), NODE_ZONE)
+    lines = read_sample(sample).splitlines(keepends=True)
+
+    states = []
+    for line in lines:
+        opened.feed(line, NOW)
+        states.append(opened.has_result)
+
+    assert states == [False] * (len(lines) - 1) + [True]
+
+
+def test_a_late_result_without_a_line_end_counts() -> None:
+    data = read_sample("claude/hello.jsonl").rstrip(b"\n")
+
+    assert get_end(parse(ParserName.CLAUDE, data, ProcessEnd(code=143, ended_by=EndedBy.TIMEOUT))).ok
 
 
 def test_a_limit_of_one_model_names_it() -> None:

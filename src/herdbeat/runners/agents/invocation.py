@@ -88,6 +88,7 @@ def request_from_spec(
     prompt: str,
     scratch_dir: str,
     *,
+    program: str | None = None,
     tool_policy: ToolPolicy | None = None,
     budget_usd: float | None = None,
     extra_dirs: tuple[str, ...] = (),
@@ -98,8 +99,9 @@ def request_from_spec(
     return AgentRequest(
         prompt=prompt,
         scratch_dir=scratch_dir,
+        program=program,
         model=spec.model,
-        max_turns=spec.max_turns,
+        max_turns=spec.session_max_turns if spec.max_turns is None else spec.max_turns,
         budget_usd=budget_usd,
         system_prompt=spec.system_prompt,
         permission_mode=spec.permission_mode,

@@ -25,7 +25,7 @@ from herdbeat.runners.agents.events import (
     UsageSeen,
     sum_usage,
 )
-from herdbeat.runners.agents.limits import add_limit, limit_from_epoch, limit_from_text, merge_limits
+from herdbeat.runners.agents.limits import add_limit, is_limit_text, limit_from_epoch, limit_from_text, merge_limits
 from herdbeat.runners.agents.parsers.base import (
     Failure,
     JsonLineParser,
@@ -105,6 +105,7 @@ class ClaudeParser(JsonLineParser):
         self._result: _ClaudeResult | None = None
         self._is_turn_open = False
         self._limit: LimitReached | None = None
+        self._is_limit_in_force = False
         self._retry_limit: LimitReached | None = None
         self._last_error = ""
         self._usage_by_message: dict[str, TokenUsage] = {}
@@ -193,8 +194,8 @@ class ClaudeParser(JsonLineParser):
         is_synthetic = message.get("model") == "<synthetic>"
         if not is_subagent:
             self._is_turn_open = True
-        if not is_synthetic:
-            self._retry_limit = None
+        if not is_synthetic:  # the model answers: whatever was rejected before did not stop it
+            self._retry_limit, self._is_limit_in_force = None, False
         for block in get_objects(message, "content"):
             yield from self._read_block(block, is_subagent=is_subagent, is_synthetic=is_synthetic)
         self._read_assistant_error(value, message, now)
@@ -272,6 +273,7 @@ class ClaudeParser(JsonLineParser):
         if info.get("status") == "rejected" and info.get("isUsingOverage") is not True:
             window = get_word(info, "rateLimitType")
             self._limit = add_limit(self._limit, limit_from_epoch(get_amount(info, "resetsAt"), window, now))
+            self._is_limit_in_force = True
         elif info.get("status") in ("allowed", "allowed_warning"):
             self._limit = None
 
@@ -292,10 +294,19 @@ class ClaudeParser(JsonLineParser):
         yield ToolDenied(name=name or "tool", call_id=call_id, detail=detail, by_rule=by_rule)
 
     def _explain_missing(self, end: ProcessEnd, now: datetime) -> Failure:
-        seen = merge_limits(self._limit, self._retry_limit)
         return explain_missing_result(
-            end, now, self.zone, has_output=self.has_output, last_error=self._last_error, seen=seen
+            end,
+            now,
+            self.zone,
+            has_output=self.has_output,
+            last_error=self._last_error,
+            seen=self._seen_limit(is_named=False),
         )
+
+    def _seen_limit(self, *, is_named: bool) -> LimitReached | None:
+        """Return the limit that was announced, if it explains the end: it is still in force, or the error names one."""
+        event = self._limit if is_named or self._is_limit_in_force else None
+        return merge_limits(event, self._retry_limit)
 
     def _explain_failed(self, result: _ClaudeResult, now: datetime) -> Failure:
         if result.startup_failure:
@@ -307,9 +318,8 @@ class ClaudeParser(JsonLineParser):
         text = result.message
         if self._last_error.startswith(text):
             text = self._last_error  # the same words, and what kind of error it is
-        found = explain_error(
-            text, result.status, fallback, now, self.zone, merge_limits(self._limit, self._retry_limit)
-        )
+        seen = self._seen_limit(is_named=result.status == 429 or is_limit_text(text))
+        found = explain_error(text, result.status, fallback, now, self.zone, seen)
         return found._replace(message=shorten(result.message) or found.message or "It reported an error without words.")
 
     def _finished(self, result: _ClaudeResult) -> AgentFinished:
