@@ -108,6 +108,16 @@ def test_a_cli_that_prints_no_json_is_explained_by_its_stderr(
     assert "\x1b" not in end.message
 
 
+def test_an_unknown_session_of_gemini_is_known_by_its_words() -> None:
+    """Its exit code is that of any wrong input."""
+    stderr = 'Error resuming session: Invalid session identifier "0199".\n'
+
+    end = get_end(parse(ParserName.GEMINI, b"", ProcessEnd(code=42, stderr=stderr)))
+
+    assert end.reason is FinishReason.UNKNOWN_SESSION
+    assert get_end(parse(ParserName.GEMINI, b"", ProcessEnd(code=41))).reason is FinishReason.AUTH_FAILED
+
+
 def test_a_timeout_while_the_cli_retries_a_quota_error_is_a_limit() -> None:
     """Gemini retries a 429 by itself for minutes and writes to stderr only."""
     timed_out = ProcessEnd(code=-15, ended_by=EndedBy.TIMEOUT, stderr=read_stderr("gemini/limit.stderr.txt"))

@@ -29,7 +29,6 @@ from herdbeat.runners.agents.parsers.base import (
     explain_exit,
     explain_missing_result,
     last_line,
-    shorten,
 )
 from herdbeat.runners.agents.parsers.lines import (
     MAX_LINE_BYTES,
@@ -119,7 +118,8 @@ class GeminiParser(JsonLineParser):
             text = self._last_error or f'It reports the status "{self._status}".'
             return explain_error(text, None, reason or FinishReason.AGENT_ERROR, now, self.zone)
         if reason is not None:
-            return Failure(reason, shorten(self._last_error or last_line(end.stderr)) or f"It exited with {end.code}.")
+            text = self._last_error or last_line(end.stderr) or f"It exited with code {end.code}."
+            return explain_error(text, None, reason, now, self.zone)
         return explain_missing_result(end, now, self.zone, has_output=self.has_output, last_error=self._last_error)
 
     def _read_init(self, value: JsonObject) -> AgentEvent:
