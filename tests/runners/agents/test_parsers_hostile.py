@@ -154,7 +154,7 @@ VALUES = st.recursive(
     lines=st.lists(st.tuples(TYPES, st.dictionaries(KEYS, VALUES, max_size=6)), max_size=6),
     end=st.sampled_from(ENDS),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_objects_of_the_wrong_shape_raise_nothing(
     parser: ParserName, lines: list[tuple[str, dict[str, Any]]], end: ProcessEnd
 ) -> None:
