@@ -1,0 +1,211 @@
+"""What an agent CLI tells during a run, as frozen values. All parsers produce these and nothing else.
+
+Every text was written by the CLI or by a model: it is untrusted, valid Unicode without NUL, and bounded in length.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """Tokens in one meaning for all CLIs: the input includes both cache counts, the output includes reasoning.
+
+    The CLIs disagree: Claude and OpenCode count cached input separately, Codex and Gemini include it.
+    """
+
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+    def minus(self, other: "TokenUsage") -> "TokenUsage":
+        """Return the difference, which is negative where `other` has more."""
+        return self.plus(
+            TokenUsage(
+                input_tokens=-other.input_tokens,
+                cache_read_tokens=-other.cache_read_tokens,
+                cache_write_tokens=-other.cache_write_tokens,
+                output_tokens=-other.output_tokens,
+            )
+        )
+
+
+def sum_usage(parts: Iterable[TokenUsage]) -> TokenUsage:
+    total = TokenUsage()
+    for part in parts:
+        total = total.plus(part)
+    return total
+
+
+class FinishReason(StrEnum):
+    """Why an agent ended. Every member but COMPLETED is a failure, and its value is the error code of the run."""
+
+    COMPLETED = "completed"
+    RATE_LIMITED = "rate_limited"
+    AUTH_FAILED = "auth_failed"
+    MAX_TURNS = "max_turns"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    UNKNOWN_SESSION = "unknown_session"
+    API_ERROR = "api_error"
+    AGENT_ERROR = "agent_error"  # the CLI says that it failed, for a reason that has no member here
+    REFUSED_TO_START = "refused_to_start"  # a wrong flag, an untrusted folder, root: nothing was asked of a model
+    INTERRUPTED = "interrupted"
+    TIMED_OUT = "timed_out"
+    DENIED = "denied"  # only with `on_denied: fail`
+    NO_RESULT = "no_result"  # the output ended before the CLI said how it went
+    EXIT_CODE = "exit_code"  # the CLI reported success and then exited with an error
+
+
+class EndedBy(StrEnum):
+    """Who ended the process of the CLI."""
+
+    ITSELF = "itself"
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnd:
+    """How the process ended. `code` is negative for a signal, None if unknown; `stderr` is the end of that stream."""
+
+    code: int | None = 0
+    ended_by: EndedBy = EndedBy.ITSELF
+    stderr: str = ""
+
+    @property
+    def is_clean(self) -> bool:
+        return self.code == 0 and self.ended_by is EndedBy.ITSELF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStarted:
+    """The CLI has opened a session. Fields that it does not tell are empty.
+
+    `is_subscription` is True if the login is a subscription, so that dollar figures are notional.
+    """
+
+    session_id: str = ""
+    model: str = ""
+    is_subscription: bool = False
+    failed_mcp_servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentText:
+    """Text of the agent. A `delta` continues the previous text."""
+
+    text: str
+    is_delta: bool = False
+    is_subagent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """The agent calls a tool. `detail` is its input as one short line."""
+
+    call_id: str
+    name: str
+    detail: str = ""
+    is_subagent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """A tool call has ended. `detail` is the beginning of its output."""
+
+    call_id: str
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSeen:
+    """What the run has used so far, for runs that end without a final figure. Each replaces the one before."""
+
+    usage: TokenUsage
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """A usage limit of the account ended the run. It precedes the `AgentFinished` with reason RATE_LIMITED.
+
+    `reset_at` is None if the CLI named no time. `model` is set if the limit is that of one model only.
+    """
+
+    reset_at: datetime | None = None
+    model: str = ""
+    text: str = ""
+
+    @property
+    def stated(self) -> bool:
+        """True if the CLI named the reset, rather than the caller having to guess one."""
+        return self.reset_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDenied:
+    """A tool call was denied because nobody could be asked; `by_rule`: because a rule of its owner denies it."""
+
+    name: str
+    call_id: str = ""
+    detail: str = ""
+    by_rule: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNotice:
+    """A line for the log that means nothing else: a warning, a retry, a line that is not JSON."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFinished:
+    """The end of the run: exactly one, and the last event. `message` says what went wrong, in the CLI's words.
+
+    `usage` and `usd` are totals as the CLI counts them; `own_usage` is the part that this process alone has used. None
+    means that the CLI did not tell. `is_partial`: there was no final figure, and `usage` is what the output shows of
+    this process. `answer` is the final text, bounded; `last_line` is its true last line.
+    """
+
+    ok: bool
+    reason: FinishReason
+    answer: str = ""
+    last_line: str = ""
+    message: str = ""
+    session_id: str = ""
+    usage: TokenUsage | None = None
+    own_usage: TokenUsage | None = None
+    is_partial: bool = False
+    usd: float | None = None
+    turns: int | None = None
+    model: str = ""
+
+
+AgentEvent = (
+    AgentStarted
+    | AgentText
+    | ToolCall
+    | ToolResult
+    | UsageSeen
+    | LimitReached
+    | ToolDenied
+    | AgentNotice
+    | AgentFinished
+)

@@ -1,0 +1,166 @@
+"""What a run has used and what that costs: charging by difference, prices, and where a figure comes from. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from herdbeat.runners.agents.events import TokenUsage
+
+
+class SpendSource(StrEnum):
+    """Where a dollar figure comes from, the most reliable first."""
+
+    REPORTED = "reported"  # by the CLI
+    TABLE = "table"  # tokens times the prices of the user
+    ESTIMATED = "estimated"  # tokens times the prices of a package
+    UNKNOWN = "unknown"  # never counted as 0: such a budget is kept in tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTotals:
+    """The last totals that a CLI reported for one session. None is a figure that it has never told."""
+
+    usage: TokenUsage | None = None
+    usd: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing in it, or only zeros: CLIs report zeros after a crash or an interruption."""
+        return not self.usd and (self.usage is None or self.usage == TokenUsage())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedUsage:
+    """What the output of one run says it used.
+
+    With `is_cumulative`, `totals` may include earlier runs of the session. `own_usage` is what this process alone has
+    used, if the CLI tells. With `is_partial`, there was no final figure: `totals` are those of this process so far.
+    """
+
+    totals: SessionTotals = SessionTotals()
+    own_usage: TokenUsage | None = None
+    is_cumulative: bool = False
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What a run is charged, and the totals to store for its session. None means unknown, not nothing."""
+
+    usage: TokenUsage | None = None
+    usd: float | None = None
+    stored: SessionTotals = SessionTotals()
+
+
+def charge_run(counted: CountedUsage, last: SessionTotals | None) -> Charge:
+    """Return what to charge, given the totals stored for the session by its last run.
+
+    Only what has grown is charged: the totals of a resumed Codex thread, and of some versions of Claude, go on from the
+    last run. If a counter fell, the CLI has begun anew and all of it is charged. A missing figure lowers no total.
+    """
+    new = counted.totals
+    if last is None or last.is_empty:
+        return Charge(usage=new.usage, usd=new.usd, stored=SessionTotals() if counted.is_partial else new)
+    if not counted.is_cumulative or counted.is_partial or new.is_empty:
+        # What a log shows of an interrupted run is no total of its session.
+        stored = last if counted.is_partial or new.is_empty else _merge(new, last)
+        return Charge(usage=new.usage, usd=new.usd, stored=stored)
+    if not _continues(new, last, counted.own_usage):
+        return Charge(usage=new.usage, usd=new.usd, stored=_merge(new, last))
+    return Charge(
+        usage=new.usage.minus(last.usage or TokenUsage()) if new.usage else None,
+        usd=None if new.usd is None else round(max(0.0, new.usd - (last.usd or 0.0)), 9),
+        stored=_merge(new, last),
+    )
+
+
+def _continues(new: SessionTotals, last: SessionTotals, own: TokenUsage | None) -> bool:
+    """Return whether the totals include those of the last run.
+
+    That no counter fell does not prove it: a second run may simply have used more than the first. Where the CLI tells
+    what this process used, the rest has to cover the last totals.
+    """
+    if new.usd is not None and last.usd is not None and new.usd < last.usd - 1e-9:
+        return False
+    if new.usage is None or last.usage is None:
+        return True
+    if own is not None and own != TokenUsage():
+        return _covers(new.usage.minus(own), last.usage)
+    return _covers(new.usage, last.usage)
+
+
+def _covers(usage: TokenUsage, other: TokenUsage) -> bool:
+    rest = usage.minus(other)
+    return min(rest.input_tokens, rest.cache_read_tokens, rest.cache_write_tokens, rest.output_tokens) >= 0
+
+
+def _merge(new: SessionTotals, last: SessionTotals) -> SessionTotals:
+    return SessionTotals(
+        usage=last.usage if new.usage is None else new.usage, usd=last.usd if new.usd is None else new.usd
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """Dollars per million tokens. Cached input without a price of its own costs as much as other input."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpend:
+    """The cost of one run. A notional figure is a price list's: the login is a subscription, and nothing is billed."""
+
+    usd: float | None = None
+    source: SpendSource = SpendSource.UNKNOWN
+    usage: TokenUsage | None = None
+    is_notional: bool = False
+
+
+PriceEstimate = Callable[[str, TokenUsage], float | None]
+"""The dollars of these tokens by a package of prices; None for a model that it does not know."""
+
+
+def price_charge(
+    charge: Charge,
+    model: str,
+    prices: Mapping[str, ModelPrice],
+    estimate: PriceEstimate | None = None,
+    *,
+    is_subscription: bool = False,
+) -> RunSpend:
+    """Return the cost of a charge: as reported, else by the user's prices, else by the package, else unknown."""
+    spend = RunSpend(usage=charge.usage, is_notional=is_subscription)
+    if charge.usd is not None:
+        return replace(spend, usd=charge.usd, source=SpendSource.REPORTED)
+    if charge.usage is None:
+        return spend
+    price = find_price(prices, model)
+    if price is not None:
+        return replace(spend, usd=price_tokens(price, charge.usage), source=SpendSource.TABLE)
+    estimated = estimate(model, charge.usage) if estimate is not None and model else None
+    return spend if estimated is None else replace(spend, usd=estimated, source=SpendSource.ESTIMATED)
+
+
+def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
+    """Return the price of a model: by its name, else by the longest name that it begins with."""
+    if model in prices:
+        return prices[model]
+    prefixes = [name for name in prices if name and model.startswith(name)]
+    return prices[max(prefixes, key=len)] if prefixes else None
+
+
+def price_tokens(price: ModelPrice, usage: TokenUsage) -> float:
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    read = price.input if price.cache_read is None else price.cache_read
+    write = price.input if price.cache_write is None else price.cache_write
+    dollars = (
+        max(0, usage.input_tokens - cached) * price.input
+        + usage.cache_read_tokens * read
+        + usage.cache_write_tokens * write
+        + usage.output_tokens * price.output
+    )
+    return round(dollars / 1_000_000, 9)
