@@ -26,6 +26,7 @@ from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
+from herdbeat.scheduler.execute import CancelledAfterTimeout
 from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.recorded import move_clock_back
@@ -370,9 +371,10 @@ class Loop:
         try:
             self._require_lease()
             self.completer.add(await self._parts.execute_run(claim))
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
-                self.completer.add(FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
+                interrupted = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
+                self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
             await self._complete_cancelled(claim.run_id)
         finally:
