@@ -57,11 +57,19 @@ class Node:
     async def serve(self) -> None:
         """Serve until stopped. Raises SchedulerShutdownError if it interrupted runs, or could not write results."""
         with self._stall_watch.running():
-            registration: Registration | None = await self._register(None)
-            with _subscribe_changes(self._parts.shared, self._on_notify):
-                while registration is not None and await self._serve_registered(registration):
-                    log.error("lease lost node=%s its runs are interrupted, it joins again", registration.node_id)
-                    registration = await self._register_again(registration.node_id)
+            if self._parts.shared is None:
+                await self._serve_registered(await self._register(None))
+            else:
+                await self._serve_among_others(self._parts.shared)
+
+    async def _serve_among_others(self, shared: SharedStore) -> None:
+        """Serve until stopped. After the lease was lost, start again as a new node."""
+        registration = await self._register_when_possible(None)
+        with _subscribe_changes(shared, self._on_notify):
+            while registration is not None and await self._serve_registered(registration):
+                log.error("lease lost node=%s its runs are interrupted, it joins again", registration.node_id)
+                shared.abandon_node()
+                registration = await self._register_when_possible(registration.node_id)
 
     async def _register(self, previous_node_id: int | None) -> Registration:
         """Register as a new node. What it held as `previous_node_id` is rescued like the runs of dead nodes."""
@@ -79,10 +87,8 @@ class Node:
             self._lease.begin(sent_at)
         return registration
 
-    async def _register_again(self, previous_node_id: int) -> Registration | None:
-        """Return None if it is stopped before it can."""
-        assert self._parts.shared is not None
-        self._parts.shared.abandon_node()
+    async def _register_when_possible(self, previous_node_id: int | None) -> Registration | None:
+        """Register, and wait for a database that is unavailable. Return None if it is stopped before it can."""
         timer, wait = self._parts.timer, self._settings.check_interval
         while not self._stop.is_set():
             try:
@@ -217,11 +223,8 @@ async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) ->
 
 
 @contextmanager
-def _subscribe_changes(shared: SharedStore | None, wake: Callable[[], None]) -> Iterator[None]:
+def _subscribe_changes(shared: SharedStore, wake: Callable[[], None]) -> Iterator[None]:
     """While the node serves, wake it as soon as another one notifies it of a change."""
-    if shared is None:
-        yield
-        return
     loop = asyncio.get_running_loop()
     thread = threading.Thread(
         target=shared.listen, args=(lambda: loop.call_soon_threadsafe(wake),), name="herdbeat-ears", daemon=True
