@@ -47,10 +47,11 @@ def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path:
         env=environ,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=110,
         check=False,
     )
 
     assert (done.returncode, "error: herdbeat itself" in done.stderr) == (0, False)
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    shown = done.stdout.replace(str(tmp_path), "~")  # how long its name is differs from one run of the tests to the next
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
     assert {path.name for path in tmp_path.iterdir()} == {"demo", ".demo"}
