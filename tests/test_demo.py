@@ -52,6 +52,6 @@ def test_the_demo_runs_fits_the_screen_and_writes_only_into_its_folder(tmp_path:
     )
 
     assert (done.returncode, "error: herdbeat itself" in done.stderr) == (0, False)
-    shown = done.stdout.replace(str(tmp_path), "~")  # how long its name is differs from one run of the tests to the next
+    shown = done.stdout.replace(str(tmp_path), "~")  # the length of its name differs from run to run
     assert [line for line in shown.splitlines() if len(line) > 80] == []
     assert {path.name for path in tmp_path.iterdir()} == {"demo", ".demo"}

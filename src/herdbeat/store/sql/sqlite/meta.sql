@@ -11,7 +11,7 @@ SELECT (SELECT wake_at FROM beat WHERE wake_at IS NOT NULL AND outcome = 'pendin
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'paced_until');
 
 -- name: last_ids
-SELECT (SELECT coalesce(max(id), 0) FROM beat), (SELECT coalesce(max(id), 0) FROM run);
+SELECT (SELECT id FROM last_id WHERE kind = 'beat'), (SELECT id FROM last_id WHERE kind = 'run');
 
 -- name: take_fleet_name
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet)
