@@ -252,10 +252,10 @@ async def test_a_stop_request_by_another_node_cancels_the_run_with_its_reason(tm
         at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
         at_work.shared.heard()
         await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.CANCELLED])
+        await happens(lambda: at_work.shared.stops == [])
         at_work.node.stop(PATIENT)
         await task
 
-        assert at_work.shared.stops == []
         assert errors(tmp_path) == ["cancelled by human:you"]
 
 
@@ -268,10 +268,9 @@ async def test_a_stop_request_whose_notification_was_lost_is_found_by_polling(tm
         at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
         at_work.clock.advance(timedelta(seconds=1))
         await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.CANCELLED])
+        await happens(lambda: at_work.shared.forgotten == [[1]])
         at_work.node.stop(PATIENT)
         await task
-
-        assert at_work.shared.forgotten == [[1]]
 
 
 async def test_a_stop_request_for_a_run_that_is_not_active_yet_is_kept(tmp_path: Path) -> None:
