@@ -20,7 +20,7 @@ _STATUSES = (
     ("2", "the command line, the expression or the configuration is wrong"),
     ("3", "no target, schedule or run has that name"),
     ("5", "`run --wait`: the run failed"),
-    ("6", "`status --check`: something is late or failing"),
+    ("6", "`status --check`: no node runs, or something is late or failing"),
     ("7", "the store does not answer"),
     ("124", "`down`: the time was over, and it was still running"),
     ("130", "interrupted by Ctrl-C"),

@@ -60,6 +60,21 @@ def test_status_check_fails_while_a_failed_beat_waits_for_its_retry(running: Com
     ]
 
 
+def test_status_check_fails_while_no_node_runs_although_nothing_is_late_yet(cli: CommandLine) -> None:
+    (cli.folder / "herdbeat.yaml").write_text(
+        "version: 1\ncommands:\n  - { name: poll, command: [echo], every: 1h }\n", encoding="utf-8"
+    )
+    before_first_start = cli.run("status", "--check").status
+    cli.run("apply")
+
+    answer = cli.run("status", "--check")
+    with StateLock(cli.folder / ".herdbeat"):
+        with_node = cli.run("status", "--check").status
+
+    assert (before_first_start, answer.status, with_node) == (6, 6, 0)
+    assert "not running" in answer.out
+
+
 def test_next_shows_the_retry_and_counts_an_interval_from_it(running: CommandLine) -> None:
     items = running.run("next", "poll", "-n", "2", "--json").json()["items"]
 

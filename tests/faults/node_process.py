@@ -20,7 +20,7 @@ async def main(folder: Path) -> None:
     loop = asyncio.get_running_loop()
 
     def listener(event: Event) -> None:
-        if isinstance(event, NodeReady):  # it is registered: a server that goes away before that ends the node
+        if isinstance(event, NodeReady):  # it is registered
             print("ready", flush=True)
 
     try:

@@ -48,11 +48,11 @@ def count(name):
     with open(f"{sys.argv[2]}/{name}.starts", "a") as file:
         file.write("x")
 
-if kind in ("block",):
-    @herd.every("1s", backoff={"factor": 1})
+if kind in ("block", "block_past_timeout"):
+    @herd.every("1s", backoff={"factor": 1}, timeout="1s" if kind == "block_past_timeout" else "1h")
     def sick():
         count("sick")
-        globals()[kind]()
+        block()
 else:
     @herd.every("1s", backoff={"factor": 1})
     async def sick():
@@ -137,3 +137,17 @@ def test_a_function_that_swallows_its_cancellation_does_not_keep_stop_waiting(tm
     assert [run.status for run in program.runs("sick")] == ["interrupted"]
     assert program.starts("sick") == 1
     assert len(program.runs("healthy")) == program.starts("healthy")
+
+
+def test_a_function_that_outlived_its_timeout_is_timed_out_and_not_interrupted_by_a_stop(tmp_path: Path) -> None:
+    program = SickProgram("block_past_timeout", tmp_path)
+
+    program.wait_until(lambda: program.starts("sick") == 1)
+    healthy_before = program.starts("healthy")
+    program.wait_until(lambda: program.starts("healthy") >= healthy_before + 3)  # a second after each other
+    program.stop()
+
+    assert [(run.status, run.error) for run in program.runs("sick")] == [
+        ("timed_out", "it took longer than its timeout of 1s")
+    ]
+    assert program.starts("sick") == 1

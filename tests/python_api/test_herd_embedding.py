@@ -154,7 +154,8 @@ def test_every_second_of_a_killed_script_is_accounted_for(tmp_path: Path) -> Non
     covered = [beat.due_at + timedelta(seconds=each) for beat in beats for each in range(beat.count)]
     seconds = int((beats[-1].last_due_at - beats[0].due_at).total_seconds()) + 1
     assert covered == [beats[0].due_at + timedelta(seconds=each) for each in range(seconds)]
-    assert all(beat.outcome == "ran" or beat.reason == "scheduler_down" for beat in beats)
+    # On a busy machine several instants are due at once: the first of them runs, and `overlap: skip` has the others.
+    assert {beat.reason for beat in beats if beat.outcome != "ran"} <= {"scheduler_down", "already_running"}
 
 
 def test_a_script_without_a_state_dir_cleans_up_after_a_signal() -> None:

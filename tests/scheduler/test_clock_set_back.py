@@ -244,3 +244,25 @@ def test_what_is_left_without_recorded_instants_is_exact(minutes: set[int], firs
     found = [each.first + place * step for each in left for place in range((each.last - each.first) // step + 1)]
     assert found == expected
     assert sum(each.count for each in left) == len(expected)
+
+
+async def test_the_id_of_a_withdrawn_beat_is_not_given_to_another(tmp_path: Path) -> None:
+    """The newest row was deleted, and after a restart the next beat had its id."""
+    async with open_herd(tmp_path) as herd:
+        herd.schedule("worker", cron=EVERY_MINUTE)
+        await herd.tick()
+        herd.pause("worker")
+        await herd.advance(HOUR)
+        herd.resume("worker")
+        withdrawn = herd.beats("worker")[-1]
+        herd.clock.jump(-DAY)
+        await herd.tick()
+        remaining = [beat.id for beat in herd.beats("worker")]
+
+    async with open_herd(tmp_path, MONDAY - DAY + 2 * HOUR) as herd:
+        herd.schedule("worker", cron=EVERY_MINUTE)
+        await herd.advance(2 * MINUTE)
+        ids = [beat.id for beat in herd.beats("worker")]
+
+    assert withdrawn.id not in remaining
+    assert min(set(ids).difference(remaining)) > withdrawn.id

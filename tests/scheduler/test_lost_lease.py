@@ -12,7 +12,7 @@ from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings
 from herdbeat.store.base import FinishedRun, Transaction
 from herdbeat.testing.clock import FakeClock
-from herdbeat.testing.herd import MONDAY, open_herd
+from herdbeat.testing.herd import MONDAY, ScriptedRunner, open_herd
 
 T = TypeVar("T")
 
@@ -83,3 +83,29 @@ async def test_a_node_among_others_that_has_slept_makes_no_gap_of_it(tmp_path: P
             await loop.run_cycle(tasks)
 
         assert herd.store.write_now(lambda tx: tx.gaps(MONDAY)) == []
+
+
+async def test_the_time_in_which_a_node_was_full_is_no_part_of_a_gap(tmp_path: Path) -> None:
+    async with open_herd(tmp_path) as herd:
+        runner = ScriptedRunner(holds=True)
+        herd.schedule("worker", every="5m", runner=runner)
+        loop = Loop(NodeParts(herd.store, herd.clock, herd._perform), NodeSettings(node_id=1, max_concurrent=1))
+        herd.next_run("worker")  # writes it down
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(loop.completer.run())
+            await loop.run_cycle(tasks)
+            herd.clock.advance(timedelta(hours=1))
+            await loop.run_cycle(tasks)  # full
+            herd.clock.suspend(timedelta(minutes=10))
+            await loop.run_cycle(tasks)
+            runner.let_go()
+            await asyncio.wait([each.task for each in loop.active_runs.values()])
+            await loop.completer.wait_drained()
+            await loop.run_cycle(tasks)
+            await loop.completer.wait_drained()
+            for each in loop.active_runs.values():
+                each.task.cancel()
+            writing.cancel()
+
+        (gap,) = herd.store.write_now(lambda tx: tx.gaps(MONDAY))
+        assert gap.until - gap.from_at == timedelta(minutes=10)

@@ -180,6 +180,25 @@ async def test_a_node_joins_again_when_the_store_is_back(tmp_path: Path, caplog:
         assert list_run_statuses(tmp_path)[0] is RunStatus.INTERRUPTED
 
 
+async def test_a_database_error_at_the_first_registration_does_not_end_the_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with among_others(tmp_path) as at_work:
+        at_work.let_go.set()
+        at_work.store.error = StoreUnavailable("the server is restarting")
+        task = asyncio.ensure_future(at_work.node.serve())
+        await happens(lambda: "not joined" in caplog.text or task.done())
+
+        at_work.store.error = None
+        at_work.clock.advance(timedelta(seconds=1))
+        await happens(lambda: at_work.begun.is_set() or task.done())
+        at_work.node.stop(PATIENT)
+        await task
+
+        assert len(at_work.numbers) == 1
+        assert list_run_statuses(tmp_path) == [RunStatus.SUCCEEDED]
+
+
 def start_and_die(tx: Transaction) -> int:
     """Another node joins, claims a beat, and dies."""
     neighbour = tx.join_node("there", 2, "0", MONDAY)
@@ -233,10 +252,10 @@ async def test_a_stop_request_by_another_node_cancels_the_run_with_its_reason(tm
         at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
         at_work.shared.heard()
         await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.CANCELLED])
+        await happens(lambda: at_work.shared.stops == [])
         at_work.node.stop(PATIENT)
         await task
 
-        assert at_work.shared.stops == []
         assert errors(tmp_path) == ["cancelled by human:you"]
 
 
@@ -249,10 +268,9 @@ async def test_a_stop_request_whose_notification_was_lost_is_found_by_polling(tm
         at_work.shared.stops.append(StopRequest(1, "cancelled by human:you", force=False))
         at_work.clock.advance(timedelta(seconds=1))
         await happens(lambda: list_run_statuses(tmp_path) == [RunStatus.CANCELLED])
+        await happens(lambda: at_work.shared.forgotten == [[1]])
         at_work.node.stop(PATIENT)
         await task
-
-        assert at_work.shared.forgotten == [[1]]
 
 
 async def test_a_stop_request_for_a_run_that_is_not_active_yet_is_kept(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from herdbeat.store.location import PostgresLocation
 
 SECONDS = 60
 LEASE = timedelta(seconds=30)
-"""Longer than any of the locks: no node is taken for dead."""
+"""In PostgreSQL, longer than any of the locks: no node is taken for dead. In SQLite a lock ends no lease."""
 
 SEEDS = os.environ.get("HERDBEAT_SEEDS", "1 any").split()
 """`HERDBEAT_SEEDS="7 8" make soak` repeats a failure. `any` is a new seed each time, which is printed."""
@@ -46,7 +46,7 @@ def hold_locks(seed: str, lock: Callable[[random.Random], object], release: Call
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_minute_of_write_locks_in_sqlite(tmp_path: Path, seed: str) -> None:
-    fleet = FaultFleet.create(tmp_path, make_policies_yaml(), crons=POLICIES, lease=LEASE)
+    fleet = FaultFleet.create(tmp_path, make_policies_yaml(), crons=POLICIES)
     fleet.start()
     fleet.wait_for_starts(20)
     other = sqlite3.connect(tmp_path / ".herdbeat" / "herdbeat.db", isolation_level=None, timeout=60)
@@ -56,6 +56,26 @@ def test_a_minute_of_write_locks_in_sqlite(tmp_path: Path, seed: str) -> None:
     fleet.stop()
 
     fleet.check_against_oracle()
+    fleet.check_nothing_missed()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seconds", [15, 40])
+def test_a_lock_much_longer_than_the_lease_is_not_called_sleep(tmp_path: Path, seconds: float) -> None:
+    fleet = FaultFleet.create(tmp_path, make_policies_yaml(), crons=POLICIES)
+    fleet.start()
+    fleet.wait_for_starts(20)
+    other = sqlite3.connect(tmp_path / ".herdbeat" / "herdbeat.db", isolation_level=None, timeout=60)
+    other.execute("BEGIN IMMEDIATE")
+    time.sleep(seconds)
+    other.execute("ROLLBACK")
+    other.close()
+    fleet.wait_for_starts(60)
+    fleet.stop()
+
+    fleet.check_against_oracle()
+    fleet.check_nothing_missed()
 
 
 @pytest.mark.soak

@@ -185,6 +185,18 @@ class FaultFleet:
         finally:
             reader.close()
 
+    def check_nothing_missed(self) -> None:
+        """Check that the ledger has no gap: the node lived all the time."""
+        reader = SqliteReader(self.folder / ".herdbeat" / "herdbeat.db")
+        try:
+            gaps = reader._connection.execute("SELECT from_at, until, reason FROM gap").fetchall()
+            missed = reader._connection.execute(
+                "SELECT reason, sum(count) FROM beat WHERE outcome = 'missed' GROUP BY 1"
+            )
+            assert (gaps, missed.fetchall()) == ([], [])
+        finally:
+            reader.close()
+
     def _marks(self, reader: SqliteReader, target: str) -> tuple[datetime, datetime]:
         row = reader._connection.execute(
             "SELECT schedule.created_at, settled_until FROM schedule JOIN target ON target.id = target_id"

@@ -155,6 +155,18 @@ class StoreContract:
 
         assert opened.store.write_now(lambda tx: tx.next_wake()) == early
 
+    def test_the_id_of_a_deleted_beat_is_not_given_again(self, opened: OpenedStore) -> None:
+        standing = opened.schedule()
+        skipped = build_beat(standing, outcome=BeatOutcome.SKIPPED)
+        (first,) = opened.store.write_now(lambda tx: tx.add_beats([skipped]))
+        assert first is not None
+        opened.store.write_now(lambda tx: tx.drop_beats([first]))
+
+        (second,) = opened.store.write_now(lambda tx: tx.add_beats([skipped]))
+
+        assert second is not None
+        assert second > first
+
     def test_a_dedup_id_is_written_once_per_schedule(self, opened: OpenedStore) -> None:
         pace, hour = opened.schedule("pace"), opened.schedule("hour")
         (first,) = opened.store.write_now(lambda tx: tx.add_beats([build_beat(pace)]))

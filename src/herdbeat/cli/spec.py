@@ -106,7 +106,9 @@ DRY_RUN = Option(("--dry-run",), "only say what would happen")
 SCHEDULE = Option(("-S", "--schedule"), "which schedule of the target", value="NAME")
 WAIT = Option(("--wait",), "show its output until it ends; exit 5 if it failed")
 QUEUE = Option(("--queue",), "wait for room instead of being refused")
-CHECK = Option(("--check",), "exit 6 if anything is late or failing (status), unless the node here answers (nodes)")
+CHECK = Option(
+    ("--check",), "exit 6 if no node runs or anything is late or failing (status), if this node is silent (nodes)"
+)
 SINCE = Option(("--since",), "from then on: 2h (ago), 09:00, yesterday, 2026-03-28", value="TIME")
 OUTCOME = Option(("--outcome",), "ran, skipped, missed, merged, pending or running", value="WORD")
 RESULT = Option(("--result",), "how the last run ended: succeeded, failed, timed_out, cancelled, …", value="WORD")

@@ -110,7 +110,7 @@ _FLEET_COMMANDS = (
             ("herdbeat status", "how is the fleet?"),
             ("herdbeat status triage", "how is one target?"),
             ("herdbeat status -w", "stay, and draw it again every two seconds"),
-            ("herdbeat status --check", "for a script: exit 6 if anything is late or failing"),
+            ("herdbeat status --check", "for a script: exit 6 if no node runs, or anything is late or failing"),
         ),
         notes=("Exit status: 0 all is well (or nobody asked), 3 unknown name, 6 with --check: something is not.",),
     ),

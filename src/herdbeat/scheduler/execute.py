@@ -34,6 +34,17 @@ _WORK_SOURCE_NOT_SERVED = Outcome(
 _PRECHECK_DECLINED = Outcome(status=RunStatus.SKIPPED, skip=SkipReason.PRECHECK)
 
 
+class CancelledAfterTimeout(asyncio.CancelledError):
+    """The run was cancelled when its time was over already, and only its function was still active.
+
+    A node that is stopped then records how the run ended, and not that the stop has interrupted it.
+    """
+
+    def __init__(self, finished: FinishedRun) -> None:
+        super().__init__()
+        self.finished = finished
+
+
 class SpecSource(Protocol):
     """Where a run reads its target and its prompt."""
 
@@ -92,11 +103,14 @@ class RunExecutor:
                 outcome = await self._runner.run(job)
             failpoint(Failpoint.AFTER_RESPONSE)
         except TimeoutError:
-            # A function in a thread cannot be stopped: its slot stays taken until it returns.
-            survivors = await self._runner.wait_stopped(claim.run_id)
             error = f"it took longer than its timeout of {format_duration(timeout)}"
-            error += f"; {survivors}" if survivors else ""
             outcome = Outcome(status=RunStatus.TIMED_OUT, error=error)
+            try:
+                # A function in a thread cannot be stopped: its slot stays taken until it returns.
+                survivors = await self._runner.wait_stopped(claim.run_id)
+            except asyncio.CancelledError as error_of_wait:
+                raise CancelledAfterTimeout(FinishedRun(claim.run_id, started_at, outcome)) from error_of_wait
+            outcome = replace(outcome, error=f"{error}; {survivors}") if survivors else outcome
         except HerdbeatError as error:
             outcome = Outcome(status=RunStatus.FAILED, error=f"{error.message} {error.hint}".strip())
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

@@ -26,6 +26,7 @@ from herdbeat.scheduler.capacity import CatchupPacer
 from herdbeat.scheduler.claim import MAX_CLAIM_BATCH, ClaimContext, ClaimResult, SaturatedTargets, claim_due
 from herdbeat.scheduler.complete import CompletionResult, RunCompleter
 from herdbeat.scheduler.evaluate import REPLACED_BY_NEXT
+from herdbeat.scheduler.execute import CancelledAfterTimeout
 from herdbeat.scheduler.membership import OnLeaseRenewed, ignore_renewal
 from herdbeat.scheduler.quarantine import BatchRefused, QuarantinedSchedule, quarantine_first_due, write_batch
 from herdbeat.scheduler.recorded import move_clock_back
@@ -44,6 +45,9 @@ PrefetchSpecs = Callable[[Sequence[Claim]], Awaitable[None] | None]
 CanStart = Callable[[], bool]
 """Called right before a run starts: whether the node still holds what it has claimed."""
 
+TakeStalled = Callable[[], timedelta]
+"""Returns for how long the process stood still since the last call."""
+
 
 async def no_wait(run_id: int) -> str:  # noqa: ARG001 - the shape of a wait
     """The default: runs leave nothing behind."""
@@ -53,6 +57,11 @@ async def no_wait(run_id: int) -> str:  # noqa: ARG001 - the shape of a wait
 def can_always_start() -> bool:
     """The default, for a node that does not share its ledger."""
     return True
+
+
+def no_stall() -> timedelta:
+    """The default, for a loop without a `StallWatch`."""
+    return timedelta(0)
 
 
 def no_prefetch(claims: Sequence[Claim]) -> None:
@@ -125,11 +134,18 @@ class PendingCancel:
 class Loop:
     """Claims and starts. One per node; all its state is in the store, except for its active runs."""
 
-    def __init__(self, parts: NodeParts, settings: NodeSettings, can_start: CanStart = can_always_start) -> None:
+    def __init__(
+        self,
+        parts: NodeParts,
+        settings: NodeSettings,
+        can_start: CanStart = can_always_start,
+        take_stalled: TakeStalled = no_stall,
+    ) -> None:
         self._parts = parts
         self._store, self._timer = parts.store, parts.timer
         self._settings = settings
         self._can_start = can_start
+        self._take_stalled = take_stalled
         self._listener = safe_listener(parts.listener)
         self._pacer = CatchupPacer(settings.catchup_rate)
         self._gaps = list(settings.gaps)
@@ -250,11 +266,11 @@ class Loop:
         # One reading for both: between two, the clock could be set.
         reading = self._timer.pulse()
         self.last_cycle_at = now = reading.wall
+        self._detect_clock_change(reading)  # also while it is full, which is not a time without a node
         free_slots = self._settings.max_concurrent - len(self.active_runs)
         self._was_full = free_slots <= 0
         if self._was_full:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
-        self._detect_clock_change(reading)
         context = self._claim_context(free_slots)
         step, new_gaps = self._unwritten_step, tuple(self._unwritten_gaps)
 
@@ -352,8 +368,7 @@ class Loop:
 
         Both are kept until they are written: the store may be unavailable just now.
         """
-        max_silence = max(self._settings.lease / 3, 3 * self._settings.check_interval)
-        gap = detect_gap(self._last_reading, reading, max_silence)
+        gap = detect_gap(self._last_reading, reading, self._take_stalled())
         step = step_back(self._last_reading, reading)
         self._last_reading = reading
         if step:
@@ -370,9 +385,10 @@ class Loop:
         try:
             self._require_lease()
             self.completer.add(await self._parts.execute_run(claim))
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if claim.run_id not in self._pending_cancels:
-                self.completer.add(FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED)))
+                interrupted = FinishedRun(claim.run_id, None, Outcome(status=RunStatus.INTERRUPTED))
+                self.completer.add(error.finished if isinstance(error, CancelledAfterTimeout) else interrupted)
                 raise
             await self._complete_cancelled(claim.run_id)
         finally:

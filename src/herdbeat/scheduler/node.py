@@ -13,7 +13,7 @@ from herdbeat.errors import ClaimLost, SchedulerShutdownError, StoreUnavailable
 from herdbeat.events import GapDetected, NodeReady
 from herdbeat.scheduler.loop import Loop, NodeParts, NodeSettings, can_always_start, log_task_failure
 from herdbeat.scheduler.membership import Lease, NodeInfo, Registration, register_node, rescue_orphans
-from herdbeat.scheduler.timers import DatabaseTimer
+from herdbeat.scheduler.timers import DatabaseTimer, StallWatch
 from herdbeat.store.base import SharedStore, Transaction
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ class Node:
         self._notified = asyncio.Event()
         self._stop_timeout = timedelta(seconds=30)
         self._lease = Lease(settings.lease, parts.timer, parts.on_renewed) if parts.shared else None
+        self._stall_watch = StallWatch(max(settings.lease / 3, 3 * settings.check_interval))
         self.loop: Loop | None = None
 
     def stop(self, timeout: timedelta) -> None:
@@ -55,11 +56,20 @@ class Node:
 
     async def serve(self) -> None:
         """Serve until stopped. Raises SchedulerShutdownError if it interrupted runs, or could not write results."""
-        registration: Registration | None = await self._register(None)
-        with _subscribe_changes(self._parts.shared, self._on_notify):
+        with self._stall_watch.running():
+            if self._parts.shared is None:
+                await self._serve_registered(await self._register(None))
+            else:
+                await self._serve_among_others(self._parts.shared)
+
+    async def _serve_among_others(self, shared: SharedStore) -> None:
+        """Serve until stopped. After the lease was lost, start again as a new node."""
+        registration = await self._register_when_possible(None)
+        with _subscribe_changes(shared, self._on_notify):
             while registration is not None and await self._serve_registered(registration):
                 log.error("lease lost node=%s its runs are interrupted, it joins again", registration.node_id)
-                registration = await self._register_again(registration.node_id)
+                shared.abandon_node()
+                registration = await self._register_when_possible(registration.node_id)
 
     async def _register(self, previous_node_id: int | None) -> Registration:
         """Register as a new node. What it held as `previous_node_id` is rescued like the runs of dead nodes."""
@@ -77,10 +87,8 @@ class Node:
             self._lease.begin(sent_at)
         return registration
 
-    async def _register_again(self, previous_node_id: int) -> Registration | None:
-        """Return None if it is stopped before it can."""
-        assert self._parts.shared is not None
-        self._parts.shared.abandon_node()
+    async def _register_when_possible(self, previous_node_id: int | None) -> Registration | None:
+        """Register, and wait for a database that is unavailable. Return None if it is stopped before it can."""
         timer, wait = self._parts.timer, self._settings.check_interval
         while not self._stop.is_set():
             try:
@@ -100,7 +108,8 @@ class Node:
             first_reading=registration.reading,
             is_single_node=self._lease is None,
         )
-        self.loop = Loop(parts, settings, can_always_start if self._lease is None else self._lease.is_held)
+        can_start = can_always_start if self._lease is None else self._lease.is_held
+        self.loop = Loop(parts, settings, can_start, self._stall_watch.take)
         for gap in registration.gaps[-1:]:
             parts.listener(GapDetected(timer.now(), gap))
         parts.listener(NodeReady(timer.now(), registration.node_id, registration.interrupted))
@@ -214,11 +223,8 @@ async def _apply_stop_requests(shared: SharedStore, loop: Loop, node_id: int) ->
 
 
 @contextmanager
-def _subscribe_changes(shared: SharedStore | None, wake: Callable[[], None]) -> Iterator[None]:
+def _subscribe_changes(shared: SharedStore, wake: Callable[[], None]) -> Iterator[None]:
     """While the node serves, wake it as soon as another one notifies it of a change."""
-    if shared is None:
-        yield
-        return
     loop = asyncio.get_running_loop()
     thread = threading.Thread(
         target=shared.listen, args=(lambda: loop.call_soon_threadsafe(wake),), name="herdbeat-ears", daemon=True

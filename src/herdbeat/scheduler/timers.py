@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,17 +34,18 @@ class ClockReading:
     boottime: float
 
 
-def detect_gap(before: ClockReading, after: ClockReading, max_silence: timedelta) -> Gap | None:
+def detect_gap(before: ClockReading, after: ClockReading, stalled: timedelta = timedelta(0)) -> Gap | None:
     """Return the time that was lost between two readings, if any was.
 
-    A node that was silent for longer than `max_silence` slept too: its process was stopped, or starved.
+    `stalled` is how long the process stood still between them, which counts as slept, too. However far apart the
+    readings are, a node that only waited (for a locked store, for a free slot) was alive: then nothing is lost.
     """
     monotonic_elapsed = timedelta(seconds=after.monotonic - before.monotonic)
     boottime_elapsed = timedelta(seconds=after.boottime - before.boottime)
     wall_elapsed = after.wall - before.wall
     if wall_elapsed - boottime_elapsed > DRIFT_TOLERANCE:
         return Gap(from_at=before.wall, until=after.wall, reason=MissedReason.CLOCK_JUMPED)
-    if boottime_elapsed - monotonic_elapsed > DRIFT_TOLERANCE or monotonic_elapsed > max_silence:
+    if stalled or boottime_elapsed - monotonic_elapsed > DRIFT_TOLERANCE:
         return Gap(from_at=before.wall, until=max(after.wall, before.wall), reason=MissedReason.SLEPT)
     return None
 
@@ -57,6 +59,52 @@ def step_back(before: ClockReading, after: ClockReading) -> timedelta:
 def cut_gaps(gaps: Iterable[Gap], now: datetime) -> list[Gap]:
     """Return the gaps without what lies after `now`: once the clock was set back, that time has not passed."""
     return [replace(gap, until=min(gap.until, now)) for gap in gaps if gap.from_at < now]
+
+
+class StallWatch:
+    """Measures for how long this process stood still as a whole: stopped by a signal, or frozen by a container engine.
+
+    A thread of its own looks at the clock, because the event loop may stand still while the node lives: it waits for a
+    locked store, or a function blocks it. Once, a lock of the ledger for 15 s was recorded as sleep.
+    """
+
+    def __init__(self, tolerance: timedelta, read_clock: Callable[[], float] = awake_time) -> None:
+        self._tolerance_s = tolerance.total_seconds()
+        self._read_clock = read_clock
+        self._lock = threading.Lock()
+        self._looked_at = read_clock()
+        self._stalled_s = 0.0
+
+    def take(self) -> timedelta:
+        """Return for how long the process stood still since the last call; shorter times than the tolerance are 0."""
+        with self._lock:
+            self._look()
+            stalled_s, self._stalled_s = self._stalled_s, 0.0
+        return timedelta(seconds=stalled_s)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Look at the clock regularly within the block."""
+        ended = threading.Event()
+        self._looked_at = self._read_clock()
+        thread = threading.Thread(target=self._look_until, args=(ended,), name="herdbeat-stalls", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _look_until(self, ended: threading.Event) -> None:
+        while not ended.wait(self._tolerance_s / 3):
+            with self._lock:
+                self._look()
+
+    def _look(self) -> None:
+        now = self._read_clock()
+        silent_s, self._looked_at = now - self._looked_at, now
+        if silent_s > self._tolerance_s:
+            self._stalled_s += silent_s
 
 
 class Timer(Clock, Protocol):

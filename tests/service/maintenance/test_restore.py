@@ -16,6 +16,7 @@ from herdbeat.store.reader import SqliteReader
 from herdbeat.store.sqlite.backup import backup_ledger
 from herdbeat.store.state_lock import StateLock
 from herdbeat.testing.herd import ScriptedRunner, SimulatedHerd, open_herd
+from herdbeat.timestamps import to_micros
 
 TEN = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -104,6 +105,30 @@ async def test_a_restore_keeps_the_previous_ledger_beside_the_new_one(tmp_path: 
     names = sqlite3.connect(first.kept).execute("SELECT name FROM target").fetchall()
     assert ("newcomer",) in names
     assert not [name for name in os.listdir(tmp_path) if "restoring" in name]  # noqa: PTH208 - quick, and in a test
+
+
+LAST_IDS = "SELECT (SELECT max(id) FROM beat), (SELECT max(id) FROM run), (SELECT max(id) FROM change)"
+
+
+async def test_a_restored_ledger_gives_no_id_that_the_lost_one_has_given(tmp_path: Path) -> None:
+    file = await backup_of_a_busy_fleet(tmp_path)
+    async with open_herd(tmp_path, TEN + HOUR) as herd:
+        write_fleet(herd)
+        await herd.advance(HOUR)
+    lost = sqlite3.connect(tmp_path / "herdbeat.db").execute(LAST_IDS).fetchone()
+
+    restore_backup(tmp_path / "herdbeat.db", file, TEN + DAY)
+    first_beat = "SELECT min(id) FROM beat WHERE created_at >= ?"
+    created_at = to_micros(TEN + DAY)
+    (beat_id,) = sqlite3.connect(tmp_path / "herdbeat.db").execute(first_beat, [created_at]).fetchone()
+    async with open_herd(tmp_path, TEN + DAY) as herd:
+        write_fleet(herd)
+        herd.schedule("newcomer", every="5m")
+        await herd.tick()
+    restored = sqlite3.connect(tmp_path / "herdbeat.db").execute(LAST_IDS).fetchone()
+
+    assert beat_id > lost[0]
+    assert [new > old for old, new in zip(lost, restored, strict=True)] == [True, True, True]
 
 
 async def test_a_backup_can_be_restored_where_there_is_no_ledger(tmp_path: Path) -> None:

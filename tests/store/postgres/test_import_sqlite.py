@@ -1,8 +1,10 @@
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.store.postgres.test_reader import IDENTITY, LATER, QUESTIONS, write_sample_history
-from tests.support.store_contract import build_fleet
+from tests.support.store_contract import OpenedStore, build_beat, build_fleet
 
 from herdbeat.errors import Conflict
 from herdbeat.scheduler.membership import register_node
@@ -47,6 +49,22 @@ def test_a_copied_fleet_continues_with_new_ids_and_knows_the_gap_without_a_node(
     assert [gap.until for gap in joined.gaps] == [LATER]
     assert store.write_now(lambda tx: tx.fleet_name()) == "contract"
     store.close()
+
+
+def test_a_copied_fleet_gives_no_id_of_a_deleted_row_again(tmp_path: Path, database: PostgresLocation) -> None:
+    path = filled(tmp_path / "herdbeat.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO meta (key, value) VALUES ('beat_id_floor', '5000')")
+        connection.commit()
+    migrate_to_postgres(path, database, build_fleet())
+    store = create_store(database)
+    store.open()
+
+    standing = OpenedStore(store).schedule()
+    (beat_id,) = store.write_now(lambda tx: tx.add_beats([build_beat(standing, "interval:new")]))
+    store.close()
+    assert beat_id is not None
+    assert beat_id > 5000
 
 
 def test_a_database_with_a_fleet_in_it_is_not_written_over(tmp_path: Path, database: PostgresLocation) -> None:

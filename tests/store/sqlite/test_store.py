@@ -5,10 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.support.store_contract import NOW, OpenedStore, StoreContract, build_beat
+from tests.support.store_contract import FIVE_MINUTES, NOW, OpenedStore, StoreContract, build_beat, build_fleet
 
 from herdbeat.domain.budget import BudgetDay, BudgetOwner, BudgetScope, Reservation, SpendTotals
-from herdbeat.store.base import NewRun, TargetRow
+from herdbeat.domain.change import Change, ChangeKind
+from herdbeat.scheduler.apply.apply import apply_fleet
+from herdbeat.store.base import NewRun, TargetRow, Transaction
 from herdbeat.store.sqlite.store import CHECKPOINT_CHANGES, SqliteStore
 from herdbeat.store.statements import load_migrations
 
@@ -31,6 +33,46 @@ class TestSqliteStore(StoreContract):
         opened.store.write_now(lambda tx: tx.add_runs([NewRun(beat_id, standing.id, 1)], node, later))
 
         assert opened.store.write_now(lambda tx: tx.node_get_last_seen()) == later
+
+
+DELETED_NEWEST = """
+DELETE FROM run WHERE id = (SELECT max(id) FROM run);
+DELETE FROM beat WHERE id = (SELECT max(id) FROM beat);
+DELETE FROM change WHERE id = (SELECT max(id) FROM change);
+"""
+
+
+def test_no_id_is_given_again_after_the_newest_rows_were_deleted_and_the_ledger_reopened(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")
+    store.open()
+    store.write_now(lambda tx: apply_fleet(tx, build_fleet(pace=FIVE_MINUTES), NOW))
+    before = write_one_of_each(store, "first")
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        connection.executescript(DELETED_NEWEST)
+
+    store = SqliteStore(tmp_path / "ledger.db", synchronous="OFF")
+    store.open()
+    after = write_one_of_each(store, "second")
+    store.close()
+
+    assert [new > old for old, new in zip(before, after, strict=True)] == [True, True, True]
+
+
+def write_one_of_each(store: SqliteStore, dedup_id: str) -> tuple[int, int, int]:
+    """Write a beat, its run and a change; return their ids."""
+    standing = OpenedStore(store).schedule()
+
+    def write(tx: Transaction) -> None:
+        (beat_id,) = tx.add_beats([build_beat(standing, dedup_id)])
+        assert beat_id is not None
+        tx.add_runs([NewRun(beat_id, standing.id, 1)], 1, NOW)
+        tx.add_changes([Change(at=NOW, who="human:you", what=ChangeKind.PAUSE, subject="worker/pace")])
+
+    store.write_now(write)
+    with closing(sqlite3.connect(store.path)) as connection:
+        newest = [connection.execute(f"SELECT max(id) FROM {table}").fetchone() for table in ("beat", "run", "change")]
+    return newest[0][0], newest[1][0], newest[2][0]
 
 
 def test_the_log_is_moved_into_the_main_file_in_a_quiet_moment(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def run_status(args: ParsedArgs, context: Context) -> Output | int:
         return _watch_status(args, context, handle)
     status = _load_status(args, handle)
     broken_files = describe_broken_files(args, context, handle)
-    is_failed_check = args.has(flags.CHECK) and status.needs_attention
+    is_failed_check = args.has(flags.CHECK) and (status.needs_attention or not status.has_working_node)
     lines = _status_lines(context.terminal, handle, status)
     notices = [broken_files] if broken_files else []
     exit_status = EXIT_CHECK_FAILED if is_failed_check else 0

@@ -19,7 +19,13 @@ from herdbeat.store.location import StoreLocation
 from herdbeat.store.location import format_location as format_location  # noqa: PLC0414
 from herdbeat.store.location import open_audit as open_audit  # noqa: PLC0414
 from herdbeat.store.location import require_sqlite_path as require_sqlite_path  # noqa: PLC0414
-from herdbeat.store.sqlite.backup import CopyProgress, copy_ledger_file, preserve_ledger, require_restorable
+from herdbeat.store.sqlite.backup import (
+    CopyProgress,
+    copy_ledger_file,
+    preserve_ledger,
+    raise_id_floors,
+    require_restorable,
+)
 from herdbeat.store.sqlite.backup import backup_ledger as backup_ledger  # noqa: PLC0414
 from herdbeat.store.sqlite.store import SqliteStore
 from herdbeat.store.state_lock import StateLock
@@ -92,6 +98,7 @@ def restore_backup(ledger: Path, file: Path, now: datetime, *, progress: CopyPro
         draft = ledger.with_name(f"{ledger.name}.restoring")
         try:
             copy_ledger_file(file, draft, progress)
+            raise_id_floors(draft, ledger)
             interrupted, missed = _close_open_work(draft, now)
             kept = _keep_previous_ledger(ledger, now)
             draft.replace(ledger)

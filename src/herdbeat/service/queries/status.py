@@ -106,6 +106,11 @@ class FleetStatus:
     def needs_attention(self) -> bool:
         return bool(self.late or self.failing)
 
+    @property
+    def has_working_node(self) -> bool:
+        """Whether a node runs the fleet. One that was started with --no-workers starts nothing."""
+        return self.pid is not None and (not self.live_nodes or any(each.works for each in self.live_nodes))
+
 
 def read_status(
     reader: Reader, now: datetime, pid: int | None, name: str | None = None, *, zone: ZoneInfo

@@ -73,7 +73,7 @@ def _copy_tables(
             if progress is not None:
                 progress(done, total)
         before = done
-        _advance_sequence(target_db, table)
+        _advance_sequence(source_db, target_db, table)
 
 
 def _copy_table(
@@ -109,14 +109,15 @@ def _add_lease_column(columns: list[str], rows: Iterable[Row]) -> tuple[list[str
     return [*columns, "lease_until"], map(end_lease, rows)
 
 
-def _advance_sequence(target_db: psycopg.Connection[Any], table: str) -> None:
-    """Give the next row an id that none has had."""
+def _advance_sequence(source_db: sqlite3.Connection, target_db: psycopg.Connection[Any], table: str) -> None:
+    """Give the next row an id that none has had, rows that were deleted included."""
     if table in _TABLES_WITHOUT_ID:
         return
+    floor = source_db.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", [f"{table}_id_floor"]).fetchone()
     row = target_db.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table]).fetchone()
     if row is not None:
-        newest = SQL("SELECT setval(%s, (SELECT coalesce(max(id), 0) + 1 FROM {}), false)").format(Identifier(table))
-        target_db.execute(newest, [row[0]])
+        newest = "SELECT setval(%s, greatest((SELECT coalesce(max(id), 0) FROM {}), %s) + 1, false)"
+        target_db.execute(SQL(newest).format(Identifier(table)), [row[0], floor[0] if floor else 0])
 
 
 def _verify_counts(target_db: psycopg.Connection[Any], counts: dict[str, int]) -> None:

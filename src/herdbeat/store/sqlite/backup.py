@@ -14,6 +14,7 @@ CopyProgress = Callable[[int, int], None]
 """Called with the pages copied so far, and all pages."""
 
 _PAGES_PER_STEP = 500
+_TABLES_WITH_FLOOR = ("beat", "run", "change")
 _LEDGER_TABLES = {"schedule", "beat", "run", "target"}
 
 
@@ -53,6 +54,32 @@ def copy_ledger_file(source: Path, to: Path, progress: CopyProgress | None = Non
         target_db.execute("PRAGMA synchronous = FULL")
         source_db.backup(target_db, pages=_PAGES_PER_STEP, progress=report)
         target_db.execute("PRAGMA journal_mode = DELETE")
+
+
+def raise_id_floors(draft: Path, previous: Path) -> None:
+    """Let a restored ledger give no id that the previous one has given: logs, people and programs remember those.
+
+    What cannot be read of the previous ledger, or does not exist, has no ids to keep.
+    """
+    with closing(sqlite3.connect(draft, isolation_level=None)) as target_db:
+        for table in _TABLES_WITH_FLOOR:
+            target_db.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)"
+                " ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))",
+                (f"{table}_id_floor", str(_read_last_id(previous, table))),
+            )
+
+
+def _read_last_id(ledger: Path, table: str) -> int:
+    """Also of a ledger of an older schema, which has no floors yet. 0 if it cannot be read."""
+    newest = f"SELECT max(id) FROM {table}"  # noqa: S608 - our own names
+    floor = f"SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{table}_id_floor'"  # noqa: S608
+    try:
+        with closing(_open_read_only(ledger)) as source_db:
+            ids = [each or 0 for (each,) in source_db.execute(f"{newest} UNION ALL {floor}")]
+    except (sqlite3.Error, UnicodeDecodeError):
+        return 0
+    return max(ids)
 
 
 def require_restorable(file: Path) -> None:

@@ -16,7 +16,7 @@ SELECT (SELECT max(next_run_at) FROM schedule WHERE next_due_at <= :now AND next
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'placed_until');
 
 -- name: last_ids
-SELECT (SELECT coalesce(max(id), 0) FROM beat), (SELECT coalesce(max(id), 0) FROM run);
+SELECT (SELECT id FROM last_id WHERE kind = 'beat'), (SELECT id FROM last_id WHERE kind = 'run');
 
 -- name: take_fleet_name
 INSERT INTO meta (key, value) VALUES ('fleet', :fleet)
