@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -251,10 +252,10 @@ class Loop:
         reading = self._timer.pulse()
         self.last_cycle_at = now = reading.wall
         free_slots = self._settings.max_concurrent - len(self.active_runs)
+        self._detect_clock_change(reading)
         self._was_full = free_slots <= 0
         if self._was_full:
             return ClaimResult()  # a full node leaves due work to others, and looks again when a run ends
-        self._detect_clock_change(reading)
         context = self._claim_context(free_slots)
         step, new_gaps = self._unwritten_step, tuple(self._unwritten_gaps)
 
@@ -266,7 +267,8 @@ class Loop:
             return claim_due(tx, now, context)
 
         try:
-            result = await write_batch(self._store, claim)
+            with self._watching_clocks():
+                result = await write_batch(self._store, claim)
         except StoreUnavailable as error:
             log.warning("nothing claimed error=%s %s next look in %s", error, error.hint, self._settings.check_interval)
             return ClaimResult()
@@ -275,7 +277,9 @@ class Loop:
             return ClaimResult()
         except BatchRefused as refused:
             return await self._bisect_batch(now, refused.error)
-        self._unwritten_step, self._unwritten_gaps = timedelta(0), []
+        self._unwritten_step -= step  # another may have been noted during the write
+        written = {gap.from_at for gap in new_gaps}
+        self._unwritten_gaps = [gap for gap in self._unwritten_gaps if gap.from_at not in written]
         self._batch_limit, self._saturated = MAX_CLAIM_BATCH, result.saturated
         self._was_full = result.is_full
         failpoint(Failpoint.AFTER_CLAIM)
@@ -346,6 +350,22 @@ class Loop:
             return ClaimResult()
         self._report_quarantined(now, quarantined)
         return ClaimResult(wake_at=now)
+
+    @contextmanager
+    def _watching_clocks(self) -> Iterator[None]:
+        """Read the clocks within the block, too: a node that waits for a locked store is not asleep."""
+        loop, seconds = asyncio.get_running_loop(), self._settings.check_interval.total_seconds()
+
+        def look() -> None:
+            nonlocal handle
+            self._detect_clock_change(self._timer.pulse())
+            handle = loop.call_later(seconds, look)
+
+        handle = loop.call_later(seconds, look)
+        try:
+            yield
+        finally:
+            handle.cancel()
 
     def _detect_clock_change(self, reading: ClockReading) -> None:
         """Note the time that was lost since the last cycle, or by how much the clock was set back.
