@@ -60,7 +60,7 @@ _STEPS = {
     StepKind.CANDIDATE: "a time that took part; one of them won",
     StepKind.SHADOWED: "a hint that a stronger one keeps out",
     StepKind.EXPIRED: "a hint that is over",
-    StepKind.JITTER: "moved within its own gap, to spread a herd",
+    StepKind.JITTER: "moved within its own gap, or to its place in a queue, to spread a herd",
     StepKind.CLAMP: "moved by `min_interval` or `max_interval`",
     StepKind.BOUND: "moved or ended by `starts_at`, `ends_at`, `max_runs`",
     StepKind.HOURS: "moved into the active hours",
