@@ -356,6 +356,8 @@ class Loop:
         """Read the clocks within the block, too: a node that waits for a locked store is not asleep."""
         loop, seconds = asyncio.get_running_loop(), self._settings.check_interval.total_seconds()
 
+        handle: asyncio.TimerHandle | None = None
+
         def look() -> None:
             nonlocal handle
             self._detect_clock_change(self._timer.pulse())
