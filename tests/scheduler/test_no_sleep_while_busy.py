@@ -70,7 +70,7 @@ class ReadingClock(FakeClock):
 
 
 async def test_a_node_that_waited_for_a_locked_ledger_has_not_slept(tmp_path: Path) -> None:
-    """With a `lease` below 15 s, instants that waited for the write lock were `missed: slept`."""
+    """With `lease: 2s`, instants that waited for the write lock were `missed: slept`."""
     events: list[Event] = []
 
     async def execute_run(claim: Claim) -> FinishedRun:
