@@ -74,7 +74,11 @@ def test_secrets_are_found_where_their_position_tells() -> None:
     headers = {"Authorization": "Bearer 0123456789", "X-Api-Key": "k" * 9, "Accept": "application/json", "Token": "abc"}
 
     assert find_secrets(headers) == {"Bearer 0123456789", "0123456789", "k" * 9}
-    assert find_secrets({"url": "https://me:hunter2@x.example/?sig=1&token=wxyz"}) == {"hunter2", "wxyz"}
+    assert find_secrets({"url": "https://me:hunter2@x.example/?sig=1&token=wxyz"}) == {
+        "hunter2",
+        "bWU6aHVudGVyMg==",
+        "wxyz",
+    }
     assert find_secrets({"command": ["run", "--password", "hunter2", "--key=wxyz"]}) == {"hunter2", "wxyz"}
 
 
@@ -85,10 +89,24 @@ def test_secrets_are_found_where_their_position_tells() -> None:
         ("  headers: { Authorization: Bearer abc, Accept: text }", "Bearer abc"),
         ("secret: hunter2", "hunter2"),
         ("store: postgresql:///x?password=hush", "hush"),
+        ('store: "host=db password=hush user=me"', "hush"),
     ],
 )
 def test_the_secret_in_a_line_of_a_file_is_found(line: str, secret: str) -> None:
     assert [line[start:end] for start, end in find_source_secrets(line)] == [secret]
+
+
+@pytest.mark.parametrize("store", ["postgres//herd:s3cret@db/fleet", "herd:s3cret@db/fleet", "//herd:s3cret@db"])
+def test_a_store_without_its_scheme_is_quoted_without_its_password(store: str) -> None:
+    [(start, end)] = find_source_secrets(f'store: "{store}"')
+
+    assert f'store: "{store}"'[start:end] == "s3cret"
+
+
+def test_an_endpoint_that_returns_the_credentials_of_its_address_does_not_publish_them() -> None:
+    register_secrets(find_secrets({"url": "https://me:hunt%20er@example.com/"}))
+
+    assert redact_known("Authorization: Basic bWU6aHVudCBlcg==") == "Authorization: Basic ***"
 
 
 def test_the_name_of_a_variable_is_not_hidden_in_a_line() -> None:

@@ -28,8 +28,14 @@ _COMMON_VALUE = re.compile(r"[A-Za-z]+|[0-9.:/-]+|localhost(:[0-9]+)?")
 """A word, a number, a date, an address: it says nothing by itself, and other texts use it too."""
 
 _USER_INFO = re.compile(
-    r"(?P<before>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:/{1,3}[^\s\"'/:@?#]*:)(?![0-9]{1,5}(?:[/?#]|$))(?P<secret>[^\s\"'<>]*)(?=@)"
+    r"(?P<before>(?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:/{1,3}|//)(?P<user>[^\s\"'/:@?#]*):)(?![0-9]{1,5}(?:[/?#]|$))(?P<secret>[^\s\"'<>]{0,1000})(?=@)"
 )
+_BARE_USER_INFO = re.compile(r"(?<![\w.-])[\w.-]+:(?P<secret>[^\s\"'@/{}\[\],][^\s\"'@]{0,200})(?=@[\w\[])")
+"""An address without its scheme, as in a store that is written wrongly: only in lines of files."""
+
+_ASSIGNMENT = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{1,60})=(?P<secret>[^\s\"'&]+)")
+"""`password=hush` in a text of such pairs: only in lines of files."""
+
 _PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^\s\"'=&#?]+)=)(?P<secret>[^\s\"'&#]+)")
 _NAMED_VALUE = re.compile(
     r"(?P<before>(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*[:=]\s*)(?P<secret>\"[^\"]*\"?|'[^']*'?|(?:\$\{[^}\s]*\}|[^\s\"',{}\[\]|>])(?:\$\{[^}\s]*\}|[^,}\]])*)"
@@ -67,14 +73,14 @@ def register_secrets(values: Iterable[str]) -> None:
 
 
 def _iter_forms(value: str) -> Iterator[str]:
-    """Yield a value as texts may contain it: as it is, line by line, in JSON, in an address."""
+    """Yield a value as texts may contain it: as it is, line by line, in JSON, in an address, as a host."""
     import json  # noqa: PLC0415 -- most commands register nothing
-    from urllib.parse import quote  # noqa: PLC0415
+    from urllib.parse import quote, quote_plus  # noqa: PLC0415
 
     lines = [line.strip() for line in value.splitlines()]
     for text in {value, value.strip(), *(line for line in lines if len(line) > _MIN_VALUE_CHARS)} - {""}:
         yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
-        yield from (quote(text), quote(text, safe=""))
+        yield from (quote(text), quote(text, safe=""), quote_plus(text), text.lower())
 
 
 def redact_known(text: str) -> str:
@@ -85,7 +91,7 @@ def redact_known(text: str) -> str:
 def redact(text: str) -> str:
     """Return a text without the registered values and without the secrets of the addresses in it."""
     text = redact_known(text)
-    if ":/" in text:
+    if "//" in text or ":/" in text:
         text = _USER_INFO.sub(rf"\g<before>{MASK}", text)
     if "=" in text:
         text = _PARAMETER.sub(_mask_by_name, text)
@@ -143,11 +149,20 @@ def find_secrets(value: object, name: str = "") -> set[str]:
         return {each for each in named if is_distinctive(each, "secret")} | inner
     if not isinstance(value, str):
         return set()
-    found = {match["secret"] for match in _USER_INFO.finditer(value)}
+    found = {secret for match in _USER_INFO.finditer(value) for secret in _credential_forms(match)}
     found |= {match["secret"] for match in _PARAMETER.finditer(value) if is_secret_name(match["name"])}
     if is_secret_name(name):
         found |= {value, value.rpartition(" ")[2]}
     return {each for each in found if is_distinctive(each, "secret")}
+
+
+def _credential_forms(user_info: re.Match[str]) -> tuple[str, str]:
+    """Return the password of an address, and the credentials as HTTP sends them: endpoints quote their requests."""
+    from base64 import b64encode  # noqa: PLC0415 -- most commands register nothing
+    from urllib.parse import unquote  # noqa: PLC0415
+
+    credentials = f"{unquote(user_info['user'])}:{unquote(user_info['secret'])}"
+    return user_info["secret"], b64encode(credentials.encode()).decode()
 
 
 def _is_hidden_argument(item: object, hidden: object) -> bool:
@@ -156,9 +171,10 @@ def _is_hidden_argument(item: object, hidden: object) -> bool:
 
 def find_source_secrets(line: str) -> list[tuple[int, int]]:
     """Return where the secrets in a line of a configuration file are, from the left: start and end of each."""
-    spans = [match.span("secret") for match in _USER_INFO.finditer(line)]
+    spans = [match.span("secret") for pattern in (_USER_INFO, _BARE_USER_INFO) for match in pattern.finditer(line)]
     spans += [match.span("secret") for match in _PARAMETER.finditer(line) if is_secret_name(match["name"])]
-    spans += [match.span("secret") for match in _NAMED_VALUE.finditer(line) if is_secret_name(match["name"])]
+    for pattern in (_NAMED_VALUE, _ASSIGNMENT):
+        spans += [match.span("secret") for match in pattern.finditer(line) if is_secret_name(match["name"])]
     if _known_values is not None:
         spans += [match.span() for match in _known_values.finditer(line)]
     merged: list[tuple[int, int]] = []

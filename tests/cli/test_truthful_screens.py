@@ -93,6 +93,20 @@ def test_a_calendar_that_waits_for_its_retry_shows_the_retry_before_its_next_ins
     assert "retry 2 of 3 in 50s (the last attempt: failed); next run in 59m" in running.run("explain", "report").out
 
 
+async def test_next_does_not_say_that_a_one_shot_has_ended_while_it_waits_for_its_retry(cli: CommandLine) -> None:
+    state = cli.folder / ".herdbeat"
+    state.mkdir()
+    async with open_herd(state, cli.clock.now()) as herd:
+        herd.schedule("launch", at=cli.clock.now().isoformat(), retry=RETRY, runner=ScriptedRunner(fails=9))
+        await herd.tick()
+
+    with StateLock(state):
+        answer = cli.run("next")
+
+    assert "retry 2 of 3" in answer.out
+    assert "ended" not in answer.out
+
+
 def test_completion_and_the_list_by_state_find_a_beat_that_waits_for_its_retry(running: CommandLine) -> None:
     assert "poll\tfailing" in running.run("completion", "names", "po").out
     assert [each["name"] for each in running.run("list", "--state", "failing", "--json").json()["items"]]

@@ -118,6 +118,20 @@ def test_a_ledger_that_is_truncated_under_a_node_ends_it(fleet: FaultFleet) -> N
     assert "truncated while herdbeat was using it" in fleet.log()
 
 
+def test_a_node_whose_journal_is_taken_away_ends_and_loses_nothing(fleet: FaultFleet) -> None:
+    """It used to go on: no other program saw its beats, and of 9 starts a killed node had recorded 1."""
+    fleet.start()
+    fleet.wait_for_starts(2)
+
+    ledger(fleet).with_name("herdbeat.db-wal").unlink()
+
+    assert fleet.wait_for_end() != 0
+    assert "herdbeat.db-wal was removed" in fleet.log()
+    with closing(sqlite3.connect(ledger(fleet))) as reader:
+        recorded = {label for (label,) in reader.execute(RUNS_QUERY)}
+    assert set(fleet.starts()) <= recorded
+
+
 def test_an_empty_file_is_not_taken_for_a_new_ledger(fleet: FaultFleet) -> None:
     state_dir(fleet).mkdir(mode=0o700)
     ledger(fleet).touch()

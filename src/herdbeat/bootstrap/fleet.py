@@ -50,8 +50,8 @@ from herdbeat.store.state_lock import StateLock
 
 log = logging.getLogger(__name__)
 
-STATE_CHECK_INTERVAL_S = 1.0
-"""Seconds between two looks at the lock and the ledger on the disk."""
+STATE_CHECK_INTERVAL_S = 5.0
+"""Seconds between two looks at the lock and the ledger on the disk. Each commit looks at the ledger, too."""
 
 GC_THRESHOLD_OBJECTS = 50_000
 """New objects between two collections of the young generation: a few MB."""

@@ -293,6 +293,15 @@ async def test_a_port_where_nothing_listens_is_reported(calls: EndpointCaller) -
     )
 
 
+async def test_two_kinds_of_credentials_are_not_blamed_on_letters(calls: EndpointCaller) -> None:
+    async with serve_endpoint(respond("{}")) as endpoint:
+        spec = endpoint.get()
+        url = spec.url.replace("://", "://me:hush@")
+        outcome = await calls.run(make_job(replace(spec, url=url, headers={"Authorization": "Bearer x"})))
+
+    assert outcome.error == "The url has a user, and the headers have Authorization. Remove one of them."
+
+
 @pytest.mark.parametrize("headers", [{"X-Bad": "secret\r\nX-Worse: b"}, {"X Bad\r\n": "secret"}, {"X-Nul": "secret\0"}])
 async def test_a_header_that_cannot_be_sent_is_reported_without_its_value(
     calls: EndpointCaller, headers: dict[str, str]

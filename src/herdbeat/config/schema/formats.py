@@ -123,10 +123,10 @@ _STORE_PATTERN = re.compile("(sqlite:|postgres(ql)?://)/*[^/].*")
 
 
 def parse_store(text: str) -> str:
-    # An address with an @ is not repeated in the message: it may hold a password, and so may what looks like its port.
+    # What has an @ or a = is not repeated in the message: it may hold a password, and so may what looks like its port.
     store = text.strip()
     if not _STORE_PATTERN.fullmatch(store):
-        named = "What is written here" if "@" in store else f'"{truncate_for_message(text)}"'
+        named = "What is written here" if re.search("[@=]", store) else f'"{truncate_for_message(text)}"'
         hint = 'Write "sqlite:PATH" or "postgresql://user@host/database".'
         raise ValidationError(Code.INVALID_VALUE, f"{named} is not a store.", hint)
     if not store.startswith("sqlite:") and redact_store_url(store) is None:

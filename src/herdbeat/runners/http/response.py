@@ -50,6 +50,12 @@ def explain_broken_response(error: Exception, status: int, received: int) -> Cal
     return CallFailed(f"{detail} The endpoint, or a proxy before it, has to mend that.", status)
 
 
+def _describe_unsendable(error: ValueError, host: str) -> str:
+    if "AUTHORIZATION" in str(error):
+        return "The url has a user, and the headers have Authorization. Remove one of them."
+    return f"The request to {host} cannot be made. Look for letters in url and headers that HTTP does not take."
+
+
 def _describe_request_error(error: Exception, host: str) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError():
@@ -65,7 +71,7 @@ def _describe_request_error(error: Exception, host: str) -> str:
         case aiohttp.ClientConnectionError():
             return f"{host} closed the connection without an answer. Look at the log of the endpoint."
         case ValueError():
-            return f"The request to {host} cannot be made. Look for letters in url and headers that HTTP does not take."
+            return _describe_unsendable(error, host)
         case _:
             return f"The call of {host} failed: {type(error).__name__}."
 

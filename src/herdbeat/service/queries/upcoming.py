@@ -83,6 +83,10 @@ class ForecastInput:
     def find_unscheduled(self, start: datetime) -> UnscheduledEntry | None:
         return self.unscheduled if self.uses_ledger(start) else None
 
+    def find_retry(self, start: datetime) -> UpcomingRun | None:
+        is_ahead = self.retry is not None and self.uses_ledger(start) and self.retry.next_run_at >= start
+        return self.retry if is_ahead else None
+
     def starting_point(self, start: datetime) -> tuple[datetime, ScheduleState]:
         """Return when the forecast begins, and from which state. Without the ledger the schedule is new at `start`."""
         if not self.uses_ledger(start):
@@ -393,8 +397,8 @@ def find_unscheduled(forecasts: Iterable[ForecastInput], start: datetime) -> lis
 def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[UpcomingRun]:
     if forecast.find_unscheduled(start) is not None:
         return
-    if forecast.retry is not None and forecast.uses_ledger(start) and forecast.retry.next_run_at >= start:
-        yield forecast.retry
+    if (retry := forecast.find_retry(start)) is not None:
+        yield retry
     previous: datetime | None = None
     for decision in forecast.decisions(start):
         assert decision.next_run_at is not None
@@ -413,6 +417,8 @@ def _iter_forecast_runs(forecast: ForecastInput, start: datetime) -> Iterator[Up
 def _find_unscheduled_entry(forecast: ForecastInput, start: datetime) -> UnscheduledEntry | None:
     if (unscheduled := forecast.find_unscheduled(start)) is not None:
         return unscheduled
+    if forecast.find_retry(start) is not None:
+        return None
     decision = decide(*forecast.starting_point(start))
     if decision.wake_at is not None:
         return None

@@ -57,6 +57,7 @@ class SqliteSession:
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
         self._path = path.absolute()  # a Python program may change its working directory
+        self._journal = self._path.with_name(f"{path.name}-wal")
         self._synchronous = synchronous
         self._checkpointed_changes = 0
         self._checkpointed_at = 0.0
@@ -75,23 +76,26 @@ class SqliteSession:
             _migrate(self._connection)
             self._transaction = SqliteTransaction(self._connection)
             self._opened = self._path.stat()
+            self._opened_journal = _stat(self._journal)
         except sqlite3.Error as error:
             raise to_store_unavailable(self._path, error) from error
 
     def require_same_file(self) -> None:
-        """Raises StoreUnavailable if the path no longer leads to the file that is open.
+        """Raises StoreUnavailable if the paths no longer lead to the ledger and the journal that are open.
 
         SQLite goes on writing into a file that was deleted: a node once started 76 runs, and its ledger had 24 of them.
+        What is only in a deleted journal is lost if the node is killed, and no other program sees it.
         """
-        try:
-            found = self._path.stat()
-        except OSError:
-            found = None
-        if found is None or not os.path.samestat(found, self._opened) or found.st_size < self._opened.st_size:
-            raise StoreUnavailable(
-                f"{self._path} was removed, replaced or truncated while herdbeat was using it. Nothing more starts.",
-                hint="Put the file back or restore a backup (herdbeat db restore FILE), and start again: herdbeat up",
-            )
+        if not _is_same_file(self._path, self._opened):
+            lost = self._path
+        elif self._opened_journal is not None and not _is_same_file(self._journal, self._opened_journal):
+            lost = self._journal
+        else:
+            return
+        raise StoreUnavailable(
+            f"{lost} was removed, replaced or truncated while herdbeat was using it. Nothing more starts.",
+            hint="Put the file back or restore a backup (herdbeat db restore FILE), and start again: herdbeat up",
+        )
 
     def begin(self) -> None:
         self._execute("BEGIN IMMEDIATE")
@@ -173,6 +177,18 @@ class SqliteStore(Writer[Transaction]):
     def require_intact(self) -> None:
         """Raises StoreUnavailable if the file was removed, replaced or truncated since it was opened."""
         self.session.require_same_file()
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _is_same_file(path: Path, opened: os.stat_result) -> bool:
+    found = _stat(path)
+    return found is not None and os.path.samestat(found, opened) and found.st_size >= opened.st_size
 
 
 def _require_plain_file(path: Path) -> None:
