@@ -94,7 +94,6 @@ class FakeGitHub:
         self.log: list[LoggedRequest] = []
         self.faults: list[Fault] = []
         self.interruptions: list[Interruption] = []
-        self.max_per_page = 100
         self.has_etags = True
         self.base_path = ""
         self.url = ""
@@ -305,7 +304,7 @@ class FakeGitHub:
         return self._page([self._show(issue) for issue in found], query, "issues")
 
     def _page(self, entries: list[Any], query: dict[str, str], path: str) -> tuple[int, Any, dict[str, str]]:
-        size = min(int(query.get("per_page", "30")), self.max_per_page)
+        size = min(int(query.get("per_page", "30")), 100)
         page = int(query.get("page", "1"))
         headers = {}
         if page * size < len(entries):

@@ -48,8 +48,13 @@ async def transport() -> AsyncIterator[HttpTransport]:
 @pytest.fixture
 def make_source(github: FakeGitHub, clock: FakeClock, sleep: Sleep, transport: HttpTransport) -> MakeSource:
     """Return a function that starts a client anew, as a restarted node does."""
+    return bind_source(github, clock, sleep, transport)
 
-    def make(token: str = TOKEN, through: HttpTransport | None = None, **settings: Any) -> GitHubSource:
+
+def bind_source(github: FakeGitHub, clock: FakeClock, sleep: Sleep, transport: HttpTransport) -> MakeSource:
+    def make(
+        token: str = TOKEN, through: HttpTransport | None = None, page_size: int = 100, **settings: Any
+    ) -> GitHubSource:
         options = replace(GitHubSettings(repo=REPO), **settings)
         client = GitHubClient(
             through or transport,
@@ -58,6 +63,7 @@ def make_source(github: FakeGitHub, clock: FakeClock, sleep: Sleep, transport: H
             sleep,
             api_url=github.url,
             write_interval=timedelta(),
+            page_size=page_size,
         )
         return GitHubSource(options, client, sleep)
 

@@ -82,11 +82,10 @@ async def test_an_unchanged_list_is_asked_for_by_its_etag(github: FakeGitHub, ma
 
 
 async def test_every_page_is_read(github: FakeGitHub, make_source: MakeSource) -> None:
-    github.max_per_page = 10
     for number in range(1, 36):
         github.add(number, "ready")
 
-    items = await make_source().list()
+    items = await make_source(page_size=10).list()
 
     assert [each.id for each in items] == [str(number) for number in range(1, 36)]
 
@@ -95,15 +94,29 @@ async def test_every_page_is_read(github: FakeGitHub, make_source: MakeSource) -
 async def test_an_issue_that_slips_to_an_earlier_page_is_not_overlooked(
     github: FakeGitHub, make_source: MakeSource, has_etags: bool
 ) -> None:
-    github.max_per_page, github.has_etags = 10, has_etags
+    github.has_etags = has_etags
     for number in range(1, 31):
         github.add(number, "ready")
     github.interrupt("GET", "page=2", lambda: github.unlabel(1, "ready"))
 
-    items = await make_source().list()
+    items = await make_source(page_size=10).list()
 
     assert {each.id for each in items} >= {str(number) for number in range(2, 31)}
     assert len({each.id for each in items}) == len(items)
+
+
+async def test_the_first_entry_of_a_new_page_is_seen_although_the_last_one_is_unchanged(
+    github: FakeGitHub, make_source: MakeSource
+) -> None:
+    for number in range(1, 11):
+        github.add(number, "ready")
+    source = make_source(page_size=10)
+    before = await source.list()
+    github.add(11, "ready")
+
+    after = await source.list()
+
+    assert (len(before), len(after)) == (10, 11)
 
 
 async def test_hostile_titles_and_bodies_pass_through_as_data(github: FakeGitHub, make_source: MakeSource) -> None:
@@ -246,6 +259,19 @@ async def test_a_lost_answer_to_the_decisive_request_is_neither_won_nor_lost(
 
     assert not caught.value.permanent
     assert (early, late) == (ReleaseStatus.TOO_EARLY, ReleaseStatus.RELEASED)
+    assert labels(issue) == {"ready"}
+
+
+async def test_an_issue_with_an_endless_history_is_blocked_and_stops_no_other(
+    github: FakeGitHub, make_source: MakeSource
+) -> None:
+    issue = github.add(1, "ready")
+    for _ in range(100):
+        github.comment(1, "spam", STRANGER)
+
+    result = await make_source(page_size=3).claim(item(1), "m1")
+
+    assert (result.status, result.reason) == (ClaimStatus.BLOCKED, "It has over 92 entries.")
     assert labels(issue) == {"ready"}
 
 

@@ -31,7 +31,7 @@ from herdbeat.work.base import (
     find_priority,
     priority_rank,
 )
-from herdbeat.work.github_client import GitHubClient, GitHubReply
+from herdbeat.work.github_client import GitHubClient, GitHubReply, ListTooLong
 from herdbeat.work.github_history import (
     IssueHistory,
     claim_marker,
@@ -187,7 +187,12 @@ class GitHubSource:
     def _list_query(self) -> str:
         settings = self._settings
         labels = [settings.ready, *settings.filter_labels] if self.claims_remotely else list(settings.filter_labels)
-        query = {"state": settings.state, "sort": "created", "direction": "asc", "per_page": "100"}
+        query = {
+            "state": settings.state,
+            "sort": "created",
+            "direction": "asc",
+            "per_page": str(self._client.page_size),
+        }
         if labels:
             query["labels"] = ",".join(labels)
         if settings.assignee:
@@ -223,7 +228,10 @@ class GitHubSource:
             return await self._take_unmarked(issue)
         if not self._is_offered(issue):
             return await self._continue_claim(issue, run_marker)
-        checked = await self._check_offer(issue)
+        try:
+            checked = await self._check_offer(issue)
+        except ListTooLong as error:
+            checked = _CheckedOffer(issue=issue, offered_at=None, block=error.message)
         if checked.block:
             self._remember_block(issue)
             return ClaimResult(status=ClaimStatus.BLOCKED, reason=checked.block)
@@ -454,7 +462,8 @@ class GitHubSource:
 
     async def _read_history(self, number: int) -> IssueHistory:
         login = await self._client.login()
-        reply, entries = await self._client.get_all(f"{self._path}/issues/{number}/timeline?per_page=100")
+        path = f"{self._path}/issues/{number}/timeline?per_page={self._client.page_size}"
+        reply, entries = await self._client.get_all(path)
         self._require(reply, 200, f"the timeline of #{number}")
         return IssueHistory(
             entries=parse_timeline(entries),

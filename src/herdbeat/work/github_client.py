@@ -30,8 +30,14 @@ MAX_WAIT = timedelta(seconds=60)
 
 WRITE_INTERVAL = timedelta(seconds=1)
 MAX_CACHED_PAGES = 32
+MAX_PAGE_SIZE = 100
 MAX_PAGES = 20
+MAX_TIMELINE_PAGES = 30
 MAX_LIST_ROUNDS = 3
+
+
+class ListTooLong(WorkSourceFailed):
+    """A list has more pages than are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,9 @@ class GitHubClient:
         api_url: str = PUBLIC_API_URL,
         write_interval: timedelta = WRITE_INTERVAL,
         max_wait: timedelta = MAX_WAIT,
+        page_size: int = MAX_PAGE_SIZE,
     ) -> None:
+        self.page_size = page_size
         self._transport = transport
         self._tokens = tokens
         self._clock = clock
@@ -99,21 +107,26 @@ class GitHubClient:
             self._pages.move_to_end(url)
             return GitHubReply(status=200, data=cached.data, next_url=cached.next_url, is_unchanged=True)
         next_url = self._next_url(answer)
-        if answer.status == 200 and (etag := answer.headers.get("ETag")):
-            self._pages[url] = _CachedPage(etag=etag, data=answer.data, next_url=next_url)
-            if len(self._pages) > MAX_CACHED_PAGES:
-                self._pages.popitem(last=False)
+        if answer.status == 200:
+            self._cache(url, answer, next_url)
         return GitHubReply(status=answer.status, data=answer.data, next_url=next_url)
 
+    def _cache(self, url: str, answer: HttpAnswer, next_url: str) -> None:
+        """Keep a page for its ETag. Not a full one that is the last: the next entry would not change it."""
+        is_full = isinstance(answer.data, list) and len(answer.data) >= self.page_size
+        etag = answer.headers.get("ETag")
+        if etag is None or (is_full and not next_url):
+            self._pages.pop(url, None)
+            return
+        self._pages[url] = _CachedPage(etag=etag, data=answer.data, next_url=next_url)
+        if len(self._pages) > MAX_CACHED_PAGES:
+            self._pages.popitem(last=False)
+
     async def get_all(self, path: str) -> tuple[GitHubReply, list[dict[str, Any]]]:
-        """Return the first reply, and the entries of all pages."""
-        first = reply = await self.get(path)
-        entries = _objects(reply.data)
-        for _ in range(MAX_PAGES - 1):
-            if reply.status != 200 or not reply.next_url:
-                break
-            reply = await self.get(reply.next_url)
-            entries += _objects(reply.data)
+        """Return the first reply, and the entries of all pages. Raises ListTooLong: half a history proves nothing."""
+        first, entries, _ = await self._get_round(path, MAX_TIMELINE_PAGES + 1)
+        if len(entries) > MAX_TIMELINE_PAGES * self.page_size:
+            raise ListTooLong(f"It has over {len(entries) - 1:,} entries.", cause=FailureCause.INVALID_ANSWER)
         return first, entries
 
     async def get_stable(self, path: str) -> tuple[GitHubReply, list[dict[str, Any]]]:
@@ -125,16 +138,16 @@ class GitHubClient:
         found: dict[object, dict[str, Any]] = {}
         first = GitHubReply(status=0, data=None)
         for _ in range(MAX_LIST_ROUNDS):
-            first, entries, is_settled = await self._get_round(path)
+            first, entries, is_settled = await self._get_round(path, MAX_PAGES)
             found |= {entry.get("number"): entry for entry in entries}
             if is_settled:
                 break
         return first, list(found.values())
 
-    async def _get_round(self, path: str) -> tuple[GitHubReply, list[dict[str, Any]], bool]:
+    async def _get_round(self, path: str, max_pages: int) -> tuple[GitHubReply, list[dict[str, Any]], bool]:
         first = reply = await self.get(path)
         entries, pages, is_unchanged = _objects(reply.data), 1, reply.is_unchanged
-        while reply.status == 200 and reply.next_url and pages < MAX_PAGES:
+        while reply.status == 200 and reply.next_url and pages < max_pages:
             reply = await self.get(reply.next_url)
             entries += _objects(reply.data)
             is_unchanged = is_unchanged and reply.is_unchanged
