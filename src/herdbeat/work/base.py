@@ -38,7 +38,7 @@ class ClaimStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimResult:
+class WorkClaimResult:
     """The answer to a claim. A claimed item is as it was read after the claim; only that text may reach a prompt.
 
     `offered_at` is when a person last offered the item: attempts count from then. None if the source does not know.
@@ -107,7 +107,7 @@ class WorkSource(Protocol):
         """Return the items that are offered now, the next one first. Titles and bodies may change until the claim."""
         ...
 
-    async def claim(self, item: WorkItem, run_marker: str) -> ClaimResult: ...
+    async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult: ...
 
     async def report(self, claim: WorkClaim, report: Report) -> None:
         """Report the end of the run. A failed item with attempts left is offered again."""

@@ -27,12 +27,12 @@ from herdbeat.errors import truncate_for_message
 from herdbeat.work.base import (
     DEFAULT_PRIORITY,
     MAX_LISTED_ITEMS,
-    ClaimResult,
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
     Report,
     WorkClaim,
+    WorkClaimResult,
     WorkSourceFailed,
     build_item,
     check_run_marker,
@@ -97,22 +97,22 @@ class CommandSource:
                 break
         return tuple(items.values())
 
-    async def claim(self, item: WorkItem, run_marker: str) -> ClaimResult:
+    async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         """Ask for the item. The program may print it again, as it is now."""
         if not self.claims_remotely:
-            return ClaimResult(status=ClaimStatus.CLAIMED, item=item)
+            return WorkClaimResult(status=ClaimStatus.CLAIMED, item=item)
         ended = await self._run("claim", self._settings.claim_argv, to_input(item, run_marker))
         if ended.status == LOST_STATUS:
-            return ClaimResult(status=ClaimStatus.LOST)
+            return WorkClaimResult(status=ClaimStatus.LOST)
         self._require_success("claim", ended)
         entries = parse_entries(ended.stdout) if ended.stdout.strip() else []
         if not entries:
-            return ClaimResult(status=ClaimStatus.CLAIMED, item=item)
+            return WorkClaimResult(status=ClaimStatus.CLAIMED, item=item)
         fresh = parse_item(entries[0], "the item that claim printed")
         if fresh.id != item.id:
             text = f'claim printed another item than "{truncate_for_message(item.id)}".'
             raise WorkSourceFailed(text, cause=FailureCause.INVALID_ANSWER)
-        return ClaimResult(status=ClaimStatus.CLAIMED, item=fresh)
+        return WorkClaimResult(status=ClaimStatus.CLAIMED, item=fresh)
 
     async def report(self, claim: WorkClaim, report: Report) -> None:
         if not self._settings.report_argv:

@@ -25,12 +25,12 @@ from herdbeat.work.base import (
     MAX_BODY_LENGTH,
     MAX_LISTED_ITEMS,
     MAX_TITLE_LENGTH,
-    ClaimResult,
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
     Report,
     WorkClaim,
+    WorkClaimResult,
     WorkSourceFailed,
     build_item,
     check_run_marker,
@@ -67,7 +67,7 @@ class DirectorySource:
         """Return the files, the oldest first."""
         return await asyncio.to_thread(self._folder.list, min(limit, MAX_LISTED_ITEMS))
 
-    async def claim(self, item: WorkItem, run_marker: str) -> ClaimResult:
+    async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         return await asyncio.to_thread(self._folder.claim, item.id, check_run_marker(run_marker))
 
     async def report(self, claim: WorkClaim, report: Report) -> None:
@@ -97,23 +97,23 @@ class _Folder:
             items = (_read_item(root, name, name) for _, name in found)
             return tuple(item for item in items if item is not None)
 
-    def claim(self, name: str, marker: str) -> ClaimResult:
+    def claim(self, name: str, marker: str) -> WorkClaimResult:
         taken = taken_name(name, marker)
         with self._open() as root, self._open(root, WORKING) as working, _explained(self._path):
             if not _exists(working, taken):
                 # Looked at again just before the rename: whatever lies there by now must still be a plain file.
                 if not is_item_name(name) or not _is_item_file(root, name):
-                    return ClaimResult(status=ClaimStatus.LOST)
+                    return WorkClaimResult(status=ClaimStatus.LOST)
                 try:
                     os.rename(name, taken, src_dir_fd=root, dst_dir_fd=working)
                 except FileNotFoundError:
-                    return ClaimResult(status=ClaimStatus.LOST)
+                    return WorkClaimResult(status=ClaimStatus.LOST)
                 os.fsync(working)
             item = _read_item(working, taken, name)
         if item is not None:
-            return ClaimResult(status=ClaimStatus.CLAIMED, item=item)
+            return WorkClaimResult(status=ClaimStatus.CLAIMED, item=item)
         self.put_back(name, marker)
-        return ClaimResult(status=ClaimStatus.GONE, reason=f"{truncate_for_message(name)} cannot be read.")
+        return WorkClaimResult(status=ClaimStatus.GONE, reason=f"{truncate_for_message(name)} cannot be read.")
 
     def report(self, name: str, marker: str, report: Report, offers_again: bool) -> None:
         if offers_again:

@@ -18,13 +18,13 @@ from urllib.parse import quote, urlencode
 from herdbeat.domain.work_item import WorkItem
 from herdbeat.work.base import (
     MAX_LISTED_ITEMS,
-    ClaimResult,
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
     Report,
     Sleep,
     WorkClaim,
+    WorkClaimResult,
     WorkSourceFailed,
     build_item,
     check_run_marker,
@@ -218,12 +218,12 @@ class GitHubSource:
 
     # Claim.
 
-    async def claim(self, item: WorkItem, run_marker: str) -> ClaimResult:
+    async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         number = parse_number(item.id)
         check_run_marker(run_marker)
         issue = await self._read(number)
         if issue is None:
-            return ClaimResult(status=ClaimStatus.GONE, reason=f"#{number} is deleted or moved.")
+            return WorkClaimResult(status=ClaimStatus.GONE, reason=f"#{number} is deleted or moved.")
         if not self.claims_remotely:
             return await self._take_unmarked(issue)
         if not self._is_offered(issue):
@@ -234,47 +234,47 @@ class GitHubSource:
             checked = _CheckedOffer(issue=issue, offered_at=None, block=error.message)
         if checked.block:
             self._remember_block(issue)
-            return ClaimResult(status=ClaimStatus.BLOCKED, reason=checked.block)
+            return WorkClaimResult(status=ClaimStatus.BLOCKED, reason=checked.block)
         reply = await self._delete_label(number, self._settings.ready)
         if reply.status in (404, 410):
             if reply.was_repeated:
                 text = f"GitHub did not say who removed the ready label of #{number}."
                 raise WorkSourceFailed(text, cause=FailureCause.UNAVAILABLE)
-            return ClaimResult(status=ClaimStatus.LOST)
+            return WorkClaimResult(status=ClaimStatus.LOST)
         self._require(reply, 200, f"to remove a label of #{number}")
         await self._comment_once(number, claim_marker(run_marker), f"herdbeat works on this (run {run_marker}).")
         return await self._finish_claim(number, run_marker)
 
-    async def _take_unmarked(self, issue: Issue) -> ClaimResult:
+    async def _take_unmarked(self, issue: Issue) -> WorkClaimResult:
         if not self._is_offered(issue):
-            return ClaimResult(status=ClaimStatus.GONE, reason=f"#{issue.number} no longer matches.")
-        return ClaimResult(status=ClaimStatus.CLAIMED, item=await self._complete_item(issue))
+            return WorkClaimResult(status=ClaimStatus.GONE, reason=f"#{issue.number} no longer matches.")
+        return WorkClaimResult(status=ClaimStatus.CLAIMED, item=await self._complete_item(issue))
 
-    async def _continue_claim(self, issue: Issue, run_marker: str) -> ClaimResult:
+    async def _continue_claim(self, issue: Issue, run_marker: str) -> WorkClaimResult:
         """Go on with a claim that was begun with this marker; anything else is somebody else's."""
         history = await self._read_history(issue.number)
         if issue.is_open and history.is_held_by(run_marker) and not history.has_report(run_marker):
             return await self._finish_claim(issue.number, run_marker)
-        return ClaimResult(status=ClaimStatus.LOST if issue.is_open else ClaimStatus.GONE)
+        return WorkClaimResult(status=ClaimStatus.LOST if issue.is_open else ClaimStatus.GONE)
 
-    async def _finish_claim(self, number: int, run_marker: str) -> ClaimResult:
+    async def _finish_claim(self, number: int, run_marker: str) -> WorkClaimResult:
         """The ready label is off and our comment is there: see whether it is the first, then mark and read back."""
         history = await self._read_history(number)
         if not history.is_held_by(run_marker):
-            return ClaimResult(status=ClaimStatus.LOST)
+            return WorkClaimResult(status=ClaimStatus.LOST)
         await self._add_label(number, self._settings.in_progress)
         issue = await self._read(number)
         if issue is None:
-            return ClaimResult(status=ClaimStatus.GONE, reason=f"#{number} is deleted or moved.")
+            return WorkClaimResult(status=ClaimStatus.GONE, reason=f"#{number} is deleted or moved.")
         if not issue.is_open:
             await self._offer_again(issue)
-            return ClaimResult(status=ClaimStatus.GONE, reason=f"#{number} was closed meanwhile.")
+            return WorkClaimResult(status=ClaimStatus.GONE, reason=f"#{number} was closed meanwhile.")
         checked = await self._check_offer(issue)
         if checked.block:
             await self._offer_again(issue)
-            return ClaimResult(status=ClaimStatus.BLOCKED, reason=checked.block)
+            return WorkClaimResult(status=ClaimStatus.BLOCKED, reason=checked.block)
         item = await self._complete_item(checked.issue)
-        return ClaimResult(status=ClaimStatus.CLAIMED, item=item, offered_at=checked.offered_at)
+        return WorkClaimResult(status=ClaimStatus.CLAIMED, item=item, offered_at=checked.offered_at)
 
     async def _complete_item(self, issue: Issue) -> WorkItem:
         """Return the item, for a pull request with its branches."""

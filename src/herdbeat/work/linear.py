@@ -24,13 +24,13 @@ from herdbeat.timestamps import parse_timestamp
 from herdbeat.work.base import (
     DEFAULT_PRIORITY,
     MAX_LISTED_ITEMS,
-    ClaimResult,
     ClaimStatus,
     FailureCause,
     ReleaseStatus,
     Report,
     Sleep,
     WorkClaim,
+    WorkClaimResult,
     WorkSourceFailed,
     build_item,
     check_run_marker,
@@ -199,34 +199,34 @@ class LinearSource:
         ranked = sorted(found.values(), key=lambda issue: (priority_rank(issue.item.priority), issue.created_at))
         return tuple(issue.item for issue in ranked[: min(limit, MAX_LISTED_ITEMS)])
 
-    async def claim(self, item: WorkItem, run_marker: str) -> ClaimResult:
+    async def claim(self, item: WorkItem, run_marker: str) -> WorkClaimResult:
         check_run_marker(run_marker)
         issue = await self._read(item.id)
         if issue is None or not issue.is_open:
-            return ClaimResult(status=ClaimStatus.GONE, reason=f"{item.id} is deleted or done.")
+            return WorkClaimResult(status=ClaimStatus.GONE, reason=f"{item.id} is deleted or done.")
         if self._is_ours(issue, run_marker):
-            return ClaimResult(status=ClaimStatus.CLAIMED, item=issue.item)
+            return WorkClaimResult(status=ClaimStatus.CLAIMED, item=issue.item)
         if not self._is_offered(issue) or self._is_being_claimed(issue, run_marker):
-            return ClaimResult(status=ClaimStatus.LOST)
+            return WorkClaimResult(status=ClaimStatus.LOST)
         if issue.find("claim", run_marker) is None:
             await self._comment_once(issue, "claim", run_marker, "herdbeat works on this.")
         return await self._finish_claim(item.id, run_marker)
 
-    async def _finish_claim(self, identifier: str, run_marker: str) -> ClaimResult:
+    async def _finish_claim(self, identifier: str, run_marker: str) -> WorkClaimResult:
         """Our comment is there: swap the labels if it is the first, else take it back."""
         issue = await self._read(identifier)
         if issue is None:
-            return ClaimResult(status=ClaimStatus.GONE, reason=f"{identifier} is deleted.")
+            return WorkClaimResult(status=ClaimStatus.GONE, reason=f"{identifier} is deleted.")
         holder = issue.holder()
         is_first = holder is not None and holder.marker == ("claim", run_marker)
         if not is_first or not self._is_offered(issue):
             await self._take_back(issue, run_marker)
-            return ClaimResult(status=ClaimStatus.LOST)
+            return WorkClaimResult(status=ClaimStatus.LOST)
         await self._swap(issue, remove=self._ready, add=self._in_progress)
         taken = await self._read(identifier)
         if taken is None or not self._is_ours(taken, run_marker):
-            return ClaimResult(status=ClaimStatus.LOST)
-        return ClaimResult(status=ClaimStatus.CLAIMED, item=taken.item)
+            return WorkClaimResult(status=ClaimStatus.LOST)
+        return WorkClaimResult(status=ClaimStatus.CLAIMED, item=taken.item)
 
     async def report(self, claim: WorkClaim, report: Report) -> None:
         marker = check_run_marker(claim.run_marker)
